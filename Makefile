@@ -1,0 +1,25 @@
+# One command each: `make plan` sets up and plans the main example, `make test` sets up and passes the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: plan test clean
+
+plan: $(VENV)/.installed
+	$(BIN)/tokenwatt plan examples/mixed_fleet.json
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest
+
+# The stamps are files, so that a second call installs nothing.
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV)

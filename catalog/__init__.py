@@ -1,0 +1,10 @@
+"""What exists, what it costs and who says so: units, figures with citations, records and their lookup."""
+
+from catalog.errors import CatalogError, MissingFigure, UnknownName
+from catalog.figures import Figure, Source
+from catalog.lookup import Catalog
+from catalog.records import Record
+
+IDENTITY = "tokenwatt:catalog"
+
+__all__ = ["Catalog", "CatalogError", "Figure", "IDENTITY", "MissingFigure", "Record", "Source", "UnknownName"]

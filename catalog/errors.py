@@ -1,0 +1,75 @@
+"""Errors of the catalog and the search for names that are close to a mistyped one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+
+def name_key(name: str) -> str:
+    """Form of a name in which spelling variants are equal: "H100-SXM" and "h100 sxm".
+
+    >>> name_key("H100-SXM_5 ")
+    'h100 sxm 5'
+    """
+    return " ".join(re.split(r"[\s_-]+", name.strip().casefold())).strip()
+
+
+def close_names(name: str, known: Iterable[str], count: int = 4) -> tuple[str, ...]:
+    """Known names that resemble `name`, best first: by spelling, then by the letters they share in front.
+
+    >>> close_names("hbm_byte_per_s", ["hbm_bytes_per_s", "tdp_w"])
+    ('hbm_bytes_per_s',)
+    """
+    by_key = {name_key(n): n for n in known}
+    key = name_key(name)
+    spelled = difflib.get_close_matches(key, by_key, n=count, cutoff=0.6)
+    words = set(key.split())
+    shared = sorted((k for k in by_key if words & set(k.split()) or (len(key) > 2 and key in k)),
+                    key=lambda k: (-len(words & set(k.split())), len(k), k))
+    return tuple(dict.fromkeys(by_key[k] for k in (*spelled, *shared)))[:count]
+
+
+def did_you_mean(close: Sequence[str]) -> str:
+    """Tail of an error message that lists close names; empty without any."""
+    return "; close names: " + ", ".join(f'"{n}"' for n in close) if close else ""
+
+
+class UnknownName(LookupError):
+    """No record of that kind has this name or alias."""
+
+    def __init__(self, kind: str, name: str, close: Sequence[str] = ()) -> None:
+        super().__init__(kind, name, tuple(close))
+        self.kind, self.name, self.close = kind, name, tuple(close)
+
+    def __str__(self) -> str:
+        return f'{self.kind}: unknown name "{self.name}"{did_you_mean(self.close)}'
+
+
+class MissingFigure(LookupError):
+    """A record lacks a figure that was asked for; the message says how to state it."""
+
+    def __init__(self, kind: str, name: str, figure: str, example: str) -> None:
+        super().__init__(kind, name, figure, example)
+        self.kind, self.name, self.figure, self.example = kind, name, figure, example
+
+    @property
+    def path(self) -> str:
+        """Key under `overrides` that would state the figure."""
+        return f"{self.kind}/{self.name}/{self.figure}"
+
+    def __str__(self) -> str:
+        return (f'{self.kind}: "{self.name}" has no figure {self.figure}; state it under overrides: '
+                f'"{self.path}": {{"value": "{self.example}", "note": "…"}}')
+
+
+class CatalogError(ValueError):
+    """Everything that is wrong with overlays, blocks or overrides, as (path, message) pairs."""
+
+    def __init__(self, problems: Iterable[tuple[str, str]]) -> None:
+        self.problems: list[tuple[str, str]] = sorted(set(problems))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{path}: {message}" for path, message in self.problems)

@@ -1,0 +1,53 @@
+"""A record: one thing (a chip, a region, an offer …) with its names, text and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from catalog import units
+from catalog.errors import MissingFigure
+from catalog.figures import Figure
+from catalog.schemas import SCHEMAS
+
+Text = str | bool | tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`claimed` holds what the brief says of the thing, beside what its maker says under `figures`.
+    A `brief_only` thing is one that nobody sells: it has no figures until a user states them."""
+
+    kind: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    text: Mapping[str, Text] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    claimed: Mapping[str, Figure] = field(default_factory=dict)
+    brief_only: bool = False
+
+    def get(self, figure: str) -> Figure | None:
+        """The figure, or None where the record has none."""
+        return self.figures.get(figure)
+
+    def figure(self, figure: str) -> Figure:
+        """The figure; MissingFigure says how to state it where the record has none."""
+        found = self.figures.get(figure)
+        if found is None:
+            spec = SCHEMAS[self.kind].figures.get(figure)
+            raise MissingFigure(self.kind, self.name, figure, units.example(spec.units[0]) if spec else "1")
+        return found
+
+    def value(self, figure: str) -> float:
+        """The figure's number in SI."""
+        return self.figure(figure).number
+
+    def series(self, figure: str) -> tuple[float, ...]:
+        """The figure's values over the day in SI."""
+        value = self.figure(figure).value
+        return value if isinstance(value, tuple) else (value,)
+
+    def words(self, key: str) -> str:
+        """A text that is one string, "" where the record has none."""
+        value = self.text.get(key, "")
+        return value if isinstance(value, str) else str(value)

@@ -1,0 +1,85 @@
+"""A replica driven by a fixed number of clients that each send the next request when the last one ends: what benchmarks measure.
+
+Open arrivals, which plans are made for, are in batching.py; the parts of the engine are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.batching import unloaded_ttft_s
+from models.decode import ServingLayouts, step_time
+from models.kvcache import slots
+from models.operators import Architecture
+from models.prefill import prefill_time
+from models.queueing import closed_loop_response_s
+from models.roofline import ChipRates
+from models.serving_constants import ServingConstants
+
+Result = np.ndarray | float
+# The number in decode and its step time depend on each other; four damped rounds settle to well below the model's error.
+_ROUNDS = 4
+_DAMPING = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """Steady state of one replica under a fixed number of clients."""
+
+    batch: Result  # requests in decode
+    tpot_s: Result
+    ttft_s: Result
+    requests_per_s: Result
+    tokens_per_s: Result  # output
+
+
+@np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
+def closed_loop(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    clients: ArrayLike,
+    *,
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    weight_precision: str,
+    kv_precision: str,
+    constants: ServingConstants,
+) -> ClosedLoop:
+    """Prefill as one server that clients visit in turn, decode as a delay Z = (O - 1) TPOT.
+
+    TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
+    TTFT = R - S + unloaded + kappa (n - 1)/2 S + (c - n)/X, where kappa is the share of clients that stay in step and
+    X = n/(TTFT + Z) the rate at which slots come free.
+    Shapes: layouts, clients [1] and tokens [token] broadcast. Valid for clients >= 1 and output_tokens > 1.
+    Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
+
+    >>> from models import examples
+    >>> run = lambda c: closed_loop(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), c, input_tokens=1000, output_tokens=200,
+    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(run(32).tokens_per_s > run(8).tokens_per_s), bool(run(32).tpot_s > run(8).tpot_s)
+    (True, True)
+    """
+    kinds = dict(weight_precision=weight_precision, kv_precision=kv_precision, constants=constants)
+    prompt, steps = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    clients = np.asarray(clients, float)
+    places = slots(arch, chip, layouts, input_tokens=input_tokens, output_tokens=output_tokens, **kinds)
+    served = np.clip(clients, 1.0, np.maximum(places, 1.0))
+    running = dict(context_tokens=prompt + 0.5 * steps, **kinds)
+    batch = served
+    for _ in range(_ROUNDS):
+        in_stage = batch / layouts.pp
+        step = step_time(arch, chip, layouts, decode_sequences=in_stage, prefill_tokens=0.0, prompt_tokens=0.0, **running)
+        prompts = prefill_time(arch, chip, layouts, prompt_tokens=prompt, decode=step, decode_sequences=in_stage, **running)
+        tpot = step.total_s + prompts.occupancy_s * batch / steps * (served - 1.0) / served
+        stay = steps * tpot
+        response = closed_loop_response_s(served, prompts.occupancy_s, stay)
+        batch = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
+    queue = response - prompts.occupancy_s + constants.burst_share * 0.5 * (served - 1.0) * prompts.occupancy_s
+    admitted = queue + unloaded_ttft_s(arch, prompts.latency_s, step.total_s, prompt, constants)
+    rate = served / (admitted + stay)
+    ttft = admitted + np.maximum(clients - served, 0.0) / rate
+    return ClosedLoop(batch, tpot, ttft, rate, rate * (steps + 1.0))

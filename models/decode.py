@@ -1,0 +1,316 @@
+"""Time of one engine step that carries decode tokens and, mixed in, prefill tokens. Rates over time live in batching.py.
+
+A step passes every layer once. Its parts add up: published runs show no overlap of compute and memory across a real layer.
+A replica is pp stages of tp x dp chips: tensor parallel tp inside an attention rank, dp attention ranks with a batch and
+a KV cache each; experts are spread over all tp x dp chips of a stage, ep of them as whole-expert ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.operators import Architecture, attended_tokens, causal_pairs, kv_elements_per_layer, parameter_counts
+from models.roofline import BYTES_PER_ELEMENT, ChipRates
+from models.serving_constants import ServingConstants
+
+Result = np.ndarray | float
+# Activations travel in 16 bit.
+ACTIVATION_BYTES = 2.0
+# A dispatch in 8 bit and a combine in 16 bit make 1.5 byte per element and direction on average.
+ALL_TO_ALL_BYTES = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class ServingLayouts:
+    """How a replica is spread over chips; four arrays of one shape, or four numbers."""
+
+    tp: np.ndarray | int
+    pp: np.ndarray | int
+    dp: np.ndarray | int
+    ep: np.ndarray | int
+
+    @property
+    def stage_chips(self) -> np.ndarray | int:
+        """Chips of one pipeline stage."""
+        return self.tp * self.dp
+
+    @property
+    def chips(self) -> np.ndarray | int:
+        """Chips of one replica."""
+        return self.tp * self.dp * self.pp
+
+    def __len__(self) -> int:
+        return np.size(self.tp)
+
+    def take(self, index: ArrayLike | slice | tuple) -> ServingLayouts:
+        """The layouts at `index`; `take((slice(None), None))` adds an axis for the batch."""
+        return ServingLayouts(*(np.asarray(a)[index] for a in (self.tp, self.pp, self.dp, self.ep)))
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Seconds of a step and of its parts, which add up to it."""
+
+    total_s: Result
+    breakdown: dict[str, Result]
+
+
+def step_time(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    *,
+    decode_sequences: ArrayLike,
+    prefill_tokens: ArrayLike,
+    context_tokens: ArrayLike,
+    prompt_tokens: ArrayLike,
+    weight_precision: str,
+    kv_precision: str,
+    constants: ServingConstants,
+) -> StepTime:
+    """Latency of one pass of a micro-batch through all stages:  T = sum of the parts below.
+
+    dense_compute + dense_memory + expert_compute + expert_memory + kv_memory + prefill_attention + communication +
+    launch + host. With pp stages in flight a stage is occupied T / pp.
+    Shapes: layouts, decode_sequences [sequences of the micro-batch, all attention ranks], prefill_tokens [token],
+    context_tokens [token, of the decoding sequences] and prompt_tokens [token, whole prompt of the prefill] broadcast;
+    result [s]. Valid for decode_sequences >= 0 and prefill_tokens >= 0.
+    Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., Efficiently Scaling Transformer
+    Inference, MLSys 2023, section 2; the parts' own references.
+
+    >>> from models import examples
+    >>> step = step_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), decode_sequences=1, prefill_tokens=0,
+    ...     context_tokens=1024, prompt_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(abs(sum(step.breakdown.values()) - step.total_s) < 1e-12)
+    True
+    """
+    decode, prefill = np.asarray(decode_sequences, float), np.asarray(prefill_tokens, float)
+    weights = dict(arch=arch, chip=chip, layouts=layouts, weight_precision=weight_precision, constants=constants)
+    dense_compute, dense_memory = dense_times_s(**weights, tokens=decode + prefill, logits=decode)
+    expert_compute, expert_memory = expert_times_s(**weights, tokens=decode + prefill)
+    parts: dict[str, Result] = {
+        "dense_compute": dense_compute,
+        "dense_memory": dense_memory,
+        "expert_compute": expert_compute,
+        "expert_memory": expert_memory,
+        "kv_memory": decode_attention_s(arch, chip, layouts, decode, context_tokens, kv_precision, constants),
+        "prefill_attention": prefill_attention_s(arch, chip, layouts, prefill, prompt_tokens, constants),
+        "communication": communication_s(arch, chip, layouts, decode + prefill, constants),
+        "launch": launch_s(arch, prefill, constants),
+        "host": constants.host_step_s + constants.host_request_s * decode / layouts.dp,
+    }
+    return StepTime(sum(parts.values()), parts)
+
+
+def dense_times_s(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    weight_precision: str,
+    constants: ServingConstants,
+    tokens: ArrayLike,
+    logits: ArrayLike,
+) -> tuple[Result, Result]:
+    """(compute, memory) seconds of everything but experts and attention core.
+
+    compute = 2 [N_d (m + s m / (m + s)) + N_h (b + 1)] / (tp F e_c),  s = s0 (F/B) / I0;  memory = (N_d w + N_h max(w, 1)) / (tp B e_m)
+    with m, b tokens and logits per attention rank. Shapes: tokens [token], logits [token] of the whole micro-batch and
+    layouts broadcast; result [s]. The head is never read below 8 bit.
+    Reference: Pope et al., MLSys 2023, section 2; saturation term: first fit on published serving measurements.
+
+    >>> from models import examples
+    >>> compute, memory = dense_times_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), "bf16", examples.SERVING, 1, 1)
+    >>> bool(memory > compute > 0)
+    True
+    """
+    body = _body(arch)
+    rank_tokens = np.asarray(tokens, float) / layouts.dp
+    head = float(arch.hidden * arch.vocab)
+    saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
+    effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
+    flops = 2.0 * (body * effective + head * (np.asarray(logits, float) / layouts.dp + 1.0))
+    compute = flops / (layouts.tp * chip.flop_per_s * constants.compute_efficiency(weight_precision))
+    width = BYTES_PER_ELEMENT[weight_precision]
+    read = body * width + head * max(width, 1.0)
+    return compute, read / (layouts.tp * chip.hbm_bytes_per_s * constants.memory_efficiency)
+
+
+def experts_touched(experts: float, topk: float, tokens: ArrayLike, skew: float) -> Result:
+    """Mean number of experts that a batch touches:  E max(k/E, 1 - (1 + lambda/a)^-a),  lambda = m k / E.
+
+    Tokens per expert are negative binomial with mean lambda and shape a; a -> infinity gives balls in bins.
+    Shapes: as tokens [token]; experts, topk, skew [1]; result [1]. Valid for tokens >= 0; at least k, at most E.
+    Reference: Johnson, Kemp and Kotz, Univariate Discrete Distributions, 3rd ed. (2005), chapter 5 (zero class).
+
+    >>> float(experts_touched(256, 8, 1, 4.1)), float(round(experts_touched(256, 8, 1e6, 4.1), 3))
+    (8.0, 256.0)
+    """
+    mean = np.asarray(tokens, float) * topk / experts
+    return np.maximum(topk, -experts * np.expm1(-skew * np.log1p(mean / skew)))[()]
+
+
+def expert_times_s(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    weight_precision: str,
+    constants: ServingConstants,
+    tokens: ArrayLike,
+) -> tuple[Result, Result]:
+    """(compute, memory) seconds of the routed experts; (0, 0) for a dense architecture.
+
+    compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w (1 + imb)/2 / (R B e_m)
+    with R = tp dp, m_e = m k / touched, imb = 1 + i ln(ep). Shapes: tokens [token] and layouts broadcast; result [s].
+    Reference: Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5; constants: first fit on published serving measurements.
+
+    >>> from models import examples
+    >>> expert_times_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), "bf16", examples.SERVING, 1)
+    (0.0, 0.0)
+    """
+    if not arch.experts:
+        return 0.0, 0.0
+    count = parameter_counts(arch)
+    tokens = np.asarray(tokens, float)
+    ranks = layouts.stage_chips
+    touched = experts_touched(arch.experts, arch.topk, tokens, constants.expert_skew)
+    imbalance = 1.0 + constants.rank_imbalance * np.log(layouts.ep)
+    saturation = constants.expert_saturation_tokens * _intensity(chip, constants)
+    per_expert = tokens * arch.topk / touched
+    weights = count.per_expert * count.moe_layers
+    flops = 2.0 * tokens * arch.topk * weights * (1.0 + saturation / (per_expert + saturation)) * imbalance
+    efficiency = constants.compute_efficiency(weight_precision) * constants.expert_efficiency
+    compute = flops / (ranks * chip.flop_per_s * efficiency)
+    read = touched * weights * BYTES_PER_ELEMENT[weight_precision] * 0.5 * (1.0 + imbalance)
+    return compute, read / (ranks * chip.hbm_bytes_per_s * constants.memory_efficiency)
+
+
+def decode_attention_s(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    sequences: ArrayLike,
+    context_tokens: ArrayLike,
+    kv_precision: str,
+    constants: ServingConstants,
+) -> Result:
+    """Attention of the decoding sequences, read from the KV cache:  b x kv elements x q / (share B e_kv).
+
+    share = min(tp, KV heads): further tensor ranks hold copies; latent attention keeps one copy per tensor rank, and is
+    bound by max(memory, compute), compute = b 2 H (2 r_kv + r_rope) ctx / (tp F16 e_a).
+    Shapes: sequences [sequence, all ranks], context [token] and layouts broadcast; result [s].
+    Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention).
+
+    >>> from models import examples
+    >>> float(decode_attention_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 0, 1024, "bf16", examples.SERVING))
+    0.0
+    """
+    rank_sequences = np.asarray(sequences, float) / layouts.dp
+    attended = attended_tokens(arch, context_tokens)
+    per_token = kv_elements_per_layer(arch) * BYTES_PER_ELEMENT[kv_precision]
+    if not arch.mla:
+        share = np.minimum(layouts.tp, arch.kv_heads)
+        return rank_sequences * attended * per_token / (share * chip.hbm_bytes_per_s * constants.kv_efficiency)
+    memory = attended * per_token / (chip.hbm_bytes_per_s * constants.kv_efficiency)
+    flops = attended * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
+    compute = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
+    return rank_sequences * np.maximum(memory, compute)
+
+
+def prefill_attention_s(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    prefill_tokens: ArrayLike,
+    prompt_tokens: ArrayLike,
+    constants: ServingConstants,
+) -> Result:
+    """Attention core of prefill tokens spread evenly over a causal prompt:  m 4 H d x mean(attended) / (tp F16 e_a).
+
+    Latent attention: 2 H (nope + rope + v) instead of 4 H d. Mean attended = causal pairs of the prompt over its tokens,
+    so every chunk is charged the mean of the prompt. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
+    Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count).
+
+    >>> from models import examples
+    >>> args = examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1)
+    >>> round(float(prefill_attention_s(*args, 10, 200, examples.SERVING) / prefill_attention_s(*args, 10, 100, examples.SERVING)), 9)
+    2.0
+    """
+    prompt = np.maximum(np.asarray(prompt_tokens, float), 1.0)
+    attended = causal_pairs(arch, prompt) / prompt
+    flops = np.asarray(prefill_tokens, float) / layouts.dp * attended * 2.0 * arch.heads * (arch.qk_dim + arch.v_dim)
+    return flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
+
+
+@np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
+def communication_s(
+    arch: Architecture, chip: ChipRates, layouts: ServingLayouts, tokens: ArrayLike, constants: ServingConstants
+) -> Result:
+    """All-reduces of tensor parallelism, dispatch and combine of experts, hand-over between stages.
+
+    all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  all-to-all (dp > 1, MoE):
+    2 L_m [a (1, or 2 beyond the domain) + 1.5 m h min(k, R) / (W e)];  stages: (pp - 1)[a + 2 m h / W].
+    W is the scale-up rate inside the scale-up domain, else the smaller of both. A group of one costs nothing.
+    Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
+    Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) (ring and tree costs); Shoeybi et al., Megatron-LM,
+    arXiv:1909.08053, section 3 (two all-reduces per layer).
+
+    >>> from models import examples
+    >>> float(communication_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 100, examples.SERVING))
+    0.0
+    """
+    vector = np.asarray(tokens, float) / layouts.dp * arch.hidden  # elements of an activation per attention rank
+    tp, pp, ranks = (np.asarray(a, float) for a in (layouts.tp, layouts.pp, layouts.stage_chips))
+    start = constants.all_reduce_start_s * 0.5 * (1.0 + np.log2(tp)) * _start_factor(chip, tp)
+    moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
+    total = np.where(tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0)
+    if arch.experts:
+        moved = ALL_TO_ALL_BYTES * vector * np.minimum(arch.topk, ranks)
+        start = constants.all_to_all_start_s * _start_factor(chip, ranks)
+        exchange = start + _transfer_s(chip, ranks, moved / constants.all_to_all_efficiency)
+        total = total + np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * exchange, 0.0)
+    hop = constants.pipeline_hop_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)
+    return (total + np.where(pp > 1, (pp - 1.0) * hop, 0.0))[()]
+
+
+def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingConstants) -> Result:
+    """Launching the layers of a step:  L t_L + L_m t_Lm, and L t_Lc more where the step carries prefill.
+
+    Shapes: as prefill_tokens [token]; result [s].
+    Reference: first fit on published serving measurements, see the catalog.
+
+    >>> from models import examples
+    >>> bool(launch_s(examples.DENSE, 512, examples.SERVING) > launch_s(examples.DENSE, 0, examples.SERVING))
+    True
+    """
+    base = arch.layers * constants.layer_launch_s + arch.moe_layers * constants.moe_layer_launch_s
+    return base + np.where(np.asarray(prefill_tokens) > 0, arch.layers * constants.prefill_layer_launch_s, 0.0)[()]
+
+
+def _body(arch: Architecture) -> float:
+    """Weights of all layers but the routed experts; the vocabulary is apart, since only some tokens visit the head."""
+    count = parameter_counts(arch)
+    return count.attention + count.dense_ffn + count.router
+
+
+def _intensity(chip: ChipRates, constants: ServingConstants) -> float:
+    """Peak over bandwidth, relative to the chip at which the saturation constants are stated."""
+    return chip.flop_per_s / chip.hbm_bytes_per_s / constants.reference_intensity
+
+
+def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> float:
+    return constants.attention_efficiency * (constants.mla_attention_efficiency if arch.mla else 1.0)
+
+
+def _transfer_s(chip: ChipRates, group: np.ndarray, moved_bytes: Result) -> Result:
+    """Seconds at the scale-up rate inside the domain, else at the slower of both; infinite where there is no network."""
+    slow = min(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s)
+    rate = np.where(group <= chip.scaleup_chips, chip.scaleup_bytes_per_s, slow)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(moved_bytes) > 0, moved_bytes / rate, 0.0)
+
+
+def _start_factor(chip: ChipRates, group: np.ndarray) -> Result:
+    return np.where(group <= chip.scaleup_chips, 1.0, 2.0)

@@ -1,0 +1,114 @@
+"""Time value of money: recovery of capital, present worth of payments, cost per token. No prices live here.
+
+Money is in any one currency. Rates are per year and may be zero; every formula then takes its limit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from catalog.units import MILLION
+
+Result = np.ndarray | float
+
+
+def discount_factor(rate: ArrayLike, years: ArrayLike) -> Result:
+    """Worth today of one unit paid after `years`:  v = (1 + r)^-n.
+
+    Shapes: broadcast. Units: rate [1/year], years [year], result [1]. Valid for rate > -1.
+    Reference: Park, Contemporary Engineering Economics, 6th ed. (2016), chapter 3 (single payment, P/F).
+
+    >>> float(round(discount_factor(0.08, 1), 6))
+    0.925926
+    """
+    return np.exp(-np.asarray(years, float) * np.log1p(rate))[()]
+
+
+def present_worth_factor(rate: ArrayLike, years: ArrayLike) -> Result:
+    """Worth today of one unit at the end of each of n years:  (1 - (1 + r)^-n) / r, and n when r = 0.
+
+    Shapes: broadcast. Units: rate [1/year], years [year], result [year]. Valid for rate > -1, years >= 0.
+    Reference: Park (2016), chapter 3 (uniform series, P/A).
+
+    >>> float(round(present_worth_factor(0.08, 5), 4))
+    3.9927
+    >>> float(present_worth_factor(0.0, 5))
+    5.0
+    """
+    rate, years = np.broadcast_arrays(np.asarray(rate, float), np.asarray(years, float))
+    safe = np.where(rate == 0.0, 1.0, rate)
+    # expm1 keeps the digits that 1 - (1 + r)^-n loses at a small rate.
+    return np.where(rate == 0.0, years, -np.expm1(-years * np.log1p(safe)) / safe)[()]
+
+
+def capital_recovery_factor(rate: ArrayLike, years: ArrayLike) -> Result:
+    """Equal payment at the end of each of n years that repays one unit:  r (1 + r)^n / ((1 + r)^n - 1).
+
+    Shapes: broadcast. Units: rate [1/year], years [year], result [1/year]. Valid for rate > -1, years > 0.
+    Reference: Park (2016), chapter 3 (capital recovery, A/P); Short, Packey and Holt, NREL/TP-462-5173 (1995), section 2.
+
+    >>> float(round(capital_recovery_factor(0.08, 5), 6))
+    0.250456
+    """
+    return 1.0 / present_worth_factor(rate, years)
+
+
+def annuity(price: ArrayLike, rate: ArrayLike, life_years: ArrayLike, residual_fraction: ArrayLike = 0.0) -> Result:
+    """Yearly cost of owning:  (P - R) CRF(r, n) + R r,  R = residual_fraction P recovered at the end of life.
+
+    Shapes: broadcast. Units: price [money], rate [1/year], life [year], residual [1], result [money/year].
+    Valid for life > 0 and 0 <= residual <= 1.
+    Reference: Park (2016), chapter 6 (capital recovery with salvage value): CR(i) = (I - S)(A/P, i, N) + i S.
+
+    >>> float(round(annuity(1000.0, 0.08, 5, 0.1), 3))
+    233.411
+    """
+    residual = np.asarray(price, float) * residual_fraction
+    return (price - residual) * capital_recovery_factor(rate, life_years) + residual * rate
+
+
+def horizon_share(
+    rate: ArrayLike, life_years: ArrayLike, horizon_years: ArrayLike, residual_fraction: ArrayLike = 0.0
+) -> Result:
+    """Present worth, per unit of price, of owning through a horizon:  a(r, n, R) x PW(r, h).
+
+    A system that outlives the horizon is charged its annuities up to the horizon only; one that wears out earlier
+    is replaced at the same price. Shapes: broadcast. Units: rate [1/year], years [year], result [1].
+    Reference: Park (2016), chapter 6 (annual worth with unequal lives).
+
+    >>> float(round(horizon_share(0.08, 5, 5), 12))
+    1.0
+    >>> float(round(horizon_share(0.0, 5, 3), 12))
+    0.6
+    """
+    return annuity(1.0, rate, life_years, residual_fraction) * present_worth_factor(rate, horizon_years)
+
+
+def window_present_worth(rate: ArrayLike, start_year: ArrayLike, end_year: ArrayLike, horizon_years: int) -> Result:
+    """Worth today of one unit per year that flows during [a, b), each year's share paid at that year's end.
+
+    sum over k of |[a, b) n [k, k+1)| (1 + r)^-(k+1),  k = 0 .. horizon - 1;  equals PW(r, h) for [0, h).
+    Shapes: broadcast. Units: rate [1/year], start and end [year], result [year]. What lies outside the horizon counts 0.
+    Reference: Park (2016), chapter 2 (end-of-period convention).
+
+    >>> float(round(window_present_worth(0.08, 0.5, 1.25, 2), 6))
+    0.677298
+    """
+    rate, start, end = (np.asarray(a, float)[..., None] for a in (rate, start_year, end_year))
+    year = np.arange(horizon_years, dtype=float)
+    overlap = np.clip(np.minimum(end, year + 1.0) - np.maximum(start, year), 0.0, 1.0)
+    return (overlap * discount_factor(rate, year + 1.0)).sum(axis=-1)[()]
+
+
+def cost_per_million_tokens(cost: ArrayLike, tokens: ArrayLike) -> Result:
+    """Price of a million tokens:  10^6 cost / tokens; infinite where nothing is produced.
+
+    Shapes: broadcast. Units: cost [money] and tokens [token], or both per second, result [money per million tokens].
+    Reference: Barroso, Hölzle and Ranganathan, The Datacenter as a Computer, 3rd ed. (2018), chapter 6 (TCO per unit of work).
+
+    >>> float(cost_per_million_tokens(2.0, 4e6))
+    0.5
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(tokens) > 0, MILLION * np.asarray(cost, float) / tokens, np.inf)[()]

@@ -1,0 +1,27 @@
+"""Round numbers for the doctests of the serving models: two networks, a chip and constants. Nothing computes with them."""
+
+from __future__ import annotations
+
+from catalog.units import GIGA, MICRO, MILLI, TERA
+from models.operators import Architecture
+from models.roofline import ChipRates
+from models.serving_constants import ServingConstants
+
+DENSE = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
+MOE = Architecture(
+    layers=48, hidden=2048, heads=32, kv_heads=4, head_dim=128, ffn=6144, vocab=151936, experts=128, topk=8, expert_ffn=768
+)
+CHIP = ChipRates(
+    flop_per_s=1000 * TERA, flop16_per_s=1000 * TERA, hbm_bytes_per_s=3.3 * TERA, hbm_bytes=80 * GIGA,
+    scaleup_bytes_per_s=450 * GIGA, scaleup_chips=8, scaleout_bytes_per_s=50 * GIGA, tdp_w=700.0,
+)  # fmt: skip
+SERVING = ServingConstants(
+    compute_efficiency_16bit=0.5, compute_efficiency_8bit=0.5, compute_efficiency_4bit=0.5, memory_efficiency=0.8,
+    kv_efficiency=0.8, attention_efficiency=0.5, mla_attention_efficiency=0.6, dense_saturation_tokens=50.0,
+    expert_saturation_tokens=100.0, reference_intensity=300.0, expert_efficiency=0.6, expert_skew=4.0, rank_imbalance=0.2,
+    all_reduce_start_s=15 * MICRO, all_reduce_efficiency=0.75, all_to_all_start_s=20 * MICRO, all_to_all_efficiency=0.5,
+    pipeline_hop_s=5 * MICRO, layer_launch_s=20 * MICRO, moe_layer_launch_s=50 * MICRO, prefill_layer_launch_s=20 * MICRO,
+    host_step_s=2 * MILLI, host_request_s=10 * MICRO, chunk_tokens=8192.0, interleave_tokens=2048.0, steps_waited=1.0,
+    first_token_s=15 * MILLI, moe_first_token_factor=3.0, burst_share=0.3, usable_memory=0.95, runtime_bytes=1.5 * GIGA,
+    output_held=0.9, batch_cap=800.0, disaggregated_first_token_factor=1.5,
+)  # fmt: skip

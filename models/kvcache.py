@@ -1,0 +1,149 @@
+"""Memory of serving: weights and KV cache per chip, how many sequences fit, moving a cache between chips.
+
+Per-layer shapes of the cache are in operators.py; when sequences arrive and leave is in batching.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.decode import ServingLayouts
+from models.operators import Architecture, kv_bytes, parameter_counts
+from models.roofline import BYTES_PER_ELEMENT, ChipRates
+from models.serving_constants import ServingConstants
+
+Result = np.ndarray | float
+# The smooth minimum of two limits; the higher, the sharper its corner.
+_CORNER = 3.0
+
+
+def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: str) -> Result:
+    """Weights on the fullest chip:  w [N_d ceil(L/pp)/L / tp + N_e ceil(L/pp)/L / (tp dp)] + max(w, 1) N_h (1 or 2) / tp.
+
+    Dense weights are copied on each attention rank, routed experts are not. With pp > 1 embedding and head sit on
+    different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
+    Reference: Pope et al., MLSys 2023, section 3; Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5.
+
+    >>> from models import examples
+    >>> whole = weight_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), "bf16")
+    >>> halves = weight_bytes_per_chip(examples.DENSE, ServingLayouts(2, 1, 1, 1), "bf16")
+    >>> float(whole / halves)
+    2.0
+    """
+    count = parameter_counts(arch)
+    pp = np.asarray(layouts.pp)
+    stage = np.ceil(arch.layers / pp) / arch.layers
+    width = BYTES_PER_ELEMENT[weight_precision]
+    experts = float(count.per_expert * arch.experts * count.moe_layers) / layouts.stage_chips
+    tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * max(width, 1.0)
+    return (stage * width * ((count.attention + count.dense_ffn + count.router) / layouts.tp + experts) + tables / layouts.tp)[()]
+
+
+def kv_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: str) -> Result:
+    """KV cache of one sequence per chip that holds it, spread over the attention ranks:  bytes / (share pp dp).
+
+    share = min(tp, KV heads); the latent of latent attention is copied on every tensor rank. Times the sequences of
+    the replica this is the cache of a chip. Shapes: layouts and context [token] broadcast; result [byte].
+    Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1.
+
+    >>> from models import examples
+    >>> one = kv_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), 1000, "bf16")
+    >>> float(one / kv_bytes_per_chip(examples.DENSE, ServingLayouts(2, 1, 2, 1), 1000, "bf16"))
+    4.0
+    """
+    share = 1.0 if arch.mla else np.minimum(layouts.tp, arch.kv_heads)
+    stage = np.ceil(arch.layers / np.asarray(layouts.pp)) / arch.layers
+    whole = kv_bytes(arch, context_tokens, BYTES_PER_ELEMENT[kv_precision])
+    return (np.asarray(whole, float) * stage / (share * layouts.dp))[()]
+
+
+def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, constants: ServingConstants) -> Result:
+    """Tokens that a running request holds when memory is filled:  I + u O.
+
+    Shapes: broadcast [token]; result [token]. Larger than the mean I + O/2, since blocks are reserved ahead and
+    long requests stay longest. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; u: first fit.
+
+    >>> from models import examples
+    >>> float(held_context_tokens(1000, 100, examples.SERVING)) > 1050
+    True
+    """
+    return np.asarray(input_tokens, float) + constants.output_held * np.asarray(output_tokens, float)
+
+
+def slots(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    *,
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    weight_precision: str,
+    kv_precision: str,
+    constants: ServingConstants,
+) -> Result:
+    """Most requests that a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
+
+    n_kv = (u M - weights - runtime) / cache of a request, n_cap = cap x dp; 0 where not one request fits.
+    Shapes: layouts and tokens [token] broadcast; result [request].
+    Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
+
+    >>> from models import examples
+    >>> n = slots(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), input_tokens=1000, output_tokens=100,
+    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(0 < n < examples.SERVING.batch_cap)
+    True
+    """
+    free = constants.usable_memory * chip.hbm_bytes - constants.runtime_bytes
+    free = np.maximum(free - weight_bytes_per_chip(arch, layouts, weight_precision), 0.0)
+    context = held_context_tokens(input_tokens, output_tokens, constants)
+    by_memory = free / kv_bytes_per_chip(arch, layouts, context, kv_precision)
+    cap = constants.batch_cap * np.asarray(layouts.dp, float)
+    smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
+    # A replica that cannot hold one request per attention rank does not run at all.
+    return np.where(by_memory >= layouts.dp, smooth, 0.0)[()]
+
+
+def memory_bytes_per_chip(
+    arch: Architecture,
+    layouts: ServingLayouts,
+    sequences: ArrayLike,
+    *,
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    weight_precision: str,
+    kv_precision: str,
+    constants: ServingConstants,
+) -> Result:
+    """Memory in use on the fullest chip:  weights + sequences x cache + runtime.
+
+    Shapes: layouts, sequences [request of the replica] and tokens [token] broadcast; result [byte].
+    Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
+
+    >>> from models import examples
+    >>> use = lambda n: memory_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), n, input_tokens=1000, output_tokens=100,
+    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(use(2) > use(1) > use(0) > examples.SERVING.runtime_bytes)
+    True
+    """
+    context = held_context_tokens(input_tokens, output_tokens, constants)
+    cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, kv_precision)
+    return weight_bytes_per_chip(arch, layouts, weight_precision) + cache + constants.runtime_bytes
+
+
+def transfer_s(
+    arch: Architecture, tokens: ArrayLike, kv_precision: str, bytes_per_s: ArrayLike, links: ArrayLike, start_s: ArrayLike
+) -> Result:
+    """Moving the cache of a prompt from prefill to decode chips:  start + bytes / (links x rate).
+
+    Shapes: broadcast. Units: tokens [token], rate of a link [byte/s], links used at once [1], start [s], result [s].
+    No overlap with prefill is assumed. Reference: Zhong et al., DistServe, OSDI 2024, section 3; Qin et al., Mooncake, FAST 2025.
+
+    >>> from models import examples
+    >>> float(transfer_s(examples.DENSE, 0, "bf16", 50e9, 8, 0.001))
+    0.001
+    """
+    moved = np.asarray(kv_bytes(arch, tokens, BYTES_PER_ELEMENT[kv_precision]), float)
+    rate = np.asarray(bytes_per_s, float) * links
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (np.asarray(start_s, float) + np.where(moved > 0, moved / rate, 0.0))[()]

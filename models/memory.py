@@ -1,0 +1,179 @@
+"""Memory of a training rank by what fills it, and whether a layout fits. The KV cache of serving is in kvcache.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.layouts import Layouts
+from models.operators import Architecture, parameter_counts
+from models.pipeline import in_flight_stages, schedule
+from models.training_constants import Recipe, TrainingConstants
+
+# Mixed precision with Adam, per parameter: a 16-bit weight, a 32-bit gradient, a 32-bit master weight and two moments.
+WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2.0, 4.0, 12.0
+ACTIVATION_BYTES, LOGIT_BYTES = 2.0, 4.0
+# Tensors of the hidden width that a layer keeps at 16 bit: input of both norms, and their outputs as inputs of the GEMMs;
+# selective recompute keeps only the first pair.
+NORM_TENSORS, NORM_TENSORS_SELECTIVE = 4.0, 2.0
+SCORE_BYTES = 5.0  # softmax output, its dropout mask and the dropped scores, where attention is not fused
+TIGHT, IMPOSSIBLE = 0.9, 1.1  # memory over capacity
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMemory:
+    """Memory of the fullest rank by part; arrays [byte]."""
+
+    weights: np.ndarray
+    gradients: np.ndarray
+    optimizer: np.ndarray
+    activations: np.ndarray
+    logits: np.ndarray
+    runtime: np.ndarray  # fragmentation, runtime and communication buffers
+
+    @property
+    def total(self) -> np.ndarray:
+        return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.runtime
+
+
+def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(dense, expert) parameters of the fullest rank.
+
+    Layers / pp and tp; experts / ep, or / tp where ep is 1. The vocabulary matrices lie on the first and last stage; one
+    rank holds both only without pipeline. Layers that predict further tokens count in full on the last stage.
+    Shapes: one axis. Units: [1].
+    Reference: Narayanan et al., arXiv:2104.04473, section 2; Singh et al., arXiv:2303.06318, section 3 (experts).
+
+    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
+    >>> dense, expert = parameters_per_rank(arch, Layouts.of(tp=[1, 8]))
+    >>> float(dense[0]) == parameter_counts(arch).total, float(dense[0] / dense[1]), float(expert[0])
+    (True, 8.0, 0.0)
+    """
+    counts = parameter_counts(arch)
+    tp, pp = layouts.tp.astype(float), layouts.pp
+    layers_here = -(-arch.layers // pp) / arch.layers * (1.0 + mtp_layers / arch.layers)
+    body = (counts.attention + counts.dense_ffn + counts.router) * layers_here
+    vocabulary = np.where(pp == 1, counts.embedding + counts.head, counts.embedding)
+    experts = counts.moe_layers * arch.experts * counts.per_expert * layers_here
+    return (body + vocabulary) / tp, experts / np.where(layouts.ep > 1, layouts.ep, tp)
+
+
+def state_bytes(
+    arch: Architecture, layouts: Layouts, schedule_name: str = "1f1b", mtp_layers: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(weights, gradients, optimizer state) of the fullest rank.
+
+    2, 4 and 12 bytes per parameter; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
+    ZeRO-3 also the weights. That degree is dp cp for dense parameters and tp cp dp / ep for experts that are not split by tp.
+    Shapes: one axis. Units: [byte].
+    Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 5 and figure 1 (with 32-bit gradients: 18 instead of 16 bytes).
+
+    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
+    >>> sum(float(part[0]) for part in state_bytes(arch, Layouts.of(zero=0))) / parameter_counts(arch).total
+    18.0
+    """
+    dense, expert = parameters_per_rank(arch, layouts, mtp_layers)
+    dense_ranks = (layouts.dp * layouts.cp).astype(float)
+    expert_ranks = np.where(layouts.ep > 1, layouts.tp * dense_ranks / layouts.ep, dense_ranks)
+
+    def held(bytes_each: float, from_level: int) -> np.ndarray:
+        sharded = dense / dense_ranks + expert / expert_ranks
+        return bytes_each * np.where(layouts.zero >= from_level, sharded, dense + expert)
+
+    return held(WEIGHT_BYTES, 3) * schedule(schedule_name).weight_copies, held(GRADIENT_BYTES, 2), held(OPTIMIZER_BYTES, 1)
+
+
+def activation_bytes_per_token(arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True) -> np.ndarray:
+    """Activations that a layer keeps for backward, mean over the layers, per token of a rank.
+
+    None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output, and of
+    the feed-forward gates, product and operand, / tp; with k experts the routed width k f and its dispatched inputs and outputs.
+    Without fused attention 5 a s / tp on top. Selective: no norm outputs, no product of the activation, no scores.
+    Full: only the layer's input.
+    Shapes: one axis. Units: sequence [token], result [byte/token].
+    Reference: Korthikanti et al., arXiv:2205.05198, equations 1-4 and section 5, with the width of gated and grouped-query blocks.
+
+    >>> arch = Architecture(96, 12288, 96, 96, 128, 49152, 51200, gated=False)
+    >>> per_token = activation_bytes_per_token(arch, Layouts.of(tp=8, recompute=[0, 1, 2]), 2048)
+    >>> (per_token / (2 * 12288 / 8)).round(2).tolist()
+    [16.0, 10.0, 1.0]
+    """
+    tp = layouts.tp.astype(float)
+    split = np.where(layouts.sequence_parallel > 0, tp, 1.0)
+    selective, full = layouts.recompute == 1, layouts.recompute == 2
+    hidden = arch.hidden * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS) / split
+    key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+    core = arch.heads * (arch.qk_dim + arch.v_dim) + key_values
+    moe_share = arch.moe_layers / arch.layers
+    width = (1.0 - moe_share) * arch.ffn + moe_share * (arch.topk + arch.shared_experts) * arch.expert_ffn
+    up = (arch.ffn_matrices - 1.0) * width
+    dispatched = 2.0 * moe_share * arch.topk * arch.hidden
+    kept = hidden + (core + up + np.where(selective, 0.0, width) + dispatched) / tp
+    attending = (arch.full_layers + arch.window_layers) / arch.layers
+    scores = 0.0 if fused_attention else np.where(selective, 0.0, SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp)
+    return np.where(full, ACTIVATION_BYTES * arch.hidden / split, ACTIVATION_BYTES * kept + scores)
+
+
+def training_memory(
+    arch: Architecture, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, constants: TrainingConstants,
+    recipe: Recipe = Recipe(),
+) -> TrainingMemory:  # fmt: skip
+    """Peak memory of the fullest rank.
+
+    State + activations of the micro-batches in flight on the first stage (full recompute: also those of the layer being
+    repeated) + 4-byte logits with their 2-byte copy on the last stage. The first stage holds p micro-batches and the last
+    holds one: without pipeline both fall on one rank, else the larger counts. Fragmentation multiplies what is sharded and kept;
+    the runtime adds a constant.
+    Shapes: one axis. Units: batch [1], sequence [token], result [byte]. About 7 % median error on published peaks.
+    Reference: Korthikanti et al., arXiv:2205.05198, section 4; Rajbhandari et al., arXiv:1910.02054, section 5.
+
+    >>> from models.examples import DENSE
+    >>> from models.training_examples import TRAINING
+    >>> layouts = Layouts.of(dp=64, zero=[0, 1, 2, 3])
+    >>> memory = training_memory(DENSE, layouts, global_batch_sequences=64, sequence_tokens=4096, constants=TRAINING)
+    >>> (memory.total / 2**30).round().tolist()
+    [164.0, 71.0, 40.0, 25.0]
+    """
+    weights, gradients, optimizer = state_bytes(arch, layouts, recipe.schedule, recipe.mtp_layers)
+    tokens = layouts.micro_batch * float(sequence_tokens) / layouts.cp
+    micro_batches = np.maximum(1.0, layouts.micro_batches(global_batch_sequences) / recipe.flushes)
+    layers = np.ceil(arch.layers / layouts.pp)
+    per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe.fused_attention)
+    working = Layouts.of(tp=layouts.tp, sequence_parallel=layouts.sequence_parallel)
+    repeated = activation_bytes_per_token(arch, working, sequence_tokens, recipe.fused_attention)
+    stage = tokens * per_token * layers
+    in_flight = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, recipe.schedule)
+    first = stage * in_flight + np.where(layouts.recompute == 2, tokens * repeated, 0.0)
+    logits = tokens * arch.vocab / layouts.tp * (LOGIT_BYTES + ACTIVATION_BYTES) * (1.0 + recipe.mtp_layers)
+    # On the last stage one micro-batch is in flight beside the logits; only what exceeds the first stage counts there.
+    excess = np.where(layouts.pp == 1, logits, np.maximum(0.0, stage + logits - first))
+    used = weights + gradients + optimizer + first + excess
+    runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * used
+    return TrainingMemory(weights, gradients, optimizer, first, excess, runtime)
+
+
+def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray | bool:
+    """Whether a rank's memory is within the chip's capacity: what a planner may choose.
+
+    Shapes: broadcast. Units: [byte], result boolean. The estimate is good to some 7 %, see `tightness`.
+    Reference: capacity as printed by the vendor; error of the estimate from published training measurements.
+
+    >>> bool(fits(79e9, 80e9)), bool(fits(81e9, 80e9))
+    (True, False)
+    """
+    return (np.asarray(memory_bytes, float) <= np.asarray(capacity_bytes, float))[()]
+
+
+def tightness(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray | int:
+    """How sure the fit is: 0 comfortable (below 0.9 of capacity), 1 tight (to 1.1), 2 impossible.
+
+    Shapes: broadcast. Units: [byte], result code [1].
+    Reference: error of the estimate from published training measurements (peaks within about 10 %).
+
+    >>> [int(tightness(m, 80e9)) for m in (60e9, 80e9, 90e9)]
+    [0, 1, 2]
+    """
+    share = np.asarray(memory_bytes, float) / np.asarray(capacity_bytes, float)
+    return np.where(share > IMPOSSIBLE, 2, np.where(share >= TIGHT, 1, 0))[()]

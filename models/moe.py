@@ -1,0 +1,79 @@
+"""Mixture of experts: which traffic and which load routing makes. Times of links and GEMMs are elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Result = np.ndarray | float
+
+
+def experts_hit(experts: ArrayLike, topk: ArrayLike, tokens: ArrayLike) -> Result:
+    """Mean number of experts that a batch touches under uniform routing:  E (1 - (1 - k/E)^m).
+
+    Shapes: broadcast. Units: [1], tokens m [token], result [1]. Valid for 1 <= k <= E and m >= 0; skewed routing hits fewer.
+    Reference: Feller, An Introduction to Probability Theory, volume 1, section IV.2 (occupancy).
+
+    >>> float(experts_hit(8, 2, 1)), round(float(experts_hit(8, 2, 100)), 6)
+    (2.0, 8.0)
+    """
+    experts = np.asarray(experts, float)
+    return (experts * (1.0 - (1.0 - np.asarray(topk, float) / experts) ** np.asarray(tokens, float)))[()]
+
+
+def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
+    """Mean number of different places that the k experts of a token lie in, of n places:  n (1 - (1 - 1/n)^k).
+
+    Shapes: broadcast. Units: [1] throughout. Experts are spread evenly and drawn independently. At most min(k, n).
+    Reference: Feller, An Introduction to Probability Theory, volume 1, section IV.2; DeepSeek-V3, arXiv:2412.19437, section
+    3.2.2 (a token crosses to a node once, however many of its experts lie there).
+
+    >>> float(distinct_destinations(8, 1)), round(float(distinct_destinations(8, 8)), 2)
+    (1.0, 5.25)
+    """
+    n = np.asarray(places, float)
+    return (n * (1.0 - (1.0 - 1.0 / n) ** np.asarray(topk, float)))[()]
+
+
+def dispatch_copies(
+    topk: int, experts: int, ep: ArrayLike, domain: ArrayLike, *, deduplicated: bool = False, consecutive: bool = False, domain_limit: int = 0
+) -> tuple[Result, Result]:
+    """Copies of a token that one dispatch sends (to chips of the same domain, over the NIC).
+
+    R = min(EP, D) ranks of the group in a domain, n = EP / R domains.
+    Plain: k (R - 1)/R inside and k (n - 1)/n outside. Deduplicated: distinct ranks and distinct domains instead of k.
+    Consecutive routing (neighbouring experts together): max(1, k / experts per rank) inside, 1 outside, each times the same share.
+    A domain limit caps the domains that a token may visit.
+    Shapes: broadcast. Units: [1] throughout. Zero for EP 1.
+    Reference: Lepikhin et al., GShard, arXiv:2006.16668, section 3.2; DeepSeek-V3, arXiv:2412.19437, section 3.2.2.
+
+    >>> [round(float(c), 2) for c in dispatch_copies(8, 256, 64, 8)], [round(float(c), 2) for c in dispatch_copies(8, 256, 64, 8, deduplicated=True)]
+    ([7.0, 7.0], [4.59, 4.59])
+    """
+    ep = np.asarray(ep, float)
+    ranks = np.minimum(ep, domain)
+    domains = np.maximum(1.0, ep / ranks)
+    if consecutive:
+        inside, outside = np.maximum(1.0, topk * ep / experts), np.ones_like(domains)
+    elif deduplicated:
+        inside, outside = distinct_destinations(topk, ranks), distinct_destinations(topk, domains)
+    else:
+        inside, outside = np.full_like(ranks, topk), np.full_like(domains, topk)
+    # A rank or domain is not visited more often than there are of them, nor a token sent more often than it has experts.
+    inside = np.minimum(inside, topk)
+    if domain_limit:
+        outside = np.minimum(outside, domain_limit)
+    return (inside * (ranks - 1.0) / ranks)[()], (outside * (domains - 1.0) / domains)[()]
+
+
+def load_imbalance(tokens_per_expert: ArrayLike, experts: ArrayLike) -> Result:
+    """Tokens of the fullest of E experts over the mean, from chance alone:  1 + sqrt(2 ln E / mean).
+
+    Shapes: broadcast. Units: tokens per expert [token], experts [1], result [1]. Valid where the mean is well above ln E;
+    learned routing adds its own skew.
+    Reference: Raab and Steger, Balls into Bins, RANDOM 1998, theorem 1 (heavily loaded case).
+
+    >>> round(float(load_imbalance(1000, 64)), 3), float(load_imbalance(1000, 1))
+    (1.091, 1.0)
+    """
+    return (1.0 + np.sqrt(2.0 * np.log(np.asarray(experts, float)) / np.asarray(tokens_per_expert, float)))[()]

@@ -1,0 +1,247 @@
+"""What a transformer is made of: parameters, FLOPs and KV bytes from its shape. How fast a chip does them is elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Result = np.ndarray | float
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """Shape of a network; counts throughout [1].
+
+    With experts, the first `dense_layers` have a dense feed-forward block of width `ffn` and the others `experts` of width
+    `expert_ffn`, of which a token visits `topk`, besides `shared_experts` that all tokens visit. `window_layers` attend to
+    the last `window_tokens` only; `linear_layers` keep a state of constant size instead of a KV cache; the rest attend to all.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    gated: bool = True
+    tied: bool = False
+    experts: int = 0
+    topk: int = 0
+    shared_experts: int = 0
+    expert_ffn: int = 0
+    dense_layers: int = 0
+    mla: bool = False
+    q_lora_rank: int = 0
+    kv_lora_rank: int = 0
+    qk_nope_dim: int = 0
+    qk_rope_dim: int = 0
+    v_head_dim: int = 0
+    window_tokens: int = 0
+    window_layers: int = 0
+    linear_layers: int = 0
+
+    def __post_init__(self) -> None:
+        problems = [f"{name} must be at least 1" for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab") if getattr(self, name) < 1]
+        if self.window_layers + self.linear_layers > self.layers:
+            problems.append("window_layers and linear_layers together exceed layers")
+        if self.window_layers and self.window_tokens < 1:
+            problems.append("window_layers needs window_tokens")
+        if self.experts and not (1 <= self.topk <= self.experts and self.expert_ffn > 0 and self.dense_layers <= self.layers):
+            problems.append("experts needs topk between 1 and experts, expert_ffn, and dense_layers within layers")
+        if self.mla and min(self.kv_lora_rank, self.qk_nope_dim, self.qk_rope_dim, self.v_head_dim) < 1:
+            problems.append("mla needs kv_lora_rank, qk_nope_dim, qk_rope_dim and v_head_dim")
+        if problems:
+            raise ValueError(f"architecture: {'; '.join(problems)}")
+
+    @property
+    def moe_layers(self) -> int:
+        return self.layers - self.dense_layers if self.experts else 0
+
+    @property
+    def full_layers(self) -> int:
+        """Layers that attend to the whole context."""
+        return self.layers - self.window_layers - self.linear_layers
+
+    @property
+    def qk_dim(self) -> int:
+        """Elements of a query or key head."""
+        return self.qk_nope_dim + self.qk_rope_dim if self.mla else self.head_dim
+
+    @property
+    def v_dim(self) -> int:
+        """Elements of a value head."""
+        return self.v_head_dim if self.mla else self.head_dim
+
+    @property
+    def ffn_matrices(self) -> int:
+        """Weight matrices of a feed-forward block: gate, up and down, or up and down."""
+        return 3 if self.gated else 2
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCounts:
+    """Parameters by part [1]; `attention`, `dense_ffn` and `router` over all layers, `per_expert` of one expert in one layer."""
+
+    total: float
+    active: float  # weights that multiply a token's activations: no embedding table, but the vocabulary head even if tied
+    attention: float
+    dense_ffn: float  # dense layers and shared experts
+    per_expert: float
+    router: float
+    embedding: float
+    head: float  # 0 where it is tied to the embedding
+    moe_layers: int
+    dense_non_expert: float  # all but the routed experts
+
+
+def attention_parameters_per_layer(arch: Architecture) -> float:
+    """Weights of one attention block.
+
+    MHA, GQA, MQA: h d (2 a + 2 a_kv). MLA: query h r_q + r_q a (d_nope + d_rope), or h a (d_nope + d_rope) without a query
+    latent; latent h (r_kv + d_rope) + r_kv a (d_nope + d_v); output a d_v h. Biases and norms (below 0.1 %) are left out.
+    Shapes: a scalar. Units: [1]. Linear-attention layers are counted as if they were full ones.
+    Reference: Ainslie et al., GQA, arXiv:2305.13245; DeepSeek-V2, arXiv:2405.04434, equations 9-19.
+
+    >>> attention_parameters_per_layer(Architecture(32, 4096, 32, 8, 128, 14336, 128256)) / 2**20
+    40.0
+    """
+    h, a = float(arch.hidden), float(arch.heads)
+    if not arch.mla:
+        return h * arch.head_dim * 2.0 * (a + arch.kv_heads)
+    query = arch.q_lora_rank * (h + a * arch.qk_dim) if arch.q_lora_rank else h * a * arch.qk_dim
+    latent = h * (arch.kv_lora_rank + arch.qk_rope_dim) + arch.kv_lora_rank * a * (arch.qk_nope_dim + arch.v_head_dim)
+    return query + latent + a * arch.v_head_dim * h
+
+
+def parameter_counts(arch: Architecture) -> ParameterCounts:
+    """Parameters of an architecture by part.
+
+    total = attention + dense FFN + L_moe E n_expert + router + h V (+ h V if untied), with n_ffn = (3 if gated else 2) h f.
+    Shapes: scalars. Units: [1]. Biases and norms (below 0.1 %) are left out.
+    Reference: Narayanan et al., arXiv:2104.04473, equation 2 (dense); Fedus et al., Switch Transformers, arXiv:2101.03961 (experts).
+
+    >>> counts = parameter_counts(Architecture(32, 4096, 32, 8, 128, 14336, 128256))
+    >>> round(counts.total / 1e9, 2)
+    8.03
+    """
+    per_matrix = arch.ffn_matrices * float(arch.hidden)
+    per_expert = per_matrix * arch.expert_ffn
+    attention = arch.layers * attention_parameters_per_layer(arch)
+    dense_ffn = (arch.layers - arch.moe_layers) * per_matrix * arch.ffn + arch.moe_layers * arch.shared_experts * per_expert
+    router = float(arch.moe_layers * arch.hidden * arch.experts)
+    embedding = float(arch.hidden) * arch.vocab
+    head = 0.0 if arch.tied else embedding
+    body = attention + dense_ffn + router
+    return ParameterCounts(
+        total=body + arch.moe_layers * arch.experts * per_expert + embedding + head,
+        active=body + arch.moe_layers * arch.topk * per_expert + embedding,
+        attention=attention,
+        dense_ffn=dense_ffn,
+        per_expert=per_expert,
+        router=router,
+        embedding=embedding,
+        head=head,
+        moe_layers=arch.moe_layers,
+        dense_non_expert=body + embedding + head,
+    )
+
+
+def kv_elements_per_layer(arch: Architecture) -> float:
+    """Elements that a token leaves in the cache of one attention layer:  2 a_kv d, or with MLA the latent r_kv + d_rope.
+
+    Shapes: a scalar. Units: [1].
+    Reference: Shazeer, arXiv:1911.02150; DeepSeek-V2, arXiv:2405.04434, table 1.
+
+    >>> kv_elements_per_layer(Architecture(32, 4096, 32, 8, 128, 14336, 128256))
+    2048.0
+    """
+    return float(arch.kv_lora_rank + arch.qk_rope_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+
+
+def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Result:
+    """Growth of the KV cache with one more token of a long context: the layers that attend to all of it.
+
+    L_full e b, with e elements per layer and token. Windows are full by then and linear layers hold a constant state.
+    Shapes: as bytes_per_element. Units: bytes per element [byte], result [byte].
+    Reference: Pope et al., arXiv:2211.05102, section 2; DeepSeek-V2, arXiv:2405.04434, table 1.
+
+    >>> float(kv_bytes_per_token(Architecture(32, 4096, 32, 8, 128, 14336, 128256), 2))
+    131072.0
+    """
+    return (arch.full_layers * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))[()]
+
+
+def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
+    """Tokens that a query at the end of a context attends to, summed over the layers:  L_full c + L_window min(c, w).
+
+    Shapes: as context. Units: context [token], result [token]. Linear layers count zero.
+    Reference: Beltagy et al., Longformer, arXiv:2004.05150, section 3.1 (sliding window).
+
+    >>> float(attended_tokens(Architecture(2, 64, 4, 4, 16, 256, 1000, window_tokens=10, window_layers=1), 100))
+    110.0
+    """
+    context = np.asarray(context, float)
+    return (arch.full_layers * context + arch.window_layers * np.minimum(context, arch.window_tokens))[()]
+
+
+def kv_bytes(arch: Architecture, context_tokens: ArrayLike, bytes_per_element: ArrayLike) -> Result:
+    """KV cache of one sequence, windows respected:  e b (L_full c + L_window min(c, w)).
+
+    Shapes: broadcast. Units: context [token], bytes per element [byte], result [byte]. The constant state of linear
+    layers (below 1 % of the weights) is left out.
+    Reference: Pope et al., arXiv:2211.05102, section 2; Beltagy et al., arXiv:2004.05150, section 3.1.
+
+    >>> float(kv_bytes(Architecture(32, 4096, 32, 8, 128, 14336, 128256), 8192, 2)) / 2**30
+    1.0
+    """
+    return (attended_tokens(arch, context_tokens) * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))[()]
+
+
+def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
+    """Query-key pairs of a whole causal sequence, summed over the layers.
+
+    L_full s^2/2 + L_window (s^2/2 for s <= w, else w s - w^2/2): the continuous sum, exact for long sequences.
+    Shapes: as tokens. Units: tokens [token], result [1].
+    Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1 (half of the square); Beltagy et al., arXiv:2004.05150.
+
+    >>> float(causal_pairs(Architecture(1, 64, 4, 4, 16, 256, 1000), 100))
+    5000.0
+    """
+    s = np.asarray(tokens, float)
+    w = np.minimum(s, arch.window_tokens)
+    return (arch.full_layers * 0.5 * s * s + arch.window_layers * w * (s - 0.5 * w))[()]
+
+
+def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:
+    """FLOPs of the attention core (scores and weighted values) for the last `query_tokens` of a context, forward, all layers.
+
+    2 a (d_qk + d_v) pairs, with the pairs of the context less those of its part before the queries.
+    Shapes: broadcast. Units: tokens [token], result [FLOP]. Valid for query_tokens <= context_tokens; unabsorbed MLA, as in
+    training and prefill. Linear layers count zero.
+    Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1; Narayanan et al., arXiv:2104.04473, appendix.
+
+    >>> arch = Architecture(1, 64, 4, 4, 16, 256, 1000)
+    >>> float(attention_flops(arch, 100, 100)) == 2 * 4 * (16 + 16) * 100**2 / 2
+    True
+    """
+    context = np.asarray(context_tokens, float)
+    pairs = causal_pairs(arch, context) - causal_pairs(arch, context - np.asarray(query_tokens, float))
+    return (2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * pairs)[()]
+
+
+def forward_flops_per_token(arch: Architecture, context_tokens: ArrayLike) -> Result:
+    """FLOPs of a forward pass per token, mean over a causal sequence of `context_tokens`:  2 n_active + attention / s.
+
+    Shapes: as context_tokens. Units: context [token], result [FLOP/token]. A training step is three times this, hence
+    6 n_active per token where the context is short.
+    Reference: Kaplan et al., arXiv:2001.08361, table 1 and section 2.1; Narayanan et al., arXiv:2104.04473, equation 3.
+
+    >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
+    >>> round(float(forward_flops_per_token(arch, 8192)) / (2 * parameter_counts(arch).active), 3)
+    1.143
+    """
+    context = np.asarray(context_tokens, float)
+    return (2.0 * parameter_counts(arch).active + attention_flops(arch, context, context) / context)[()]

@@ -1,0 +1,114 @@
+"""Time of one operator on one chip: peak arithmetic against memory traffic. What the operators are is in operators.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Result = np.ndarray | float
+
+# Stored bytes of an element, block scales included: one byte per 32 (MX formats), one byte per 16 (4-bit float),
+# a 16-bit scale per 128 (integers of 4 bits). FP8 and INT8 scale per tensor or channel, which is negligible.
+BYTES_PER_ELEMENT = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "mxfp8": 1.0 + 1.0 / 32.0,
+    "int8": 1.0,
+    "fp4": 0.5 + 1.0 / 16.0,
+    "int4": 0.5 + 2.0 / 128.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChipRates:
+    """Rates of one chip; links in one direction. Bandwidths beyond the chip are as printed, before any efficiency."""
+
+    flop_per_s: float  # peak at the precision of the weight GEMMs [FLOP/s]
+    flop16_per_s: float  # peak at 16 bit, for attention [FLOP/s]
+    hbm_bytes_per_s: float  # [byte/s]
+    hbm_bytes: float  # [byte]
+    scaleup_bytes_per_s: float  # to chips of the same scale-up domain [byte/s]
+    scaleup_chips: int  # chips of a scale-up domain [1]
+    scaleout_bytes_per_s: float  # to chips of other domains [byte/s]
+    tdp_w: float  # [W]
+
+    def __post_init__(self) -> None:
+        wrong = [name for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes") if not getattr(self, name) > 0.0]
+        wrong += [name for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w") if not getattr(self, name) >= 0.0]
+        if self.scaleup_chips < 1:
+            wrong.append("scaleup_chips")
+        if wrong:
+            raise ValueError(f"chip rates: {', '.join(wrong)} must be positive")
+
+
+def roofline_s(flop: ArrayLike, moved_bytes: ArrayLike, flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result:
+    """Time of an operator that overlaps arithmetic with memory traffic perfectly:  max(F / P, B / beta).
+
+    Shapes: broadcast. Units: work [FLOP], traffic [byte], rates [FLOP/s] and [byte/s], result [s]. Both rates positive.
+    Reference: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), equation 1.
+
+    >>> float(roofline_s(1e12, 1e9, 1e15, 1e12)), float(roofline_s(1e12, 1e10, 1e15, 1e12))
+    (0.001, 0.01)
+    """
+    return np.maximum(np.divide(flop, flop_per_s), np.divide(moved_bytes, bytes_per_s))[()]
+
+
+def ridge_flop_per_byte(flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result:
+    """Arithmetic intensity at which a chip is as busy computing as loading:  P / beta.
+
+    Shapes: broadcast. Units: rates [FLOP/s] and [byte/s], result [FLOP/byte].
+    Reference: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), section 4 (ridge point).
+
+    >>> float(ridge_flop_per_byte(300e12, 2e12))
+    150.0
+    """
+    return np.divide(flop_per_s, bytes_per_s)[()]
+
+
+def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: ArrayLike) -> Result:
+    """How much longer a GEMM takes because it is small:  (1 + n0/M)(1 + n0/N)(1 + n0/K).
+
+    n0 is the extent at which one dimension alone halves the rate: prologue, tile and wave quantisation in one smooth term.
+    Shapes: broadcast. Units: extents and n0 [1], result [1]. Extents positive.
+    Reference: Hockney, Parallel Computing 2 (1985), n-half model, applied to each dimension of a GEMM.
+
+    >>> float(saturation_factor(100, 1e9, 1e9, 100)).__round__(3)
+    2.0
+    """
+    half = np.asarray(half_size, float)
+    return ((1.0 + half / m) * (1.0 + half / n) * (1.0 + half / k))[()]
+
+
+def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple: int = 64) -> Result:
+    """How much longer a GEMM takes when N or K per rank is no multiple of the tile:  1 + penalty, else 1.
+
+    Shapes: broadcast. Units: extents [1], penalty [1], result [1].
+    Reference: NVIDIA, Matrix Multiplication Background User's Guide, section 3.1 (tensor core requirements) and tile quantisation.
+
+    >>> float(misalignment_factor(128, 64, 0.5)), float(misalignment_factor(100, 64, 0.5))
+    (1.0, 1.5)
+    """
+    aligned = (np.mod(n, multiple) == 0) & (np.mod(k, multiple) == 0)
+    return np.where(aligned, 1.0, 1.0 + np.asarray(penalty, float))[()]
+
+
+def gemm_s(
+    m: ArrayLike, n: ArrayLike, k: ArrayLike, flop_per_s: ArrayLike, bytes_per_s: ArrayLike,
+    bytes_per_element: ArrayLike, half_size: ArrayLike = 0.0, misalignment: ArrayLike = 0.0,
+) -> Result:  # fmt: skip
+    """Time of an M x N x K matrix product: saturated arithmetic against reading both operands and writing the result.
+
+    max(2 M N K / P x saturation x alignment, b (M K + K N + M N) / beta).
+    Shapes: broadcast. Units: extents [1], rates [FLOP/s] and [byte/s], bytes per element [byte], result [s].
+    Reference: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), equation 1; `saturation_factor`.
+
+    >>> float(gemm_s(4096, 4096, 4096, 300e12, 2e12, 2)) == 2 * 4096**3 / 300e12
+    True
+    """
+    m, n, k = (np.asarray(extent, float) for extent in (m, n, k))
+    flop = 2.0 * m * n * k * saturation_factor(m, n, k, half_size) * misalignment_factor(n, k, misalignment)
+    return roofline_s(flop, np.asarray(bytes_per_element, float) * (m * k + k * n + m * n), flop_per_s, bytes_per_s)

@@ -1,0 +1,250 @@
+"""Time and memory of a training step for every layout: layers, head, pipeline, data parallelism, optimizer, put together.
+
+What happens inside a layer is in training_layer.py, memory in memory.py, the meaning of the constants in training_constants.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.collectives import all_gather_s, exposed_s, members_per_domain
+from models.layouts import Layouts
+from models.memory import parameters_per_rank, training_memory
+from models.operators import Architecture, attention_flops, forward_flops_per_token
+from models.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
+from models.roofline import ChipRates
+from models.training_constants import FRAMEWORKS, Recipe, TrainingConstants
+from models.training_layer import ACTIVATION_BYTES, BACKWARD_GEMMS, PARTS, Run, Times, head_s, layer_times
+
+__all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
+
+BREAKDOWN = (*PARTS, "pp_transfer", "pp_bubble", "dp", "optimizer")
+FORWARD_WINDOW = 0.6  # share of the first forward behind which parameters still arrive
+REFERENCE_RANKS = 1024.0  # data-parallel ranks at which the scale decay is stated
+REFERENCE_YEAR = 2026.0
+STRAGGLER_FREE_CHIPS = 8.0
+TRAINING_PASSES = 3.0  # forward, and backward of twice the work
+CHUNK = 8192  # layouts at once, so that the working arrays stay in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """A step of every layout; arrays along one axis. The parts of `breakdown` add up to `step_s`."""
+
+    step_s: np.ndarray  # [s]
+    tokens_per_s: np.ndarray  # all chips [token/s]
+    mfu: np.ndarray  # model FLOPs over peak FLOPs [1]
+    hfu: np.ndarray  # the same with recomputed FLOPs [1]
+    memory_bytes: np.ndarray  # fullest chip [byte]
+    breakdown: Mapping[str, np.ndarray]  # name -> [s], names as in BREAKDOWN
+
+
+def training_step(
+    arch: Architecture, chip: ChipRates, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, precision: str,
+    constants: TrainingConstants, family: str = "other", recipe: Recipe = Recipe(),
+) -> TrainingStep:  # fmt: skip
+    """Time, utilisation and memory of a training step, for every layout.
+
+    T = (m S + (p - 1)/v S_mean + transfers + exposed data parallelism + optimizer + fixed) x straggler x release, with S the
+    forward and backward of the slowest stage for one micro-batch. MFU = 3 F_forward B s / (T chips P).
+    Shapes: one axis of layouts in, arrays along it out. Units: batch [1], sequence [token], results see `TrainingStep`.
+    `family` is the chip generation ("hopper", ...; one without figures takes the base efficiency). Valid for legal layouts,
+    see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`.
+    Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> step = training_step(DENSE, CHIP, Layouts.of(tp=[1, 8], dp=[64, 8]), global_batch_sequences=512, sequence_tokens=4096,
+    ...     precision="bf16", constants=TRAINING, family="hopper")
+    >>> bool(np.allclose(sum(step.breakdown.values()), step.step_s)), bool(step.mfu[0] > step.mfu[1] > 0.1)
+    (True, True)
+    """
+    breakdown = {part: np.empty(len(layouts)) for part in BREAKDOWN}
+    recomputed = np.empty(len(layouts))
+    memory = np.empty(len(layouts))
+    for start in range(0, len(layouts), CHUNK):
+        part = slice(start, start + CHUNK)
+        run = Run.of(arch, chip, layouts.take(part), sequence_tokens, precision, constants, family, recipe)
+        for name, seconds in _step_parts(run, global_batch_sequences).items():
+            breakdown[name][part] = seconds
+        recomputed[part] = recomputed_flops_per_token(run)
+        memory[part] = training_memory(
+            arch, run.layouts, global_batch_sequences=global_batch_sequences, sequence_tokens=sequence_tokens, constants=constants, recipe=recipe
+        ).total  # fmt: skip
+    step_s = sum(breakdown.values())
+    tokens_per_s = global_batch_sequences * float(sequence_tokens) / step_s
+    per_token = TRAINING_PASSES * forward_flops_per_token(arch, sequence_tokens)
+    peak = layouts.chips * chip.flop_per_s
+    return TrainingStep(step_s, tokens_per_s, tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak, memory, breakdown)
+
+
+def _step_parts(run: Run, global_batch_sequences: int) -> Times:
+    """Seconds of a step by part, straggler and release included."""
+    layouts = run.layouts
+    stages = layouts.pp.astype(float)
+    micro_batches = layouts.micro_batches(global_batch_sequences)
+    forward, backward = stack_times(run)
+    head = head_s(run)
+    whole_head = (1.0 + BACKWARD_GEMMS) * head
+    parts = {name: (forward[name] + backward[name]) / stages for name in PARTS}
+    mean_stage = sum(parts.values()) + whole_head / stages
+    step = {name: micro_batches * seconds for name, seconds in parts.items()}
+    step["compute"] = step["compute"] + micro_batches * whole_head * head_layers_on_slowest_stage(run.arch.layers, layouts.pp)
+    step["pp_bubble"] = bubble_micro_batches(layouts.pp, layouts.vpp, run.recipe.schedule) * mean_stage * run.recipe.flushes
+    step["pp_transfer"] = micro_batches * pipeline_transfer_s(run)
+    windows = (sum(forward.values()) + head) / stages, (sum(backward.values()) + BACKWARD_GEMMS * head) / stages
+    step["dp"] = data_parallel_s(run, micro_batches, *windows)
+    step["optimizer"] = optimizer_s(run)
+    step["overhead"] = step["overhead"] + run.constants.step_overhead_s
+    waiting = straggler_factor(layouts.chips, run.constants.straggler_per_doubling) - 1.0
+    step["overhead"] = step["overhead"] + waiting * sum(step.values())
+    progress = release_factor(run.recipe.release_year, run.constants.release_rate_moe if run.arch.experts else run.constants.release_rate_dense)
+    return {name: step[name] * progress for name in BREAKDOWN}
+
+
+def stack_times(run: Run) -> tuple[Times, Times]:
+    """(forward, backward) of all layers for one micro-batch, by part: dense and MoE layers, and layers that predict further tokens.
+
+    Shapes: one axis per part. Units: [s].
+    Reference: `training_layer.layer_times`; DeepSeek-V3, arXiv:2412.19437, section 2.2 (multi-token prediction).
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(np.isclose(stack_times(run)[0]["compute"], 32 * layer_times(run, False)[0]["compute"])[0])
+    True
+    """
+    arch = run.arch
+    extra = run.recipe.mtp_layers
+    kinds = [(False, arch.layers - arch.moe_layers + (0 if arch.experts else extra)), (True, arch.moe_layers + (extra if arch.experts else 0))]
+    totals = tuple({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
+    for moe, layers in kinds:
+        if layers:
+            for total, times in zip(totals, layer_times(run, moe), strict=True):
+                for part in PARTS:
+                    total[part] += layers * times[part]
+    return totals
+
+
+def pipeline_transfer_s(run: Run) -> np.ndarray:
+    """Exposed hand-over between pipeline stages for one micro-batch: activations forward, their gradients backward.
+
+    2 v transfers of 2 M h bytes / tp (scattered over the tensor-parallel ranks), plus start-up, less what the framework hides.
+    Shapes: one axis. Units: [s]. Zero for pp 1.
+    Reference: Narayanan et al., arXiv:2104.04473, sections 2.2.2 and 4.1 (scatter/gather).
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> pipeline_transfer_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
+    [0.0]
+    """
+    layouts, c = run.layouts, run.constants
+    neighbours = members_per_domain(layouts.pp, layouts.tp * layouts.cp * layouts.dp, run.chip.scaleup_chips) > 1
+    rate = np.where(neighbours, run.chip.scaleup_bytes_per_s * c.intra_efficiency, run.chip.scaleout_bytes_per_s * c.inter_efficiency)
+    with np.errstate(divide="ignore"):
+        once = ACTIVATION_BYTES * run.tokens * run.arch.hidden / run.tp / rate + c.collective_start_s
+    return np.where(layouts.pp > 1, 2.0 * layouts.vpp * once * (1.0 - run.profile.dp_overlap), 0.0)
+
+
+def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, backward_s: np.ndarray) -> np.ndarray:
+    """Exposed data-parallel exchange of a step: gradients reduced, weights gathered.
+
+    ZeRO 0-2: a reduce-scatter and an all-gather of 2 bytes per parameter of the rank, once per step, hidden behind backward and
+    0.6 of forward of one micro-batch. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
+    micro-batch, each hidden behind its own pass. Dense parameters over dp cp ranks, experts over tp cp dp / ep.
+    Bandwidth falls with the ranks: / (1 + k d / 1024).
+    Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s].
+    Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 7; Zhao et al., FSDP, arXiv:2304.11277, section 3.3.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(dp=[1, 64]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> data_parallel_s(run, np.ones(2), np.zeros(2), np.zeros(2)).round(2).tolist()
+    [0.0, 0.15]
+    """
+    layouts, overlap = run.layouts, run.profile.dp_overlap
+    dense, expert = parameters_per_rank(run.arch, layouts, run.recipe.mtp_layers)
+    ranks = (layouts.dp * layouts.cp).astype(float)
+    unsplit = layouts.ep > 1
+    expert_ranks = np.where(unsplit, run.tp * ranks / layouts.ep, ranks)
+    gather = _gather_parameters_s(run, dense, ranks, run.tp)
+    if run.arch.experts:
+        gather = gather + _gather_parameters_s(run, expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp))
+    once = exposed_s(2.0 * gather, backward_s + FORWARD_WINDOW * forward_s, overlap)
+    each = exposed_s(gather, forward_s, overlap) + exposed_s(2.0 * gather, backward_s, overlap)
+    return np.where((layouts.zero == 3) & (layouts.pp == 1), micro_batches * each, once)
+
+
+def _gather_parameters_s(run: Run, parameters: np.ndarray, ranks: np.ndarray, stride: np.ndarray) -> np.ndarray:
+    decay = 1.0 + run.profile.scale_decay * ranks / REFERENCE_RANKS
+    rate = run.link_bytes_per_s(ranks, stride, run.profile.nic_exponent) / decay
+    return all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.constants.collective_start_s)
+
+
+def optimizer_s(run: Run) -> np.ndarray:
+    """Optimizer step: memory traffic of the rank's share of the parameters.
+
+    b n / beta times a factor, n the parameters of the rank, divided over its data-parallel ranks from ZeRO-1 on.
+    Shapes: one axis. Units: [s].
+    Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 3.1 (state read and written); factor see the catalog.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(dp=64, zero=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> times = optimizer_s(run)
+    >>> float(times[0] / times[1])
+    64.0
+    """
+    layouts, c = run.layouts, run.constants
+    dense, expert = parameters_per_rank(run.arch, layouts, run.recipe.mtp_layers)
+    ranks = (layouts.dp * layouts.cp).astype(float)
+    expert_ranks = np.where(layouts.ep > 1, run.tp * ranks / layouts.ep, ranks)
+    share = np.where(layouts.zero >= 1, dense / ranks + expert / expert_ranks, dense + expert)
+    return c.optimizer_bytes * c.optimizer_factor * share / run.chip.hbm_bytes_per_s
+
+
+def straggler_factor(chips: np.ndarray | float, per_doubling: float) -> np.ndarray | float:
+    """How much longer a step takes because all wait for the slowest chip:  1 + k max(0, log2(N / 8)).
+
+    Shapes: as chips. Units: chips [1], k [1], result [1].
+    Reference: Jiang et al., MegaScale, arXiv:2402.15627, section 6 (stragglers); slope fitted, see the catalog.
+
+    >>> float(straggler_factor(8192, 0.01)), float(straggler_factor(4, 0.01))
+    (1.1, 1.0)
+    """
+    return (1.0 + per_doubling * np.maximum(0.0, np.log2(np.asarray(chips, float) / STRAGGLER_FREE_CHIPS)))[()]
+
+
+def release_factor(year: float, rate: float) -> float:
+    """Software of another date than 2026.0:  exp(-rate (year - 2026)).
+
+    Shapes: scalars. Units: year [year], rate [1/year], result [1]. Valid from 2020 to about 2027.
+    Reference: fitted over dated releases of the same configurations, see the catalog.
+
+    >>> release_factor(2026.0, 0.04), round(release_factor(2021.0, 0.04), 2)
+    (1.0, 1.22)
+    """
+    return float(np.exp(-rate * (year - REFERENCE_YEAR)))
+
+
+def recomputed_flops_per_token(run: Run) -> np.ndarray:
+    """FLOPs repeated by recompute: the layers' forward (full), the attention core (selective without fused attention), or a share of
+    forward (selective).
+
+    Shapes: one axis. Units: [FLOP/token].
+    Reference: Korthikanti et al., arXiv:2205.05198, section 5 and appendix A.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(recompute=[0, 1, 2]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> (recomputed_flops_per_token(run) / 1e9).round(1).tolist()
+    [0.0, 1.8, 15.0]
+    """
+    arch, s, c = run.arch, run.sequence_tokens, run.constants
+    layers = forward_flops_per_token(arch, s) - 2.0 * arch.hidden * arch.vocab
+    selective = c.recompute_selective_moe if arch.experts else c.recompute_selective
+    some = selective * layers if run.recipe.fused_attention else attention_flops(arch, s, s) / s
+    return np.choose(run.layouts.recompute, [0.0, some, layers])

@@ -1,0 +1,384 @@
+"""Time of one transformer layer and of the vocabulary head on one rank for one micro-batch, by effect.
+
+Each effect is a function of its own that gives the forward time; `layer_times` puts them together, with backward and
+recompute. Pipeline, data parallelism and the whole step are in training.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.collectives import all_gather_s, all_to_all_s, exposed_s, group_bytes_per_s, members_per_domain
+from models.layouts import Layouts
+from models.moe import dispatch_copies
+from models.operators import Architecture, attention_flops
+from models.roofline import BYTES_PER_ELEMENT, ChipRates, gemm_s, ridge_flop_per_byte
+from models.training_constants import FrameworkProfile, Recipe, TrainingConstants
+
+Times = dict[str, np.ndarray]
+PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
+# Memory traffic per token and layer that no fusion removes, in bytes at 16 bit: both norms and residual additions per
+# hidden element, rotary embedding and its transposition per query, key and value element, permuting tokens to experts
+# and back per hidden element, casting an operand to 8 bits.
+RESIDUAL_BYTES, QKV_BYTES, PERMUTE_BYTES, CAST_BYTES = 14.0, 6.0, 24.0, 3.0
+ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
+BACKWARD_GEMMS = 2.0  # gradients of the inputs and of the weights
+UNFUSED_ATTENTION_BACKWARD = (2.0, 1.5)  # arithmetic, score traffic
+REFERENCE_HEAD_DIM = 128.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all effects of a run share: the arguments of `training.training_step` and what follows from them."""
+
+    arch: Architecture
+    chip: ChipRates
+    layouts: Layouts
+    sequence_tokens: int
+    precision: str
+    constants: TrainingConstants
+    family: str
+    recipe: Recipe
+    profile: FrameworkProfile
+    tokens: np.ndarray  # of a micro-batch on one rank [token]
+    tp: np.ndarray
+    sequence_split: np.ndarray  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
+    expert_tokens: np.ndarray  # tokens that a rank dispatches [token]
+    gemm_flop_per_s: float  # sustained, before size and alignment
+    memory_bytes_per_s: float
+    half_size: float
+
+    @classmethod
+    def of(
+        cls, arch: Architecture, chip: ChipRates, layouts: Layouts, sequence_tokens: int, precision: str,
+        constants: TrainingConstants, family: str, recipe: Recipe,
+    ) -> Run:  # fmt: skip
+        """Derives the shared quantities; see the fields.
+
+        Shapes: layouts along one axis. Units: sequence [token]. Reference: `training.training_step`.
+
+        >>> from models.examples import CHIP, DENSE
+        >>> from models.training_examples import TRAINING
+        >>> Run.of(DENSE, CHIP, Layouts.of(tp=8, cp=2, micro_batch=4), 4096, "bf16", TRAINING, "hopper", Recipe()).tokens.tolist()
+        [8192.0]
+        """
+        tp = layouts.tp.astype(float)
+        tokens = layouts.micro_batch * float(sequence_tokens) / layouts.cp
+        sustained = recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0]
+        intensity = ridge_flop_per_byte(chip.flop_per_s, chip.hbm_bytes_per_s)
+        return cls(
+            arch, chip, layouts, sequence_tokens, precision, constants, family, recipe,
+            profile=constants.framework_profile(recipe.framework),
+            tokens=tokens,
+            tp=tp,
+            sequence_split=np.where(layouts.sequence_parallel > 0, tp, 1.0),
+            expert_tokens=np.where(layouts.ep > 1, tokens / tp, tokens),
+            gemm_flop_per_s=chip.flop_per_s * constants.gemm_efficiency(precision) * sustained,
+            memory_bytes_per_s=chip.hbm_bytes_per_s * constants.memory_efficiency,
+            half_size=constants.saturation_size * intensity / constants.reference_intensity,
+        )  # fmt: skip
+
+    def link_bytes_per_s(self, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0) -> np.ndarray:
+        """Bandwidth that a collective over `group` ranks, `stride` apart, reaches [byte/s]."""
+        inside = members_per_domain(group, stride, self.chip.scaleup_chips)
+        intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
+        return group_bytes_per_s(group, inside, intra, self.chip.scaleout_bytes_per_s * self.constants.inter_efficiency, nic_exponent)
+
+
+def _gemm(run: Run, m: np.ndarray, n: np.ndarray | float, k: np.ndarray | float) -> np.ndarray:
+    width = BYTES_PER_ELEMENT[run.precision]
+    return gemm_s(m, n, k, run.gemm_flop_per_s, run.memory_bytes_per_s, width, run.half_size, run.constants.misalignment)
+
+
+def attention_gemms_s(run: Run) -> np.ndarray:
+    """Projections of an attention block, forward: query, key, value and output; with MLA through its latents.
+
+    Column- and row-split by tp; the down-projections of MLA are not split but work on the rank's share of the sequence.
+    Shapes: one axis. Units: [s].
+    Reference: Shoeybi et al., arXiv:1909.08053, section 3; DeepSeek-V2, arXiv:2405.04434, equations 9-19; `roofline.gemm_s`.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(np.diff(attention_gemms_s(run))[0] < 0)
+    True
+    """
+    arch, tp = run.arch, run.tp
+    values = arch.heads * arch.v_dim / tp
+    output = _gemm(run, run.tokens, arch.hidden, values)
+    if not arch.mla:
+        return output + _gemm(run, run.tokens, (arch.heads + 2.0 * arch.kv_heads) * arch.head_dim / tp, arch.hidden)
+    own = run.tokens / run.sequence_split
+    queries = arch.heads * arch.qk_dim / tp
+    key_values = arch.heads * (arch.qk_nope_dim + arch.v_head_dim) / tp
+    time = output + _gemm(run, own, arch.kv_lora_rank + arch.qk_rope_dim, arch.hidden) + _gemm(run, run.tokens, key_values, arch.kv_lora_rank)
+    if not arch.q_lora_rank:
+        return time + _gemm(run, run.tokens, queries, arch.hidden)
+    return time + _gemm(run, own, arch.q_lora_rank, arch.hidden) + _gemm(run, run.tokens, queries, arch.q_lora_rank)
+
+
+def dense_ffn_s(run: Run, width: float) -> np.ndarray:
+    """Feed-forward block of a given width, split by tp, forward.
+
+    Shapes: one axis. Units: width [1], result [s].
+    Reference: Shoeybi et al., arXiv:1909.08053, section 3, equation 3; `roofline.gemm_s`.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> dense_ffn_s(run, 0).tolist()
+    [0.0]
+    """
+    if not width:
+        return np.zeros_like(run.tokens)
+    up = (run.arch.ffn_matrices - 1.0) * width / run.tp
+    return _gemm(run, run.tokens, up, run.arch.hidden) + _gemm(run, run.tokens, run.arch.hidden, width / run.tp)
+
+
+def routed_experts_s(run: Run) -> np.ndarray:
+    """Grouped GEMMs of the routed experts of a rank, forward.
+
+    e = E / EP local experts see T k / e tokens each; with EP 1 an expert is split by tp instead. Slower than a dense GEMM
+    by the fitted expert efficiency, and by the imbalance of the fullest rank.
+    Shapes: one axis. Units: [s].
+    Reference: Gale et al., MegaBlocks, arXiv:2211.15841, section 4; fitted factors see the catalog.
+
+    >>> from models.examples import CHIP, MOE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(MOE, CHIP, Layouts.of(dp=8, ep=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(np.diff(routed_experts_s(run))[0] < 0)  # fewer and larger GEMMs
+    True
+    """
+    arch, c = run.arch, run.constants
+    local = arch.experts / run.layouts.ep
+    split = np.where(run.layouts.ep > 1, 1.0, run.tp)
+    rows = run.expert_tokens * run.layouts.ep * arch.topk / arch.experts
+    # The tokens of the other ranks of the group come to this rank's experts: each rank keeps T k in all.
+    up = _gemm(run, rows, (arch.ffn_matrices - 1.0) * arch.expert_ffn / split, arch.hidden)
+    down = _gemm(run, rows, arch.hidden, arch.expert_ffn / split)
+    efficiency = c.expert_efficiency_xla if run.recipe.framework == "xla" else c.expert_efficiency
+    return local * (up + down) * c.expert_imbalance / efficiency
+
+
+def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """(forward, backward) of scores, softmax and weighted values, mean over the layers.
+
+    Fused: causal FLOPs at the fitted share of the 16-bit peak, backward 2.5 times. Not fused: the whole square, and the
+    traffic of the scores; backward twice the arithmetic and 1.5 times the traffic.
+    Shapes: one axis. Units: [s].
+    Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1; Korthikanti et al., arXiv:2205.05198, section 4.1 (score traffic).
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> args = DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper"
+    >>> fused, plain = (attention_core_s(Run.of(*args, Recipe(fused_attention=f)))[0] for f in (True, False))
+    >>> bool(plain > 2 * fused)
+    True
+    """
+    arch, c, s = run.arch, run.constants, float(run.sequence_tokens)
+    head = min(1.0, arch.qk_dim / REFERENCE_HEAD_DIM) ** c.small_head_exponent
+    rate = run.chip.flop16_per_s * c.attention_efficiency * c.generation_factors(run.family)[1] * run.profile.attention * head
+    share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.layers)
+    if run.recipe.fused_attention:
+        forward = attention_flops(arch, s, s) * share / rate
+        return forward, c.attention_backward * forward
+    layers = arch.full_layers + arch.window_layers
+    flop = 2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * s * s * layers * share / rate
+    scores = c.score_bytes * arch.heads * s * s * layers * share / run.memory_bytes_per_s
+    return flop + scores, UNFUSED_ATTENTION_BACKWARD[0] * flop + UNFUSED_ATTENTION_BACKWARD[1] * scores
+
+
+def elementwise_s(run: Run, moe: bool) -> np.ndarray:
+    """Norms, residuals, rotary embedding, activation, casts and permutation: bytes over bandwidth, forward.
+
+    Per token: 14 h (divided by tp with sequence parallelism), 6 bytes per query, key and value element / tp,
+    2 (gates + 1) bytes per feed-forward element / tp, 3 bytes per operand cast to 8 bits or fewer; with experts
+    24 k h for permuting.
+    Shapes: one axis. Units: [s].
+    Reference: Ivanov et al., Data Movement Is All You Need, arXiv:2007.00072, table 1; fitted factors see the catalog.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=8, sequence_parallel=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(np.diff(elementwise_s(run, False))[0] < 0)
+    True
+    """
+    arch, c, tp = run.arch, run.constants, run.tp
+    key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+    shared = arch.shared_experts * arch.expert_ffn
+    per_activation = 2.0 * arch.ffn_matrices
+    width = shared + arch.topk * arch.expert_ffn * c.expert_activation_factor if moe else arch.ffn
+    per_token = RESIDUAL_BYTES * arch.hidden / run.sequence_split + (QKV_BYTES * (arch.heads * arch.qk_dim + key_values) + per_activation * width) / tp
+    if BYTES_PER_ELEMENT[run.precision] < ACTIVATION_BYTES:
+        operands = arch.topk * (arch.hidden + arch.expert_ffn) + shared if moe else arch.ffn
+        per_token = per_token + CAST_BYTES * (2.0 * arch.hidden / run.sequence_split + (arch.heads * arch.v_dim + operands) / tp)
+    moved = run.tokens * per_token * c.elementwise_factor
+    if moe:
+        fused = c.permute_fused if run.recipe.fused_dispatch else 1.0
+        moved = moved + PERMUTE_BYTES * run.expert_tokens * arch.topk * arch.hidden * c.permute_factor * fused
+    return moved / run.memory_bytes_per_s
+
+
+def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
+    """Exposed tensor-parallel exchange of so many blocks, forward (backward is the same).
+
+    Per block an all-gather and a reduce-scatter (without sequence parallelism an all-reduce: the same) of 2 M h bytes,
+    less the share that the framework hides.
+    Shapes: one axis. Units: blocks [1], result [s]. Zero for tp 1.
+    Reference: Shoeybi et al., arXiv:1909.08053, section 3; Korthikanti et al., arXiv:2205.05198, section 4.2.2.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> tensor_parallel_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe()), 2).tolist()
+    [0.0]
+    """
+    size = ACTIVATION_BYTES * run.tokens * run.arch.hidden
+    once = all_gather_s(size, run.tp, run.link_bytes_per_s(run.tp, 1.0), run.constants.collective_start_s)
+    return 2.0 * blocks * once * (1.0 - run.profile.tp_overlap)
+
+
+def context_parallel_s(run: Run, attention_s: np.ndarray, passes: float) -> np.ndarray:
+    """Exposed exchange of keys and values between context-parallel ranks, hidden behind the attention core of the same pass.
+
+    A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times.
+    Shapes: one axis. Units: attention [s], passes [1], result [s]. Zero for cp 1.
+    Reference: Liu et al., Ring Attention, arXiv:2310.01889, section 3.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(cp=[1, 8]), 8192, "bf16", TRAINING, "hopper", Recipe())
+    >>> context_parallel_s(run, np.zeros(2), 1.0).round(6).tolist()
+    [0.0, 0.000108]
+    """
+    arch, cp = run.arch, run.layouts.cp.astype(float)
+    elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+    size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
+    return exposed_s(all_gather_s(size, cp, run.link_bytes_per_s(cp, run.tp), run.constants.collective_start_s), attention_s, 1.0)
+
+
+def expert_exchange_s(run: Run) -> np.ndarray:
+    """Exposed dispatch and combine of one MoE layer, forward (backward is the same).
+
+    Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped.
+    Shapes: one axis. Units: [s]. Zero for ep 1.
+    Reference: DeepSeek-V3, arXiv:2412.19437, section 3.2.2; DeepEP's published rates for the fused dispatcher.
+
+    >>> from models.examples import CHIP, MOE
+    >>> from models.training_examples import TRAINING
+    >>> expert_exchange_s(Run.of(MOE, CHIP, Layouts.of(dp=8), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
+    [0.0]
+    """
+    recipe, c = run.recipe, run.constants
+    inside, outside = dispatch_copies(
+        run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips, deduplicated=recipe.fused_dispatch,
+        consecutive=recipe.consecutive_routing, domain_limit=recipe.routed_domains,
+    )  # fmt: skip
+    vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.hidden
+    intra, inter = (c.exchange_fused_intra, c.exchange_fused_inter) if recipe.fused_dispatch else (c.intra_efficiency, c.inter_efficiency)
+    rates = run.chip.scaleup_bytes_per_s * intra, run.chip.scaleout_bytes_per_s * inter
+    hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
+    return 2.0 * all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s) * (1.0 - hidden)
+
+
+def launch_excess_s(run: Run, kernels_s: np.ndarray, moe: bool) -> np.ndarray:
+    """What a layer takes beyond its kernels because the host cannot launch them faster:  (G^4 + H^4)^(1/4) - G.
+
+    H is the framework's floor per layer and pass; whole-iteration graphs remove it.
+    Shapes: one axis. Units: kernels [s], result [s].
+    Reference: smooth maximum of two overlapping times; the floor is fitted, see the catalog.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(launch_excess_s(run, np.array([1e-5]), False)[0] > launch_excess_s(run, np.array([1.0]), False)[0])
+    True
+    """
+    if run.recipe.cuda_graphs == "full":
+        return np.zeros_like(kernels_s)
+    floor = run.profile.launch_floor_s * (run.constants.launch_floor_moe if moe else 1.0)
+    square = kernels_s * kernels_s
+    return np.sqrt(np.sqrt(square * square + floor**4)) - kernels_s
+
+
+def moe_host_s(run: Run) -> np.ndarray:
+    """Host time that an MoE layer adds to its kernels, forward: the host waits for token counts before it launches experts.
+
+    0.6 ms where tokens are exchanged, and 29 us per local expert; none with whole-iteration graphs or a compiler that
+    knows all shapes (XLA).
+    Shapes: one axis. Units: [s].
+    Reference: fitted, see the catalog; Gale et al., MegaBlocks, arXiv:2211.15841, section 5 (dropless routing).
+
+    >>> from models.examples import CHIP, MOE
+    >>> from models.training_examples import TRAINING
+    >>> args = MOE, CHIP, Layouts.of(dp=8, ep=8), 4096, "bf16", TRAINING, "hopper"
+    >>> [round(float(moe_host_s(Run.of(*args, Recipe(cuda_graphs=g)))[0]) * 1e3, 2) for g in ("partial", "full")]
+    [1.08, 0.0]
+    """
+    if run.recipe.cuda_graphs == "full" or run.recipe.framework == "xla":
+        return np.zeros_like(run.tokens)
+    c, ep = run.constants, run.layouts.ep
+    wait = np.where(ep > 1, c.host_moe_layer_s, 0.0) + c.host_expert_s * run.arch.experts / ep
+    return wait * (c.host_grace if run.recipe.grace_host else 1.0)
+
+
+def layer_times(run: Run, moe: bool) -> tuple[Times, Times]:
+    """(forward, backward with recompute) of one layer for one micro-batch, by part.
+
+    Backward: twice the GEMMs, 2.5 times the fused attention core, 1.7 times the element-wise traffic, the same exchanges.
+    Recompute: full repeats forward with its exchanges; selective repeats a share of the kernels (without a fused core: the core).
+    Shapes: one axis per part. Units: [s].
+    Reference: Korthikanti et al., arXiv:2205.05198, section 5; Narayanan et al., arXiv:2104.04473, section 3.5.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> forward, backward = layer_times(Run.of(DENSE, CHIP, Layouts.of(recompute=2), 4096, "bf16", TRAINING, "hopper", Recipe()), False)
+    >>> bool(np.isclose(backward["compute"] / forward["compute"], 3.0)[0])
+    True
+    """
+    arch, c, zero = run.arch, run.constants, np.zeros_like(run.tokens)
+    core, core_backward = attention_core_s(run)
+    shared = arch.shared_experts * arch.expert_ffn
+    compute = attention_gemms_s(run) + (routed_experts_s(run) + dense_ffn_s(run, shared) if moe else dense_ffn_s(run, arch.ffn))
+    # With expert parallelism an expert is not split by tp: only attention and shared experts exchange activations.
+    ffn_blocks = np.where(run.layouts.ep > 1, float(shared > 0), 1.0) if moe else 1.0
+    tp = tensor_parallel_s(run, 1.0 + ffn_blocks)
+    moved = elementwise_s(run, moe)
+    host = moe_host_s(run) if moe else zero
+    forward = {
+        "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core, 1.0),
+        "ep": expert_exchange_s(run) if moe else zero, "overhead": host + launch_excess_s(run, compute + core + moved, moe),
+    }  # fmt: skip
+    once = {"compute": BACKWARD_GEMMS * compute, "attention": core_backward, "elementwise": c.elementwise_backward * moved}
+    kernels = once["compute"] + once["attention"] + once["elementwise"]
+    once |= {
+        "tp": tp, "cp": context_parallel_s(run, core_backward, 2.0), "ep": forward["ep"],
+        "overhead": 2.0 * host + launch_excess_s(run, kernels, moe),
+    }  # fmt: skip
+    selective = c.recompute_selective_moe if moe else c.recompute_selective
+    full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
+    repeated = {part: full.astype(float) for part in PARTS}
+    if run.recipe.fused_attention:
+        repeated |= {part: np.where(some, selective, repeated[part]) for part in ("compute", "attention", "elementwise")}
+    else:
+        repeated["attention"] = (full | some).astype(float)
+    return forward, {part: once[part] + repeated[part] * forward[part] for part in PARTS}
+
+
+def head_s(run: Run) -> np.ndarray:
+    """Vocabulary head for one micro-batch, forward (backward is twice that), at 16 bit.
+
+    One M x V/t x h product, and one more per layer that predicts further tokens.
+    Shapes: one axis. Units: [s].
+    Reference: Narayanan et al., arXiv:2104.04473, appendix (logit layer 6 B s h V); DeepSeek-V3, arXiv:2412.19437, section 2.2.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> head_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).round(4).tolist()
+    [0.0063]
+    """
+    c = run.constants
+    rate = run.chip.flop16_per_s * c.efficiency_16bit * c.generation_factors(run.family)[0] * run.recipe.power_ratio**c.power_exponent
+    once = gemm_s(run.tokens, run.arch.vocab / run.tp, run.arch.hidden, rate, run.memory_bytes_per_s, ACTIVATION_BYTES, run.half_size, c.misalignment)
+    return once * (1.0 + run.recipe.mtp_layers)

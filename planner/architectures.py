@@ -1,0 +1,32 @@
+"""Catalog records of architectures as the shape that the closed forms take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from catalog.records import Record
+from models.operators import Architecture, parameter_counts
+from models.roofline import BYTES_PER_ELEMENT
+from planner.ledger import Ledger
+
+NEEDED = ("layers", "hidden", "heads", "vocab")
+OPTIONAL = (
+    "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
+    "qk_nope_dim", "qk_rope_dim", "v_head_dim", "window_tokens", "window_layers", "linear_layers",
+)  # fmt: skip
+
+
+def shape_of(record: Record, ledger: Ledger) -> Architecture:
+    """The shape of an architecture record. Raises MissingFigure for a record without one."""
+    figures = {name: int(ledger.value("architectures", record.name, name)) for name in NEEDED}
+    figures |= {name: int(value) for name in OPTIONAL if (value := ledger.optional("architectures", record.name, name)) is not None}
+    figures.setdefault("kv_heads", figures["heads"])
+    figures.setdefault("head_dim", figures["hidden"] // figures["heads"])
+    figures.setdefault("ffn", figures.get("expert_ffn", 0))
+    text = record.text
+    return Architecture(**figures, gated=text.get("gated", "true") == "true", tied=text.get("tied") == "true", mla=text.get("attention") == "mla")
+
+
+def weights_bytes(shape: Architecture, precisions: Iterable[str]) -> float:
+    """Bytes of the weights in the widest of the precisions, as they are distributed to the sites [byte]."""
+    return parameter_counts(shape).total * max(BYTES_PER_ELEMENT[precision] for precision in precisions)

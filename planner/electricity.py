@@ -1,0 +1,76 @@
+"""Price and carbon of a site's electricity for each UTC hour of a typical day, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from catalog.records import Record
+from catalog.sites import hourly_values
+from catalog.units import HOUR_S
+from planner.calendar import SLOTS_PER_DAY
+from planner.errors import Problem, SpecError
+from planner.ledger import Ledger
+from planner.spec import Site
+
+Money = Callable[[float, str], float]
+
+
+def price_by_hour(site: Site, region: Record, ledger: Ledger, convert: Money, path: str, year: int) -> np.ndarray:
+    """24 prices by UTC hour [currency/J]: the spec's own, a tariff, the operator's typical day, or the flat price.
+
+    Raises MissingFigure when the region has no price at all.
+    """
+    energy = (("energy", region.name, "*"),)
+    if site.electricity_price is not None:
+        amount, currency = site.electricity_price
+        ledger.assume(f"{path}.electricity_price", amount, f"{currency}/J", "stated in the spec", *energy)
+        return np.full(SLOTS_PER_DAY, convert(amount, currency))
+    if site.tariff is not None:
+        return _tariff_by_hour(ledger, site.tariff, region, convert, path, year)
+    if region.get("price_profile") is not None:
+        figure = ledger.figure("regions", region.name, "price_profile")
+        return np.array([convert(value, figure.unit[:3]) for value in figure.value])
+    return np.full(SLOTS_PER_DAY, _flat_price(region, ledger, convert, path))
+
+
+def carbon_by_hour(region: Record, ledger: Ledger) -> np.ndarray:
+    """24 carbon intensities by UTC hour [kg/J]; the yearly mean where no typical day is known. Raises MissingFigure."""
+    if region.get("carbon_profile") is not None:
+        return np.array(ledger.value("regions", region.name, "carbon_profile"))
+    return np.full(SLOTS_PER_DAY, ledger.value("regions", region.name, "carbon_intensity"))
+
+
+def _flat_price(region: Record, ledger: Ledger, convert: Money, path: str) -> float:
+    energy = (("energy", region.name, "*"),)
+    if region.get("electricity_price") is None and region.text.get("export_zone") == "CN":
+        figure = ledger.figure("defaults", "china_electricity_price", "value")
+        reason = "no flat price is published for this region: the national mean stands in"
+    else:
+        figure = ledger.figure("regions", region.name, "electricity_price")
+        reason = f"no hourly price is published for this region: one flat price for all hours ({figure.note or figure.kind})"
+    ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, *energy)
+    return convert(figure.value, figure.unit[:3])
+
+
+def _tariff_by_hour(ledger: Ledger, name: str, region: Record, convert: Money, path: str, year: int) -> np.ndarray:
+    """Mean over the days of `year` of the tariff's price at each UTC hour, looked up in the site's local time."""
+    record = ledger.catalog.get("tariffs", name)
+    figures = [ledger.figure("tariffs", record.name, band) for band in sorted({row[5] for row in record.text["bands"]} & set(record.figures))]
+    days = {(month, weekday): hourly_values(record, month, weekday) for month in range(1, 13) for weekday in range(7)}
+    if not figures or any(value is None for values in days.values() for value in values):
+        message = f'"{record.name}" has no price for every hour of the year; state them in an overlay, or give "electricity_price"'
+        raise SpecError([Problem(f"{path}.tariff", message)])
+    unit = figures[0].unit
+    scale = _flat_price(region, ledger, convert, path) if unit == "1" else convert(1.0, unit[:3])
+    zone = ZoneInfo(region.text["timezone"])
+    first = datetime(year, 1, 1, tzinfo=UTC)
+    hours = int((datetime(year + 1, 1, 1, tzinfo=UTC) - first).total_seconds() // HOUR_S)
+    local = [(first + timedelta(hours=hour)).astimezone(zone) for hour in range(hours)]
+    prices = scale * np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])
+    energy = (("energy", region.name, "*"),)
+    ledger.assume(f"{path}.tariff", record.name, "", "time-of-use tariff chosen in the spec, averaged over the year", *energy)
+    return prices.reshape(-1, SLOTS_PER_DAY).mean(axis=0)

@@ -1,0 +1,247 @@
+"""From candidates to the arrays of the joint program: costs, carbon and power per column, in the program's index sets.
+
+Not here: the rows and columns themselves (`solvers`), and how points came about (`planner.candidates`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.lots import Lot
+from planner.points import Candidates, Point
+from planner.problem import Problem
+from solvers.data import Limit, Objective, PlanData
+
+COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
+
+
+class Unbounded(Exception):
+    """Nothing in the spec limits the objective."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formulation:
+    """The program's input and the meaning of its positions."""
+
+    data: PlanData
+    lots: tuple[Lot, ...]
+    holdings: tuple[tuple[int, int], ...]  # (lot, window or -1)
+    points: tuple[Point, ...]
+    arcs: tuple[tuple[int, int, int, int], ...]  # (workload, origin, site, pool)
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Per slot: what one watt at the meter of each site costs and emits over the slot's whole time."""
+
+    cost_per_w: np.ndarray  # [site, slot]
+    carbon_per_w: np.ndarray
+    seconds: np.ndarray  # [slot]
+
+
+def slot_rates(problem: Problem) -> Rates:
+    calendar = problem.calendar
+    price = np.array([site.price_per_j[calendar.hour] for site in problem.sites])
+    carbon = np.array([site.carbon_kg_per_j[calendar.hour] for site in problem.sites])
+    return Rates(price * calendar.seconds * calendar.discount, carbon * calendar.seconds, calendar.seconds)
+
+
+def formulate(problem: Problem, candidates: Candidates) -> Formulation:
+    """Arrays for `solvers.joint`. Raises Unbounded when a most-throughput question has no limit at all."""
+    calendar, lots = problem.calendar, candidates.lots
+    rates = slot_rates(problem)
+    site_of = {site.region: i for i, site in enumerate(problem.sites)}
+    lot_of = {id(lot): k for k, lot in enumerate(lots)}
+    origins = tuple(dict.fromkeys(o.region for w in problem.serving for o in w.spec.origins))
+    points, point_pool, point_job = _list_points(candidates, problem)
+    holdings = tuple((k, w) for k, lot in enumerate(lots) for w in (range(calendar.windows) if lot.offer.how == "on_demand" else (-1,)))
+    arcs = tuple(
+        (problem.serving.index(pool.workload), origins.index(origin), site_of[pool.site], q)
+        for q, pool in enumerate(candidates.pools)
+        for origin in pool.origins
+    )
+    uses = [(p, lot_of[id(use.lot)], use.systems) for p, point in enumerate(points) for use in point.uses]
+    objective = _objective(problem)
+    holding_cost = _holding_costs(problem, lots, holdings, site_of, rates)
+    groups: dict[tuple[str, str], int] = {}
+    data = PlanData(
+        slot_window=calendar.window,
+        slot_hours_s=calendar.seconds,
+        site_power_limit_w=np.array([site.power_limit_w for site in problem.sites]),
+        site_fixed={COST: np.array([site.fixed_cost_per_s for site in problem.sites]) * float(calendar.seconds @ calendar.discount)},
+        lot_site=np.array([site_of[lot.site.region] for lot in lots], dtype=np.int64),
+        lot_group=np.array([groups.setdefault((lot.site.region, lot.system.name), len(groups)) for lot in lots], dtype=np.int64),
+        lot_fabric=_fabric_numbers(lots),
+        holding_lot=np.array([k for k, _ in holdings], dtype=np.int64),
+        holding_window=np.array([w for _, w in holdings], dtype=np.int64),
+        holding_upper=_uppers(problem, lots, holdings, points, holding_cost, objective),
+        holding_cost=holding_cost,
+        holding_power_w=np.array([lots[k].idle_it_w * lots[k].site.pue if lots[k].owned else 0.0 for k, _ in holdings]),
+        point_pool=point_pool,
+        point_job=point_job,
+        point_uses=np.array([(p, k) for p, k, _ in uses], dtype=np.int64).reshape(-1, 2),
+        point_uses_systems=np.array([systems for _, _, systems in uses]),
+        point_capacity=np.array([point.capacity for point in points]),
+        point_power_w=np.array([sum(use.extra_it_w * use.lot.site.pue for use in point.uses if use.lot.owned) for point in points]),
+        point_cost=_point_costs(points, site_of, rates),
+        arc_workload=np.array([a[0] for a in arcs], dtype=np.int64),
+        arc_origin=np.array([a[1] for a in arcs], dtype=np.int64),
+        arc_site=np.array([a[2] for a in arcs], dtype=np.int64),
+        arc_pool=np.array([a[3] for a in arcs], dtype=np.int64),
+        arc_cost={COST: _egress(problem, candidates, arcs, origins)},
+        demand=_demand(problem, origins),
+        job_work=np.array([job.spec.tokens for job in problem.training]),
+        job_window_mask=np.array([calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]).reshape(-1, calendar.slots),
+        limits=tuple(_limits(problem)),
+        objective=objective,
+        **_supplies(problem, lots, holdings),
+        **_trees(problem, site_of),
+    )
+    return Formulation(data, lots, holdings, tuple(points), arcs, origins)
+
+
+def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point], np.ndarray, np.ndarray]:
+    serving = [(point, q, -1) for q, pool in enumerate(candidates.pools) for point in pool.points]
+    training = [(point, -1, j) for j, job in enumerate(problem.training) for point in candidates.training[job.name]]
+    listed = serving + training
+    return [p for p, _, _ in listed], np.array([q for _, q, _ in listed], dtype=np.int64), np.array([j for _, _, j in listed], dtype=np.int64)
+
+
+def _fabric_numbers(lots: Iterable[Lot]) -> np.ndarray:
+    numbers: dict[tuple[str, str], dict[str, int]] = {}
+    result = []
+    for lot in lots:
+        known = numbers.setdefault((lot.site.region, lot.system.name), {})
+        result.append(known.setdefault(lot.fabric, len(known)) if lot.owned else -1)
+    return np.array(result, dtype=np.int64)
+
+
+def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> dict[str, np.ndarray]:
+    """What holding one system costs whether it works or not: capital or rent, building, and idle energy."""
+    calendar, money = problem.calendar, problem.economics
+    life_s = money.system_life_years * calendar.horizon_s / money.years
+    result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, ENERGY, CAPITAL)}
+    for u, (k, window) in enumerate(holdings):
+        lot = lots[k]
+        held = np.ones(calendar.slots, dtype=bool) if window < 0 else calendar.window == window
+        idle_w, r = lot.idle_it_w * lot.site.pue, site_of[lot.site.region]
+        seconds = calendar.seconds[held]
+        cost = (lot.capital + lot.fabric_capital) * money.capital_share + lot.facility_capital * money.facility_share
+        cost += lot.rent_per_s * float(seconds @ calendar.discount[held])
+        if lot.owned:
+            cost += idle_w * rates.cost_per_w[r, held].sum()
+        result[COST][u] = cost
+        result[CARBON][u] = idle_w * rates.carbon_per_w[r, held].sum() + lot.system.embodied_kg * seconds.sum() / life_s
+        result[ENERGY][u] = idle_w * seconds.sum()
+        result[CAPITAL][u] = lot.capital + lot.fabric_capital
+    return result
+
+
+def _point_costs(points, site_of, rates: Rates) -> dict[str, np.ndarray]:
+    """What running one replica adds in each slot: energy above idle; the landlord pays it for rented systems."""
+    sites = np.array([site_of[point.site] for point in points], dtype=np.int64)
+    own = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in points])
+    every = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses) for point in points])
+    return {
+        COST: own[:, None] * rates.cost_per_w[sites].reshape(len(points), -1),
+        CARBON: every[:, None] * rates.carbon_per_w[sites].reshape(len(points), -1),
+        ENERGY: every[:, None] * rates.seconds,
+    }
+
+
+def _egress(problem: Problem, candidates: Candidates, arcs, origins) -> np.ndarray:
+    """Cost over the slot of one request per second on each arc."""
+    weight = problem.calendar.seconds * problem.calendar.discount
+    result = np.zeros((len(arcs), problem.calendar.slots))
+    for a, (w, o, _, q) in enumerate(arcs):
+        path = problem.paths[problem.serving[w].name, origins[o], candidates.pools[q].site]
+        result[a] = weight * problem.egress_bytes(problem.serving[w]) * path.price_per_byte
+    return result
+
+
+def _demand(problem: Problem, origins) -> np.ndarray:
+    demand = np.zeros((len(problem.serving), len(origins), problem.calendar.slots))
+    for w, workload in enumerate(problem.serving):
+        for i, origin in enumerate(workload.spec.origins):
+            demand[w, origins.index(origin.region)] = workload.requests_per_s[i][problem.calendar.hour]
+    return demand
+
+
+def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
+    limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
+    members = [(s, u) for s, offer in enumerate(limited) for u, (k, _) in enumerate(holdings) if lots[k].offer is offer]
+    return {
+        "supply_limit": np.array([offer.supply for offer in limited]),
+        "supply_member": np.array(members, dtype=np.int64).reshape(-1, 2),
+    }
+
+
+def _trees(problem: Problem, site_of) -> dict:
+    owner, cost, above = [], [], []
+    for w, workload in enumerate(problem.serving):
+        tree, first = problem.trees[workload.name], len(owner)
+        owner += [w] * len(tree.edges)
+        cost += tree.edge_cost
+        above += [(w, site_of[site], first + edge) for site, edges in tree.edges_above.items() for edge in edges]
+    return {
+        "edge_workload": np.array(owner, dtype=np.int64),
+        "edge_cost": {COST: np.array(cost, dtype=float)},
+        "tree_path": np.array(above, dtype=np.int64).reshape(-1, 3),
+    }
+
+
+def _limits(problem: Problem) -> Iterable[Limit]:
+    for path, functional, upper in (
+        ("limits.budget", COST, problem.budget),
+        ("limits.capital", CAPITAL, problem.capital),
+        ("limits.carbon", CARBON, problem.carbon_kg),
+    ):
+        if math.isfinite(upper):
+            yield Limit(path, functional, upper)
+
+
+def _objective(problem: Problem) -> Objective:
+    asked = problem.spec.objective
+    if asked.maximise == "throughput":
+        named = [w.name for w in problem.serving].index(asked.workload) if asked.workload else -1
+        return Objective("throughput", named)
+    return Objective({"cost": COST, "carbon": CARBON}[asked.minimise])
+
+
+def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: Objective) -> np.ndarray:
+    """Largest useful count of each holding: physics and money first, else what would carry the whole demand alone."""
+    need = np.zeros(len(lots))
+    lot_of = {id(lot): k for k, lot in enumerate(lots)}
+    per_request: dict[tuple[int, str], float] = {}
+    for point in points:
+        for use in point.uses:
+            k = lot_of[id(use.lot)]
+            if point.workload in problem.training:
+                need[k] += use.systems
+            else:
+                key = (k, point.workload.name)
+                per_request[key] = max(per_request.get(key, 0.0), use.systems / point.capacity)
+    for (k, name), systems in per_request.items():
+        workload = next(w for w in problem.serving if w.name == name)
+        peak = workload.requests_per_s.sum(axis=0).max()
+        need[k] += systems * peak if not objective.maximises else (math.inf if peak > 0 else 0.0)
+    result = np.zeros(len(holdings))
+    for u, (k, _) in enumerate(holdings):
+        lot = lots[k]
+        draw = lot.idle_it_w * lot.site.pue if lot.owned else 0.0
+        ceilings = [
+            math.ceil(need[k]) if math.isfinite(need[k]) else math.inf,
+            lot.largest,
+            lot.offer.supply,
+            lot.site.power_limit_w / draw if draw else math.inf,
+            *(upper / holding_cost[name][u] for name, upper in ((COST, problem.budget), (CAPITAL, problem.capital), (CARBON, problem.carbon_kg)) if holding_cost[name][u] > 0),
+        ]
+        result[u] = math.floor(min(ceilings)) if math.isfinite(min(ceilings)) else math.inf
+    if not np.isfinite(result).all():
+        raise Unbounded("nothing limits the throughput: give a budget, a site's power, or a supply for every offer")
+    return result

@@ -1,0 +1,92 @@
+"""Catalog records of systems and networks as the plain figures that the closed forms take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from catalog.errors import MissingFigure
+from catalog.records import Record
+from planner.ledger import Ledger
+from planner.problem import NetworkFacts, SystemFacts
+from planner.spec import PRECISIONS
+
+Money = Callable[[float, str], float]
+
+
+def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
+    """Figures of a system and its chip. Raises MissingFigure for what has neither a figure nor an allowed default."""
+    name, chip = record.name, ledger.catalog.get("chips", record.text["chip"])
+    chips = int(ledger.value("systems", name, "chips"))
+    rates = {p: rate for p in PRECISIONS if (rate := ledger.optional("chips", chip.name, f"{p}_flop_per_s")) is not None}
+    _share_16_bit(rates)
+    if not rates:
+        ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises: the user is told which figure to state
+    scaleup = _first(ledger, ("systems", name, "scaleup_bytes_per_s"), ("chips", chip.name, "scaleup_bytes_per_s"))
+    domain = _first(ledger, ("systems", name, "scaleup_chips"), ("chips", chip.name, "scaleup_chips"))
+    power = ledger.optional("systems", name, "power_w")
+    if power is None:
+        factor = ledger.figure("defaults", "node_power_factor", "value").value
+        power = factor * chips * ledger.value("chips", chip.name, "tdp_w")
+        reason = f"no power is published for this system: {factor:g} x {chips} chips x TDP"
+        ledger.assume(f"systems/{name}/power_w", power, "W", reason, ("energy", "*", name), ("facility", "*", name))
+    idle = ledger.default("idle_power_fraction", f"systems/{name}/idle_power_fraction", "idle power as a share of the maximum", ("energy", "*", name))
+    return SystemFacts(
+        name=name,
+        chip=chip.name,
+        family=chip.text.get("family", ""),
+        chips=chips,
+        flop_per_s=rates,
+        hbm_bytes=ledger.value("chips", chip.name, "hbm_bytes"),
+        hbm_bytes_per_s=ledger.value("chips", chip.name, "hbm_bytes_per_s"),
+        scaleup_bytes_per_s=scaleup or 0.0,
+        scaleup_chips=int(min(domain or 1, chips)),
+        nic_bytes_per_s=ledger.optional("systems", name, "nic_bytes_per_s") or 0.0,
+        nic_ports=int(ledger.optional("systems", name, "nic_ports") or 0),
+        power_w=power,
+        idle_w=idle * power,
+        embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
+        export_cn=chip.text.get("export_cn", "unknown"),
+    )
+
+
+def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
+    """Carbon of making one chip with its share of the system [kg]."""
+    known = ledger.optional("chips", chip, "embodied_carbon_kg")
+    if known is not None:
+        return known
+    reason = "no embodied carbon is published for this chip"
+    return ledger.default("embodied_carbon_per_chip", f"chips/{chip}/embodied_carbon_kg", reason, ("embodied", "*", system))
+
+
+def _share_16_bit(rates: dict[str, float]) -> None:
+    """BF16 and FP16 run at one rate on every chip that has both; a sheet that names one of them means the other too."""
+    for one, other in (("bf16", "fp16"), ("fp16", "bf16")):
+        if one in rates:
+            rates.setdefault(other, rates[one])
+
+
+def _first(ledger: Ledger, *places: tuple[str, str, str]) -> float | None:
+    return next((value for place in places if (value := ledger.optional(*place)) is not None), None)
+
+
+def network_facts(record: Record, ledger: Ledger, convert: Money) -> NetworkFacts:
+    """Parts of a network technology; a part without a published price raises MissingFigure."""
+    name = record.name
+
+    def figure(field: str) -> float:
+        return ledger.value("fabrics", name, field)
+
+    def price(field: str) -> float:
+        found = ledger.figure("fabrics", name, field)
+        return convert(found.value, found.unit[:3])
+
+    return NetworkFacts(
+        name=name,
+        radix=int(figure("radix")),
+        port_bytes_per_s=figure("port_bytes_per_s"),
+        switch_price=price("switch_price"),
+        link_price_one_tier=price("link_price_one_tier"),
+        link_price_two_tier=price("link_price_two_tier"),
+        switch_power_w=figure("switch_power_w"),
+        optic_power_w=figure("optic_power_w"),
+    )

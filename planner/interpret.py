@@ -1,0 +1,393 @@
+"""From the solver's numbers back to the user's words: builds the plan document out of problem, points and solution.
+
+Not here: the check of the plan (`planner.verify`), which shares no code with this.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import defaultdict
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from planner import __version__
+from planner.accounts import Accounts, Decisions, limit_rows
+from planner.formulate import CARBON, Formulation
+from planner.plan import PLAN_SCHEMA_VERSION, Plan
+from planner.points import Candidates
+from planner.problem import Problem
+from solvers.joint import Solution
+
+NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the solver's rounding
+
+
+def interpret(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any]) -> Plan:
+    """The plan for a solution with an answer."""
+    return Plan(_Interpreter(problem, candidates, form, solution, document).document())
+
+
+def without_answer(problem: Problem | None, candidates: Candidates | None, status: str, solution: Solution | None, document: dict[str, Any], digest: str) -> Plan:
+    """The same form with nothing decided: infeasible, unbounded, or out of time without any plan."""
+    sense, unit = _sense_and_unit(document)
+    return Plan(
+        {
+            "schema_version": PLAN_SCHEMA_VERSION,
+            "name": document["name"],
+            "status": status,
+            "objective": {"sense": sense, "value": None, "unit": unit},
+            "bound": None,
+            "bound_of": "full",
+            "gap": None,
+            "totals": None,
+            "fleet": [],
+            "workloads": [],
+            "routes": [],
+            "schedule": [],
+            "costs": {},
+            "cost_lines": [],
+            "carbon_lines": [],
+            "limits": [],
+            "dropped": _dropped(candidates),
+            "assumptions": [],
+            "provenance": [],
+            "versions": _versions(),
+            "solver": _solver(problem, solution),
+            "diagnosis": None,
+            "catalog_digest": digest,
+            "spec": document,
+        }
+    )
+
+
+class _Interpreter:
+    def __init__(self, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any]):
+        self.problem, self.candidates, self.form, self.solution, self.spec_document = problem, candidates, form, solution, document
+        self.data = form.data
+        self.flow = _without_rounding(solution.values["f"])
+        self.active = self._active()
+        self.point_id = self._point_ids()
+        self.decided = Decisions(
+            problem=problem,
+            form=form,
+            count=np.rint(solution.values["n"]).astype(int),
+            active=self.active,
+            flow=self.flow,
+            used=tuple(self.point_id),
+            opened=solution.values.get("open", np.zeros(len(problem.sites))) > 0.5,
+        )
+        self.count = self.decided.count
+        self.accounts = Accounts(self.decided)
+
+    # -- decisions -------------------------------------------------------------------------------------------------
+
+    def _active(self) -> np.ndarray:
+        """[point, slot] replicas at work: no more than the flows and the work need (idle slack of the solver removed)."""
+        data, values = self.data, self.solution.values
+        active = np.zeros((len(self.form.points), data.slots))
+        for q in range(len(self.candidates.pools)):
+            members = np.flatnonzero(data.point_pool == q)
+            offered = data.point_capacity[members] @ values["x"][members]
+            wanted = self.flow[data.arc_pool == q].sum(axis=0)
+            active[members] = values["x"][members] * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
+        for p in np.flatnonzero(data.point_job >= 0):
+            if values["y"][p] > 0.5:
+                j = data.point_job[p]
+                share = np.clip(values["v"][p], 0.0, 1.0)
+                done = data.point_capacity[p] * float(share @ data.slot_hours_s)
+                active[p] = share * min(1.0, data.job_work[j] / done)
+        return active
+
+    def _point_ids(self) -> dict[int, str]:
+        """Names of the points that are used: workload/site/number."""
+        numbers: dict[tuple[str, str], int] = defaultdict(int)
+        names = {}
+        for p in np.flatnonzero(self.active.max(axis=1) > 0):
+            point = self.form.points[p]
+            key = (point.workload.name, point.site)
+            names[int(p)] = f"{key[0]}/{key[1]}/{numbers[key]}"
+            numbers[key] += 1
+        return names
+
+    # -- the document ----------------------------------------------------------------------------------------------
+
+    def document(self) -> dict[str, Any]:
+        problem, solution = self.problem, self.solution
+        costs = self.accounts.by_component()
+        totals = self._totals(sum(costs.values()))
+        sense, unit = _sense_and_unit(self.spec_document)
+        value = {"cost": totals["cost"], "carbon_kg": totals["carbon_kg"]}.get(self.data.objective.functional)
+        if value is None:
+            value = float(np.ravel(solution.values["lambda"])[0])
+        bound = solution.bound
+        gap = None if bound is None else abs(value - bound) / max(abs(value), 1e-9)
+        return {
+            "schema_version": PLAN_SCHEMA_VERSION,
+            "name": problem.spec.name,
+            "status": solution.status,
+            "objective": {"sense": sense, "value": value, "unit": unit},
+            "bound": bound,
+            "bound_of": "full",
+            "gap": gap,
+            "totals": totals,
+            "fleet": self._fleet(),
+            "workloads": self._workloads(),
+            "routes": self._routes(),
+            "schedule": self._schedule(),
+            "costs": costs,
+            "cost_lines": _lines(self.accounts.lines),
+            "carbon_lines": _lines(self.accounts.carbon),
+            "limits": limit_rows(self.decided, self.accounts, self._all_slo()),
+            "dropped": _dropped(self.candidates),
+            "assumptions": self._assumptions(value),
+            "provenance": _provenance(problem),
+            "versions": _versions(),
+            "solver": _solver(problem, solution),
+            "diagnosis": None,
+            "catalog_digest": problem.catalog_digest,
+            "spec": self.spec_document,
+        }
+
+    def _totals(self, cost: float) -> dict[str, float]:
+        chips = np.zeros(self.problem.calendar.windows)
+        for u, (k, window) in enumerate(self.form.holdings):
+            chips[slice(None) if window < 0 else window] += self.count[u] * self.form.lots[k].system.chips
+        served = sum(float(self.flow[a] @ self.problem.calendar.seconds) * self.problem.serving[w].spec.lengths.output for a, (w, *_) in enumerate(self.form.arcs))
+        return {
+            "cost": cost,
+            "carbon_kg": sum(self.accounts.carbon.values()),
+            "energy_j": self.accounts.energy_j,
+            "tokens": served + sum(job.spec.tokens for job in self.problem.training),
+            "chips": int(chips.max(initial=0)),
+            "peak_power_w": float(self.decided.site_power_w(owned_only=False).sum(axis=0).max(initial=0.0)),
+        }
+
+    def _fleet(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "site": lot.site.region,
+                "system": lot.system.name,
+                "count": int(self.count[u]),
+                "how": lot.offer.how,
+                "phase": None if window < 0 else window,
+                "fabric": lot.fabric,
+                "offer": lot.offer.path,
+            }
+            for u, (k, window) in enumerate(self.form.holdings)
+            if self.count[u] and (lot := self.form.lots[k])
+        ]
+
+    def _workloads(self) -> list[dict[str, Any]]:
+        cost = self.accounts.by_workload()
+        return [self._workload(w, cost[w.name]) for w in (*self.problem.serving, *self.problem.training)]
+
+    def _all_slo(self) -> list[tuple[str, str, float, float]]:
+        """(path, name, predicted, limit) of every latency limit that a used point answers for."""
+        rows = []
+        for workload in self.problem.serving:
+            mine = [p for p in self.point_id if self.form.points[p].workload is workload]
+            for row in self._slo(workload, mine):
+                if row["predicted_s"] is not None:
+                    name = f"{row['metric'].upper()} {row['percentile']} of {workload.name}"
+                    rows.append((f"{workload.path}.slo.{row['metric']}.{row['percentile']}", name, row["predicted_s"], row["limit_s"]))
+        return rows
+
+    def _workload(self, workload, cost: float) -> dict[str, Any]:
+        mine = [p for p in self.point_id if self.form.points[p].workload is workload]
+        seconds, discount = self.problem.calendar.seconds, self.problem.calendar.discount
+        is_serving = workload in self.problem.serving
+        if is_serving:
+            w = self.problem.serving.index(workload)
+            flow = sum((self.flow[a] for a, arc in enumerate(self.form.arcs) if arc[0] == w), np.zeros(len(seconds)))
+            tokens = flow * workload.spec.lengths.output
+        else:
+            tokens = sum((self.data.point_capacity[p] * self.active[p] for p in mine), np.zeros(len(seconds)))
+        chip_seconds = {p: self.form.points[p].chips * float(self.active[p] @ seconds) for p in mine}
+        mfu = sum(self.form.points[p].mfu * chip_seconds[p] for p in mine) / max(sum(chip_seconds.values()), 1e-30)
+        worth = float(tokens @ (seconds * discount))
+        return {
+            "name": workload.name,
+            "kind": workload.spec.kind,
+            "points": [self._point(p) for p in mine],
+            "tokens": float(tokens @ seconds),
+            "cost": cost,
+            "cost_per_million_tokens": cost / worth * 1e6 if worth else None,
+            "slo": self._slo(workload, mine) if is_serving else [],
+            "utilisation": self._utilisation(mine),
+            "mfu": mfu if mine else None,
+        }
+
+    def _point(self, p: int) -> dict[str, Any]:
+        point = self.form.points[p]
+        pool = self.candidates.pools[self.data.point_pool[p]] if self.data.point_pool[p] >= 0 else None
+        return {
+            "id": self.point_id[p],
+            "site": point.site,
+            "pool": self._pool_name(self.data.point_pool[p]) if pool else None,
+            "pools": [
+                {
+                    "role": use.role,
+                    "system": use.lot.system.name,
+                    "how": use.lot.offer.how,
+                    "fabric": use.lot.fabric,
+                    "offer": use.lot.offer.path,
+                    "precision": use.precision,
+                    "layout": dict(use.layout),
+                    "batch": use.batch,
+                    "workers": use.workers,
+                    "systems_per_replica": use.systems,
+                    "extra_power_w": use.extra_it_w,
+                }
+                for use in point.uses
+            ],
+            "capacity": point.capacity,
+            "capacity_unit": "request/s" if pool else "token/s",
+            "latency_s": dict(point.latency),
+            "breakdown": dict(point.breakdown),
+            "mfu": point.mfu,
+            "memory_bytes": point.memory_bytes,
+            "peak_replicas": float(self.active[p].max()),
+        }
+
+    def _slo(self, workload, mine: list[int]) -> list[dict[str, Any]]:
+        """Each limit with the worst prediction over the used points, round trip included."""
+        rows = []
+        for metric, percentile, limit in workload.spec.slo.limits():
+            worst = max((self._at_origin(p, f"{metric}.{percentile}") for p in mine), default=None)
+            slack = None if worst is None else limit - worst
+            rows.append({"metric": metric, "percentile": percentile, "limit_s": limit, "predicted_s": worst, "slack_s": slack})
+        return rows
+
+    def _at_origin(self, p: int, name: str) -> float:
+        point, pool = self.form.points[p], self.candidates.pools[self.data.point_pool[p]]
+        travel = 0.0 if name.startswith("tpot") else max(
+            self.problem.paths[pool.workload.name, origin, pool.site].rtt_s
+            for a, origin in ((a, self.form.origins[arc[1]]) for a, arc in enumerate(self.form.arcs) if arc[3] == self.data.point_pool[p])
+            if self.flow[a].max() > 0
+        )  # fmt: skip
+        return point.latency[name] + travel
+
+    def _utilisation(self, mine: list[int]) -> float | None:
+        """Share of the time of the systems at work, against these points at their own peak all the time."""
+        peak = sum(self.form.points[p].chips * self.active[p].max() for p in mine)
+        seconds = self.problem.calendar.seconds
+        mean = sum(self.form.points[p].chips * float(self.active[p] @ seconds) for p in mine) / seconds.sum()
+        return mean / peak if peak else None
+
+    def _routes(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "origin": self.form.origins[o],
+                "site": self.problem.sites[r].region,
+                "workload": workload.name,
+                "slot": t,
+                "tokens_per_s": float(self.flow[a, t] * workload.spec.lengths.output),
+                "pool": self._pool_name(q),
+            }
+            for a, (w, o, r, q) in enumerate(self.form.arcs)
+            if (workload := self.problem.serving[w])
+            for t in np.flatnonzero(self.flow[a])
+            for t in (int(t),)
+        ]
+
+    def _pool_name(self, q: int) -> str:
+        pool = self.candidates.pools[q]
+        return f"{pool.workload.name}/{pool.site}/{pool.allowance_s * 1e3:.0f} ms"
+
+    def _schedule(self) -> list[dict[str, Any]]:
+        """One row per site and slot: what runs, what it draws, and what the hour costs."""
+        calendar, every, own = self.problem.calendar, self.decided.site_power_w(owned_only=False), self.decided.site_power_w(owned_only=True)
+        rows = []
+        for r, site in enumerate(self.problem.sites):
+            if not every[r].any():
+                continue
+            here = [p for p in self.point_id if self.form.points[p].site == site.region]
+            for t in range(calendar.slots):
+                hour = int(calendar.hour[t])
+                rows.append(
+                    {
+                        "site": site.region,
+                        "slot": t,
+                        "phase": int(calendar.window[t]),
+                        "hour_utc": hour,
+                        "seconds": float(calendar.seconds[t]),
+                        "power_w": float(every[r, t]),
+                        "own_power_w": float(own[r, t]),
+                        "energy_j": float(every[r, t] * calendar.seconds[t]),
+                        "price_per_j": float(site.price_per_j[hour]),
+                        "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
+                        "active": {self.point_id[p]: float(self.active[p, t]) for p in here if self.active[p, t] > 0},
+                    }
+                )
+        return rows
+
+    def _assumptions(self, objective: float) -> list[dict[str, Any]]:
+        """Each assumed figure with the share of the objective that is computed from it."""
+        lines = self.accounts.carbon if self.data.objective.functional == CARBON else self.accounts.lines
+        total = sum(lines.values())
+        rows = []
+        for assumption in self.problem.assumptions:
+            share = None
+            if assumption.scope and total:
+                hit = (amount for (component, site, system, _), amount in lines.items() if any(_fits(pattern, (component, site, system)) for pattern in assumption.scope))
+                share = sum(hit) / total
+            rows.append({"path": assumption.path, "value": assumption.value, "unit": assumption.unit, "reason": assumption.reason, "share": share})
+        return rows
+
+
+def _without_rounding(flow: np.ndarray) -> np.ndarray:
+    return np.where(flow > NEGLIGIBLE * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
+
+
+def _fits(pattern: tuple[str, str, str], line: tuple[str, str, str]) -> bool:
+    return all(wanted in ("*", found) for wanted, found in zip(pattern, line))
+
+
+def _lines(lines: dict[tuple[str, str, str, str], float]) -> list[dict[str, Any]]:
+    return [{"component": c, "site": site, "system": system, "how": how, "amount": amount} for (c, site, system, how), amount in sorted(lines.items())]
+
+
+def _sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
+    objective = document.get("objective") or {"minimise": "cost"}
+    if "maximise" in objective:
+        return "max", "x demand"
+    return "min", "kg" if objective.get("minimise") == "carbon" else document.get("currency", "USD")
+
+
+def _dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
+    return {} if candidates is None else {name: dict(sorted(counts.items())) for name, counts in candidates.dropped.items()}
+
+
+def _provenance(problem: Problem) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": citation.path,
+            "value": list(figure.value) if isinstance(figure.value, tuple) else figure.value,
+            "unit": figure.unit,
+            "source": list(figure.source),
+            "date": figure.date,
+            "confidence": figure.confidence,
+            "kind": figure.kind,
+        }
+        for citation in problem.citations
+        if (figure := citation.figure)
+    ]
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "highspy", "pulp", "networkx", "pydantic")}
+    return {"tokenwatt": __version__, "python": platform.python_version(), **packages}
+
+
+def _solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]:
+    if problem is None or solution is None:
+        return {}
+    return {
+        "backend": problem.spec.solver.backend,
+        "asked_gap": problem.spec.solver.gap,
+        "seed": solution.seed,
+        "rows": solution.rows,
+        "columns": solution.columns,
+        "integers": solution.integers,
+    }

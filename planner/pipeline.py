@@ -1,0 +1,74 @@
+"""The straight line from a spec to a plan: parse, resolve, candidates, formulate, solve, interpret."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.plan import Plan
+from planner.spec import PlanSpec, parse_spec, read_document
+
+Progress = Callable[[str], None]
+
+
+def solve(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None) -> Plan:
+    """The plan that answers a spec, given as a file or as a mapping.
+
+    Raises SpecError for an invalid spec and OSError for an unreadable file; infeasible, unbounded and out of time
+    are plans with that status.
+    """
+    document = dict(source) if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
+    return solve_document(document, overlays=overlays, progress=progress)
+
+
+def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
+    """Counts of what a valid spec asks about; raises SpecError with every problem of an invalid one."""
+    document = dict(source) if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
+    return check_document(document, overlays=overlays)
+
+
+def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
+    from planner.resolve import resolve
+
+    problem = resolve(parse_spec(document), overlays)
+    return {
+        "workloads": len(problem.serving) + len(problem.training),
+        "sites": len(problem.sites),
+        "systems": len(problem.systems),
+        "offers": len(problem.offers),
+        "slots": problem.calendar.slots,
+        "assumptions": len(problem.assumptions),
+    }
+
+
+def solve_document(document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None) -> Plan:
+    """As `solve`, for a document that was read already."""
+    from planner.candidates import find_candidates
+    from planner.formulate import Unbounded, formulate
+    from planner.interpret import interpret, without_answer
+    from planner.resolve import resolve
+    from solvers.joint import solve as solve_program
+
+    say, began = progress or (lambda line: None), time.perf_counter()
+    problem = resolve(parse_spec(document), overlays)
+    candidates = find_candidates(problem)
+    kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
+    say(f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s")
+    try:
+        form = formulate(problem, candidates)
+    except Unbounded:
+        return without_answer(problem, candidates, "unbounded", None, document, problem.catalog_digest)
+    solution = solve_program(form.data, _options(problem.spec))
+    say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status} in {solution.seconds:.1f} s")
+    if not solution.values:
+        return without_answer(problem, candidates, solution.status, solution, document, problem.catalog_digest)
+    return interpret(problem, candidates, form, solution, document)
+
+
+def _options(spec: PlanSpec):
+    from solvers.backends import Options
+
+    asked = spec.solver
+    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=2)

@@ -1,0 +1,90 @@
+"""The answer: a plan document that is saved, loaded, compared and re-checked. How it comes about: `planner.interpret`."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Problem, SpecError
+
+PLAN_SCHEMA_VERSION = 1
+KEYS = (
+    "schema_version", "name", "status", "objective", "bound", "bound_of", "gap", "totals", "fleet", "workloads",
+    "routes", "schedule", "costs", "cost_lines", "carbon_lines", "limits", "dropped", "assumptions", "provenance",
+    "versions", "solver", "diagnosis", "catalog_digest", "spec",
+)  # fmt: skip
+TABLES = ("fleet", "workloads", "routes", "schedule", "cost_lines", "carbon_lines", "limits", "assumptions", "provenance")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan as the JSON document of docs/plan.md; amounts in the spec's currency, quantities in SI."""
+
+    document: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.document[key]
+
+    @property
+    def status(self) -> str:
+        return self.document["status"]
+
+    @property
+    def objective(self) -> Mapping[str, Any]:
+        return self.document["objective"]
+
+    @property
+    def gap(self) -> float | None:
+        return self.document["gap"]
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is a fleet to speak of (not so when infeasible, unbounded, or out of time with nothing)."""
+        return self.document["objective"]["value"] is not None
+
+    def to_json(self) -> str:
+        return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        write_whole(Path(path), self.to_json())
+
+
+def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
+    """A plan from its JSON text. Raises SpecError naming what is missing or malformed."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError([Problem(where, f"not valid JSON: {error}")]) from None
+    if not isinstance(document, dict):
+        raise SpecError([Problem(where, "expected a plan, a JSON object as `tokenwatt plan --format json` prints it")])
+    missing = [key for key in KEYS if key not in document]
+    if missing:
+        raise SpecError([Problem(where, f"not a whole plan; missing: {', '.join(missing)}")])
+    if document["schema_version"] != PLAN_SCHEMA_VERSION:
+        version = document["schema_version"]
+        raise SpecError([Problem(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")])
+    return Plan(document)
+
+
+def load_plan(path: str | Path) -> Plan:
+    """A plan from a file. Raises SpecError, or OSError when the file cannot be read."""
+    return parse_plan(Path(path).read_bytes(), str(path))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside, then rename, so that nobody ever sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise

@@ -1,0 +1,68 @@
+"""The operating point as later stages see it: what it uses, what it can do, what it draws, and what to print of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.lots import Lot
+from planner.problem import ServingFacts, TrainingFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One pool of a point: systems of a lot per replica. `extra_it_w`: draw above idle per replica when active [W]."""
+
+    role: str  # serve, prefill, decode, train
+    lot: Lot
+    systems: float
+    extra_it_w: float
+    precision: str
+    layout: Mapping[str, int]
+    batch: int = 0
+    workers: int = 1  # copies of the layout in one replica
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One way to run one workload at one site. `capacity` per replica: requests/s, or trained tokens/s at full width."""
+
+    workload: ServingFacts | TrainingFacts
+    uses: tuple[Use, ...]
+    capacity: float
+    latency: Mapping[str, float] = field(default_factory=dict)  # "ttft.p95" -> seconds at the site
+    breakdown: Mapping[str, float] = field(default_factory=dict)  # share of the time by cause
+    mfu: float = 0.0
+    memory_bytes: float = 0.0
+
+    @property
+    def site(self) -> str:
+        return self.uses[0].lot.site.region
+
+    @property
+    def chips(self) -> float:
+        return sum(use.systems * use.lot.system.chips for use in self.uses)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Points that may serve a set of origins at one site: those whose remaining budget is the same.
+
+    `allowance_s`: time taken off the latency limits for the round trip.
+    """
+
+    workload: ServingFacts
+    site: str
+    origins: tuple[str, ...]
+    allowance_s: float
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    lots: tuple[Lot, ...]
+    pools: tuple[Pool, ...]
+    training: Mapping[str, tuple[Point, ...]]  # by job
+    dropped: Mapping[str, Counter[str]]  # by workload: reason -> count
+    evaluated: int

@@ -1,0 +1,189 @@
+"""The question with every name resolved and every quantity in SI: what `planner.resolve` makes and all later stages read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.operators import Architecture
+from models.power import PowerConstants
+from models.roofline import ChipRates
+from models.serving_constants import ServingConstants
+from models.training_constants import TrainingConstants
+from planner.calendar import Calendar
+from planner.ledger import Assumption, Citation
+from planner.spec import Limits, PlanSpec, Serving, Training
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFacts:
+    """A server or rack sold as one: `chips` equal chips; rates are per chip and one direction."""
+
+    name: str
+    chip: str
+    family: str
+    chips: int
+    flop_per_s: Mapping[str, float]  # by precision
+    hbm_bytes: float
+    hbm_bytes_per_s: float
+    scaleup_bytes_per_s: float
+    scaleup_chips: int
+    nic_bytes_per_s: float
+    nic_ports: int
+    power_w: float
+    idle_w: float
+    embodied_kg: float
+    export_cn: str
+
+    def rates(self, precision: str, scaleout_bytes_per_s: float | None = None) -> ChipRates:
+        """Rates for the closed forms, with the scale-out bandwidth that the fabric leaves (the NIC's by default)."""
+        return ChipRates(
+            flop_per_s=self.flop_per_s[precision],
+            flop16_per_s=self.flop_per_s.get("bf16", self.flop_per_s.get("fp16", 0.0)),
+            hbm_bytes_per_s=self.hbm_bytes_per_s,
+            hbm_bytes=self.hbm_bytes,
+            scaleup_bytes_per_s=self.scaleup_bytes_per_s,
+            scaleup_chips=self.scaleup_chips,
+            scaleout_bytes_per_s=self.nic_bytes_per_s if scaleout_bytes_per_s is None else scaleout_bytes_per_s,
+            tdp_w=self.power_w / self.chips,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFacts:
+    """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port."""
+
+    name: str
+    radix: int
+    port_bytes_per_s: float
+    switch_price: float
+    link_price_one_tier: float
+    link_price_two_tier: float
+    switch_power_w: float
+    optic_power_w: float
+
+
+@dataclass(frozen=True, slots=True)
+class OfferFacts:
+    """A way to obtain a system. `prices` by region: per system (buy) or per system and second (rent), spec's currency."""
+
+    path: str
+    system: str
+    how: str
+    prices: Mapping[str, float]
+    supply: float  # inf where nothing limits it
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    path: str
+    region: str
+    power_limit_w: float  # inf where nothing limits it
+    price_per_j: np.ndarray  # 24 values by UTC hour, spec's currency
+    carbon_kg_per_j: np.ndarray  # 24 values by UTC hour
+    pue: float
+    facility_cost_per_w: float
+    fixed_cost_per_s: float
+    systems: tuple[str, ...]
+    fabrics: tuple[str, ...]
+    network: NetworkFacts | None
+    export_zone: str
+    zones: tuple[str, ...]  # codes that a residency rule may name
+
+
+@dataclass(frozen=True, slots=True)
+class ServingFacts:
+    path: str
+    spec: Serving
+    architecture: Architecture
+    requests_per_s: np.ndarray  # [origin, 24] by UTC hour
+    weights_bytes: float
+    weights_from: str
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFacts:
+    path: str
+    spec: Training
+    architecture: Architecture
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """Best permitted path between two regions."""
+
+    rtt_s: float
+    price_per_byte: float
+    hops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFacts:
+    """Distribution tree of a workload's weights: edges (parent, child) and the edges above each site."""
+
+    edges: tuple[tuple[str, str], ...]
+    edge_cost: tuple[float, ...]  # over the horizon, present value
+    edges_above: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Economics:
+    discount_rate: float
+    years: int
+    system_life_years: float
+    facility_life_years: float
+    capital_share: float  # present value over the horizon per unit of purchase price of systems and fabric
+    facility_share: float  # the same for the facility
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    spec: PlanSpec
+    calendar: Calendar
+    economics: Economics
+    per_usd: Mapping[str, float]
+    sites: tuple[SiteFacts, ...]
+    systems: Mapping[str, SystemFacts]
+    offers: tuple[OfferFacts, ...]
+    serving: tuple[ServingFacts, ...]
+    training: tuple[TrainingFacts, ...]
+    paths: Mapping[tuple[str, str, str], PathFacts]  # (workload, origin, site)
+    trees: Mapping[str, TreeFacts]  # by serving workload
+    budget: float
+    capital: float
+    carbon_kg: float
+    bytes_per_token: float
+    training_constants: TrainingConstants
+    serving_constants: ServingConstants
+    power_constants: PowerConstants
+    assumptions: tuple[Assumption, ...]
+    citations: tuple[Citation, ...]
+    catalog_digest: str
+
+    def egress_bytes(self, workload: ServingFacts) -> float:
+        """Bytes that leave the site for one request: the answer as text."""
+        return workload.spec.lengths.output * self.bytes_per_token
+
+
+def permitted(workload: ServingFacts | TrainingFacts, site: SiteFacts) -> bool:
+    """Whether residency allows the workload at the site."""
+    rule = workload.spec.residency
+    return rule is None or site.region in rule or any(zone in rule for zone in site.zones)
+
+
+def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:
+    """Whether export control allows the system at the site (see docs/decisions.md)."""
+    if not limits.export_control or site.export_zone != "CN":
+        return True
+    licensed = system.chip in limits.licences or system.name in limits.licences
+    return system.export_cn in ("domestic", "allowed") or (system.export_cn == "licence" and licensed)

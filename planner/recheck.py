@@ -1,0 +1,295 @@
+"""What `planner.verify` computes anew: used points one by one in plain numbers, and all amounts by plain addition."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models import fabrics
+from models.batching import latency_s
+from models.decode import ServingLayouts
+from planner import disaggregated_points, serving_points, training_points
+from planner.lots import PROVIDER, TIERS
+from planner.problem import OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
+
+Key = tuple[str, str, str, str, str]  # site, system, how, fabric, offer
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLot:
+    """One system of a fleet row: prices in the spec's currency, power of the system with its share of the fabric."""
+
+    site: SiteFacts
+    system: SystemFacts
+    offer: OfferFacts
+    fabric: str
+    owned: bool
+    capital: float
+    fabric_capital: float
+    facility_capital: float
+    rent_per_s: float
+    idle_it_w: float
+    scaleout_bytes_per_s: float
+    largest: float
+
+
+class Lots:
+    """Looks up what a fleet row means; a row that the spec does not offer raises KeyError."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.sites = {site.region: site for site in problem.sites}
+        self.offers = {offer.path: offer for offer in problem.offers}
+        self._known: dict[Key, CheckedLot] = {}
+
+    def __getitem__(self, key: Key) -> CheckedLot:
+        if key not in self._known:
+            self._known[key] = self._lot(*key)
+        return self._known[key]
+
+    def _lot(self, region: str, system_name: str, how: str, fabric: str, offer_path: str) -> CheckedLot:
+        site, offer = self.sites[region], self.offers[offer_path]
+        system = self.problem.systems[system_name]
+        if offer.system != system_name or offer.how != how or (site.systems and system_name not in site.systems):
+            raise KeyError(f"{system_name} ({how}) is not offered in {region}")
+        price = offer.prices[region]
+        if how != "buy":
+            if fabric != PROVIDER:
+                raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
+            return CheckedLot(site, system, offer, fabric, False, 0.0, 0.0, 0.0, price, system.idle_w, system.nic_bytes_per_s, math.inf)
+        if fabric not in site.fabrics:
+            raise KeyError(f"{fabric} is not a fabric of {region}")
+        tiers, network = TIERS[fabric], site.network
+        ports = math.ceil(system.chips * system.nic_bytes_per_s / network.port_bytes_per_s) if tiers else 0
+        switches, between = (float(part) for part in fabrics.parts_per_port(fabric, tiers, network.radix))
+        cable = network.link_price_one_tier + between * (network.link_price_two_tier - network.link_price_one_tier)
+        watts = ports * (switches * network.switch_power_w + (2 + 2 * between) * network.optic_power_w)
+        return CheckedLot(
+            site=site, system=system, offer=offer, fabric=fabric, owned=True,
+            capital=price,
+            fabric_capital=ports * (switches * network.switch_price + cable),
+            facility_capital=(system.power_w + watts) * site.facility_cost_per_w,
+            rent_per_s=0.0,
+            idle_it_w=system.idle_w + watts,
+            scaleout_bytes_per_s=system.nic_bytes_per_s * fabrics.bisection_fraction(fabric, tiers),
+            largest=float(fabrics.largest_systems(fabric, ports, network.radix, tiers)) if tiers else math.inf,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A used point, evaluated again; `stated` is what the plan must say of it."""
+
+    workload: str
+    stated: Mapping[str, Any]
+    fits: bool
+    capacity: float
+    latency: Mapping[str, float]
+    chips: float
+    mfu: float
+    systems: Sequence[float]  # per replica, by pool
+    extra: Sequence[tuple[CheckedLot, float]]  # IT watts above idle per replica, by pool
+
+
+def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]) -> Evaluated:
+    """The row of a plan as one evaluation of the closed forms. Raises KeyError or ValueError for a row that makes no sense."""
+    pools = row["pools"]
+    held = [lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["offer"]] for pool in pools]
+    if isinstance(workload, TrainingFacts):
+        return _training(problem, workload, held[0], row)
+    if [pool["role"] for pool in pools] == ["serve"]:
+        return _one_pool(problem, workload, held[0], row)
+    if [pool["role"] for pool in pools] == ["prefill", "decode"]:
+        return _two_pools(problem, workload, held, row)
+    raise ValueError(f"pools {[pool['role'] for pool in pools]} are not those of a serving point")
+
+
+def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
+    layout = ServingLayouts(**pool["layout"])
+    whole = all(isinstance(size, int) and size >= 1 for size in pool["layout"].values())
+    if not whole or workload.architecture.heads % layout.tp:
+        raise ValueError(f"layout {pool['layout']} is not legal")
+    return layout
+
+
+def _systems(lot: CheckedLot, pool: Mapping[str, Any]) -> float:
+    """Systems that one replica of the pool blocks."""
+    layout = pool["layout"]
+    stage, chips = layout["tp"] * layout["dp"], lot.system.chips
+    if stage > min(lot.system.scaleup_chips, chips) or (layout["pp"] > 1 and lot.scaleout_bytes_per_s <= 0):
+        raise ValueError(f"layout {layout} does not fit {lot.system.name} on {lot.fabric}")
+    each = layout["pp"] * 1.0 if layout["pp"] > 1 else 1.0 / (chips // stage)
+    return each * pool["workers"]
+
+
+def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
+    pool = row["pools"][0]
+    if pool["workers"] != 1:
+        raise ValueError("a single pool has one worker per replica")
+    layout, rates = _layout(pool, workload), lot.system.rates(pool["precision"], lot.scaleout_bytes_per_s)
+    found = serving_points.evaluate(workload, rates, layout, float(pool["batch"]), pool["precision"], problem.serving_constants)
+    shares = {name: float(share) for name, share in found.shares.items()}
+    systems = _systems(lot, pool)
+    extra = systems * serving_points.extra_power_w(lot.system, shares, problem.power_constants)
+    return _evaluated(
+        workload, row, [lot], [systems], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
+        serving_points.mfu(workload, float(found.requests_per_s), [(rates, float(layout.chips))]), float(found.memory_bytes),
+    )  # fmt: skip
+
+
+def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]) -> Evaluated:
+    first, second = row["pools"]
+    if first["batch"] != 1 or first["precision"] != second["precision"]:
+        raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
+    if held[0].fabric != held[1].fabric or held[0].owned != held[1].owned or min(lot.scaleout_bytes_per_s for lot in held) <= 0:
+        raise ValueError("both pools must share a network")
+    layouts = (_layout(first, workload), _layout(second, workload))
+    found = disaggregated_points.evaluate(
+        workload, (held[0].system, held[1].system), (held[0].scaleout_bytes_per_s, held[1].scaleout_bytes_per_s), layouts,
+        float(second["batch"]), (first["workers"], second["workers"]), first["precision"], problem,
+    )  # fmt: skip
+    sides = [{n: float(v) for n, v in shares.items()} for shares in (found.prefill_shares, found.point.shares)]
+    systems = [_systems(lot, pool) for lot, pool in zip(held, row["pools"])]
+    extra = [n * disaggregated_points.pool_power_w(shares, lot.system, problem) for n, shares, lot in zip(systems, sides, held)]
+    rate = float(found.point.requests_per_s)
+    chips = [(lot.system.rates(p["precision"]), float(layout.chips) * p["workers"]) for lot, p, layout in zip(held, row["pools"], layouts)]
+    return _evaluated(
+        workload, row, held, systems, extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
+        serving_points.mfu(workload, rate, chips), float(found.point.memory_bytes),
+    )  # fmt: skip
+
+
+def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
+    pool = row["pools"][0]
+    if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
+        raise ValueError("a training point has one pool")
+    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem)
+    systems = math.ceil(width.chips / lot.system.chips)
+    if systems > 1 and lot.scaleout_bytes_per_s <= 0:
+        raise ValueError(f"{systems} systems of {lot.system.name} need a network")
+    extra = systems * training_points.extra_power_w(lot.system, problem)
+    return _evaluated(
+        job, row, [lot], [float(systems)], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes
+    )
+
+
+def _latency(found, workload: ServingFacts) -> dict[str, float]:
+    quantiles = serving_points.QUANTILES
+    return {f"{metric}.{p}": float(latency_s(found, metric, quantiles[p])) for metric, p, _ in workload.spec.slo.limits()}
+
+
+def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory) -> Evaluated:
+    pools = [
+        {**pool, "systems_per_replica": n, "extra_power_w": watts}
+        for pool, n, watts in zip(row["pools"], systems, extra)
+    ]  # fmt: skip
+    return Evaluated(
+        workload=workload.name,
+        stated={
+            "pools": dict(enumerate(pools)), "capacity": capacity, "latency_s": latency, "breakdown": breakdown, "mfu": mfu,
+            "memory_bytes": memory,
+        },
+        fits=fits, capacity=capacity, latency=latency, mfu=mfu, systems=systems,
+        chips=sum(n * lot.system.chips for n, lot in zip(systems, lots)),
+        extra=list(zip(lots, extra)),
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Sums:
+    """Amounts by (component, site, system, how), and by workload."""
+
+    lines: dict[tuple[str, str, str, str], float]
+    carbon: dict[tuple[str, str, str, str], float]
+    by_workload: dict[str, float]
+    energy_j: float
+
+
+def add_up(
+    problem: Problem,
+    lots: Lots,
+    fleet: Sequence[Mapping[str, Any]],
+    active: Mapping[str, Sequence[float]],
+    points: Mapping[str, tuple[Mapping[str, Any], Evaluated]],
+    traffic: Mapping[str, Mapping[str, float]],
+) -> Sums:
+    """Every cost, every kilogram and every joule of the plan, hour by hour; `traffic`: egress cost by workload and site."""
+    calendar, money = problem.calendar, problem.economics
+    hours = [
+        (t, int(calendar.window[t]), int(calendar.hour[t]), float(calendar.seconds[t]), float(calendar.discount[t]))
+        for t in range(calendar.slots)
+    ]
+    life_s = money.system_life_years * calendar.horizon_s / money.years
+    lines: dict[tuple[str, str, str, str], float] = defaultdict(float)
+    carbon: dict[tuple[str, str, str, str], float] = defaultdict(float)
+    use: dict[tuple[str, tuple[str, str, str]], float] = defaultdict(float)
+    energy = 0.0
+
+    for row in fleet:
+        lot, n = lots[row["site"], row["system"], row["how"], row["fabric"], row["offer"]], row["count"]
+        place = row["site"], row["system"], row["how"]
+        if lot.owned:
+            lines["systems", *place] += n * lot.capital * money.capital_share
+            lines["fabric", *place] += n * lot.fabric_capital * money.capital_share
+            lines["facility", *place] += n * lot.facility_capital * money.facility_share
+        for _, window, hour, seconds, discount in hours:
+            if row["phase"] not in (None, window):
+                continue
+            joules = n * lot.idle_it_w * lot.site.pue * seconds
+            energy += joules
+            carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
+            carbon["embodied", *place] += n * lot.system.embodied_kg * seconds / life_s
+            if lot.owned:
+                lines["energy", *place] += joules * float(lot.site.price_per_j[hour]) * discount
+            else:
+                lines["rent", *place] += n * lot.rent_per_s * seconds * discount
+
+    for name, replicas in active.items():
+        row, computed = points[name]
+        for pool, systems, (lot, extra) in zip(row["pools"], computed.systems, computed.extra):
+            place = row["site"], pool["system"], pool["how"]
+            for t, _, hour, seconds, discount in hours:
+                joules = replicas[t] * extra * lot.site.pue * seconds
+                energy += joules
+                carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
+                if lot.owned:
+                    lines["energy", *place] += joules * float(lot.site.price_per_j[hour]) * discount
+                use[computed.workload, place] += replicas[t] * systems * seconds
+
+    names = [w.name for w in (*problem.serving, *problem.training)]
+    by_workload = _shares(lines, use, names)
+    used_sites = {row["site"] for row in fleet}
+    worth = sum(seconds * discount for _, _, _, seconds, discount in hours)
+    at_site = {site: _shares({k: v for k, v in lines.items() if k[1] == site}, use, names) for site in used_sites}
+    for site in problem.sites:
+        if site.fixed_cost_per_s and site.region in used_sites:
+            amount = site.fixed_cost_per_s * worth
+            lines["site", site.region, "", ""] += amount
+            total = sum(at_site[site.region].values())
+            for name in names:
+                by_workload[name] += amount * at_site[site.region][name] / total
+    for name, sites in traffic.items():
+        for site, amount in sites.items():
+            lines["egress", site, "", ""] += amount
+            by_workload[name] += amount
+    for workload in problem.serving:
+        tree = problem.trees[workload.name]
+        hosts = {row["site"] for row, computed in points.values() if computed.workload == workload.name}
+        for edge in {edge for site in hosts for edge in tree.edges_above.get(site, ())}:
+            lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
+            by_workload[workload.name] += tree.edge_cost[edge]
+    return Sums(dict(lines), dict(carbon), by_workload, energy)
+
+
+def _shares(lines: Mapping[tuple[str, str, str, str], float], use: Mapping[tuple[str, tuple[str, str, str]], float], names: Sequence[str]) -> dict[str, float]:
+    """Each line split over the workloads by the system-seconds that they keep at work in its place."""
+    result = dict.fromkeys(names, 0.0)
+    for (_, *place), amount in lines.items():
+        busy = {name: use.get((name, tuple(place)), 0.0) for name in names}
+        total = sum(busy.values())
+        for name in names:
+            result[name] += amount * (busy[name] / total if total else 1 / len(names))
+    return result

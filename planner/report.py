@@ -1,0 +1,220 @@
+"""A plan for people and for other programs: terminal tables, JSON, CSV, Markdown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from catalog.units import DAY_S, HOUR_S, MWH_J, TONNE_KG, show
+from planner.plan import TABLES, Plan
+from planner.tables import as_csv, as_markdown, as_text
+
+STATUS_WORDS = {
+    "optimal": "optimal",
+    "within_gap": "best found, within the asked gap",
+    "limit": "stopped at the limit before the asked gap was reached",
+    "infeasible": "infeasible: no plan meets all limits at once",
+    "unbounded": "unbounded: nothing limits the throughput; give a budget, a site's power, or a supply for every offer",
+}
+COMPONENT_WORDS = {
+    "systems": "systems (capital)",
+    "fabric": "fabric (capital)",
+    "facility": "building (capital)",
+    "energy": "electricity",
+    "rent": "rent",
+    "site": "fixed cost of sites",
+    "egress": "traffic to users",
+    "weights": "distribution of weights",
+}
+
+
+def render(plan: Plan, form: str) -> str:
+    """The plan as "table", "json", "csv" (its fleet) or "md"."""
+    if form == "json":
+        return plan.to_json()
+    if form == "csv":
+        return as_csv(plan["fleet"])
+    return _text(plan) if form == "table" else _markdown(plan)
+
+
+def csv_tables(plan: Plan) -> dict[str, str]:
+    """One CSV text per table of the plan."""
+    tables = {name: as_csv(plan[name]) for name in TABLES}
+    tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
+    return tables
+
+
+def headline(plan: Plan) -> str:
+    """Status, value and proof in one sentence."""
+    words = STATUS_WORDS[plan.status]
+    if not plan.has_answer:
+        return words
+    objective = plan.objective
+    value = f"{_amount(objective['value'])} {objective['unit']}"
+    proof = f"; no plan is better than {_amount(plan['bound'])} (gap {plan.gap:.3%})" if plan.gap is not None else "; no bound was proven"
+    return f"{words}: {_goal(plan)} {value}{proof}"
+
+
+def _goal(plan: Plan) -> str:
+    asked = plan["spec"].get("objective") or {"minimise": "cost"}
+    return {"cost": "least cost", "carbon": "least carbon"}.get(asked.get("minimise"), "most throughput")
+
+
+def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(heading, rows) of what a person reads first to last."""
+    currency = plan["spec"].get("currency", "USD")
+    sections = [
+        ("What to obtain", [_fleet_row(row) for row in plan["fleet"]]),
+        ("How it runs", [_point_row(w, p) for w in plan["workloads"] for p in w["points"]]),
+        ("What each workload gets", [_workload_row(w, currency) for w in plan["workloads"]]),
+        (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
+        ("Who is served from where", _route_rows(plan)),
+        ("The day at each site", _day_rows(plan)),
+        ("Limits", [_limit_row(row) for row in plan["limits"]]),
+        ("Dropped on the way", [{"workload": w, "reason": reason, "count": n} for w, reasons in plan["dropped"].items() for reason, n in reasons.items()]),
+        ("Assumptions", [_assumption_row(row) for row in plan["assumptions"]]),
+    ]
+    return [(heading, rows) for heading, rows in sections if rows]
+
+
+def _text(plan: Plan) -> str:
+    parts = [plan["name"], headline(plan), _totals_line(plan)]
+    for heading, rows in _sections(plan):
+        parts.append(f"{heading}\n{as_text(rows, indent='  ')}")
+    parts.append(_closing(plan))
+    return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+
+
+def _markdown(plan: Plan) -> str:
+    parts = [f"# {plan['name']}", f"**{headline(plan)}**", _totals_line(plan)]
+    for heading, rows in _sections(plan):
+        parts.append(f"## {heading}\n\n{as_markdown(rows)}")
+    parts.append(_closing(plan))
+    return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+
+
+def _totals_line(plan: Plan) -> str:
+    totals = plan["totals"]
+    if totals is None:
+        return ""
+    currency = plan["spec"].get("currency", "USD")
+    return (
+        f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {_amount(totals['cost'])} {currency}, "
+        f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {totals['energy_j'] / MWH_J:,.0f} MWh, {totals['tokens'] / 1e12:,.2f}T tokens"
+    )
+
+
+def _closing(plan: Plan) -> str:
+    kinds: dict[str, int] = {}
+    for row in plan["provenance"]:
+        kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
+    if not kinds:
+        return ""
+    counted = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items(), key=lambda item: -item[1]))
+    return f"{len(plan['provenance'])} catalog figures used ({counted}); each with its source under `provenance` in --format json."
+
+
+def _fleet_row(row: dict[str, Any]) -> dict[str, Any]:
+    when = "throughout" if row["phase"] is None else f"phase {row['phase']}"
+    return {"site": row["site"], "system": row["system"], "count": row["count"], "how": row["how"].replace("_", " "), "fabric": row["fabric"], "when": when}
+
+
+def _point_row(workload: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
+    top = max(point["breakdown"].items(), key=lambda item: item[1], default=("", 0.0))
+    return {
+        "workload": workload["name"],
+        "site": point["site"],
+        "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
+        "layout": "; ".join(_layout(pool) for pool in point["pools"]),
+        "precision": point["pools"][0]["precision"],
+        "replicas": f"{point['peak_replicas']:.1f}",
+        "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
+        "mostly": f"{top[0].replace('_', ' ')} {top[1]:.0%}",
+    }
+
+
+def _layout(pool: dict[str, Any]) -> str:
+    sizes = " ".join(f"{key}{value}" for key, value in pool["layout"].items() if key in ("tp", "pp", "dp", "cp", "ep") and value != 1) or "1 chip"
+    copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
+    batch = f" batch {pool['batch']}" if pool["batch"] else ""
+    role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
+    return f"{role}{copies}{sizes}{batch}"
+
+
+def _workload_row(workload: dict[str, Any], currency: str) -> dict[str, Any]:
+    slo = ", ".join(f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}" for row in workload["slo"] if row["predicted_s"] is not None)
+    per_million = workload["cost_per_million_tokens"]
+    return {
+        "workload": workload["name"],
+        "tokens": f"{workload['tokens'] / 1e12:,.3f}T",
+        f"{currency} per million": "" if per_million is None else f"{per_million:.4f}",
+        "MFU": "" if workload["mfu"] is None else f"{workload['mfu']:.1%}",
+        "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
+        "latency at the user": slo,
+    }
+
+
+def _cost_rows(plan: Plan) -> list[dict[str, Any]]:
+    total = sum(plan["costs"].values())
+    rows = sorted(plan["costs"].items(), key=lambda item: -item[1])
+    return [{"component": COMPONENT_WORDS[name], "amount": f"{amount:,.0f}", "share": f"{amount / total:.1%}" if total else ""} for name, amount in rows]
+
+
+def _route_rows(plan: Plan) -> list[dict[str, Any]]:
+    """Mean output tokens per second over the horizon by workload, origin and site."""
+    seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
+    total = sum(seconds.values())
+    flows: dict[tuple[str, str, str], float] = {}
+    for row in plan["routes"]:
+        key = (row["workload"], row["origin"], row["site"])
+        flows[key] = flows.get(key, 0.0) + row["tokens_per_s"] * seconds[row["slot"]] / total
+    return [{"workload": w, "from": origin, "served in": site, "output tokens/s": f"{flow:,.0f}"} for (w, origin, site), flow in flows.items()]
+
+
+def _day_rows(plan: Plan) -> list[dict[str, Any]]:
+    """Per site and phase, the price and the load of each hour as a line of bars."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in plan["schedule"]:
+        groups.setdefault((row["site"], row["phase"]), []).append(row)
+    rows = []
+    for (site, phase), hours in groups.items():
+        prices = [row["price_per_j"] for row in hours]
+        rows.append(
+            {
+                "site": site,
+                "phase": phase,
+                "days": f"{sum(row['seconds'] for row in hours) / DAY_S:.0f}",
+                "price by UTC hour": _bars(prices),
+                "load by UTC hour": _bars([row["power_w"] for row in hours]),
+                "price per MWh": f"{min(prices) * MWH_J:.0f}-{max(prices) * MWH_J:.0f}",
+                "load": f"{show(min(row['power_w'] for row in hours), 'W')} to {show(max(row['power_w'] for row in hours), 'W')}",
+            }
+        )
+    return rows
+
+
+def _bars(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    steps = "▁▂▃▄▅▆▇█"
+    return "".join(steps[round((value - low) / (high - low) * 7) if high > low else 3] for value in values)
+
+
+def _limit_row(row: dict[str, Any]) -> dict[str, Any]:
+    def text(value: float) -> str:
+        if row["unit"] in ("W", "kg"):
+            return show(value, row["unit"])
+        if row["unit"] == "s":
+            return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
+        return f"{value:,.0f} {row['unit']}"
+
+    binding = row["slack"] <= 1e-6 * abs(row["limit"])
+    return {"limit": row["name"], "used": text(row["value"]), "allowed": text(row["limit"]), "slack": "binding" if binding else text(row["slack"])}
+
+
+def _assumption_row(row: dict[str, Any]) -> dict[str, Any]:
+    value = f"{row['value']:.4g} {row['unit']}" if isinstance(row["value"], float) else str(row["value"])
+    return {"figure": row["path"], "value": value, "share of objective": "" if row["share"] is None else f"{row['share']:.1%}", "why": row["reason"]}
+
+
+def _amount(value: float) -> str:
+    return json.dumps(value) if abs(value) < 10 else f"{value:,.0f}"

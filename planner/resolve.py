@@ -1,0 +1,354 @@
+"""From a parsed spec to a `Problem`: names become records, texts become SI, gaps become listed assumptions or errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
+from catalog.lookup import Catalog
+from catalog.records import Record
+from catalog.units import YEAR_S
+from models import economics
+from models.power import PowerConstants
+from models.serving_constants import ServingConstants
+from models.training_constants import TrainingConstants
+from planner import wan
+from planner.architectures import shape_of, weights_bytes
+from planner.calendar import Calendar, build_calendar, local_to_utc, utc_offset_s
+from planner.electricity import carbon_by_hour, price_by_hour
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError, close_matches
+from planner.hardware import network_facts, system_facts
+from planner.ledger import Ledger
+from planner.problem import (
+    Economics,
+    OfferFacts,
+    Problem,
+    ServingFacts,
+    SiteFacts,
+    SystemFacts,
+    TrainingFacts,
+    TreeFacts,
+    permitted,
+)
+from planner.spec import PlanSpec, Serving, Site, Training
+
+
+def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str, Mapping] | None = None) -> Problem:
+    """Every name of `spec` looked up, every figure in SI and in the spec's currency.
+
+    `recorded`: figures that take the place of the catalog's, by their path. Raises SpecError with all unknown names and missing figures at once.
+    """
+    return _Resolver(spec, _catalog(spec, overlays, recorded or {})).problem()
+
+
+def _catalog(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
+    try:
+        catalog = Catalog.load(overlays, [spec.catalog] if spec.catalog else [])
+        overrides = {**recorded, **{path: override.model_dump() for path, override in spec.overrides.items()}}
+        return catalog.with_overrides(overrides) if overrides else catalog
+    except CatalogError as error:
+        raise SpecError(SpecProblem(path, message) for path, message in error.problems) from None
+
+
+@dataclass(slots=True)
+class _Resolver:
+    """Walks the spec once; problems are collected, so that one report names them all."""
+
+    spec: PlanSpec
+    catalog: Catalog
+    ledger: Ledger = field(init=False)
+    problems: list[SpecProblem] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.catalog)
+
+    def problem(self) -> Problem:
+        spec = self.spec
+        self._block_assumptions()
+        money = self._economics()
+        serving, training = self._workloads()
+        sites = self._sites()
+        offers = self._offers(sites)
+        systems = self._systems(offers)
+        self._stop_if_wrong()
+        calendar = build_calendar(
+            spec.horizon.years,
+            money.discount_rate,
+            (edge for job in training for edge in (job.spec.start, job.spec.deadline)),
+        )
+        paths, trees = self._network(sites, serving, calendar)
+        self._stop_if_wrong()
+        limits = spec.limits
+        return Problem(
+            spec=spec,
+            calendar=calendar,
+            economics=money,
+            per_usd={code: self._per_usd(code, "exchange") for code in {"USD", spec.currency}},
+            sites=tuple(sites),
+            systems=systems,
+            offers=tuple(offers),
+            serving=tuple(serving),
+            training=tuple(training),
+            paths=paths,
+            trees=trees,
+            budget=self._limit("budget"),
+            capital=self._limit("capital"),
+            carbon_kg=math.inf if limits.carbon is None else limits.carbon,
+            bytes_per_token=self.ledger.default("text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")),
+            training_constants=TrainingConstants.from_values(self._constants("training.")),
+            serving_constants=ServingConstants.from_values(self._constants("serving.")),
+            power_constants=PowerConstants.from_values(self._constants("power.")),
+            assumptions=tuple(sorted(self.ledger.assumptions.values(), key=lambda a: a.path)),
+            citations=tuple(sorted(self.ledger.citations.values(), key=lambda c: c.path)),
+            catalog_digest=self.catalog.digest,
+        )
+
+    def _constants(self, prefix: str) -> dict[str, float]:
+        names = [name for name in self.catalog.names("constants") if name.startswith(prefix)]
+        return {name.removeprefix(prefix): self.ledger.value("constants", name, "value") for name in names}
+
+    # -- money -----------------------------------------------------------------------------------------------------
+
+    def _per_usd(self, code: str, path: str) -> float:
+        """Units of `code` for one US dollar: stated in the spec, or the catalog's cited mean."""
+        if code == "USD":
+            return 1.0
+        if code in self.spec.exchange:
+            return self.spec.exchange[code].per_usd
+        name = f"exchange_{code.lower()}"
+        if name in self.catalog.names("defaults"):
+            return self.ledger.default(name, f"exchange.{code}.per_usd", "rate not stated in the spec")
+        raise SpecError([*self.problems, SpecProblem(path, f'no rate for {code}; state one: "exchange": {{"{code}": {{"per_usd": ...}}}}')])
+
+    def _convert(self, amount: float, currency: str, path: str = "exchange") -> float:
+        return amount / self._per_usd(currency, path) * self._per_usd(self.spec.currency, path)
+
+    def _limit(self, name: str) -> float:
+        given = getattr(self.spec.limits, name)
+        return math.inf if given is None else self._convert(*given, path=f"limits.{name}")
+
+    def _economics(self) -> Economics:
+        everywhere = tuple((component, "*", "*") for component in ("systems", "fabric", "facility"))
+        rate = self.spec.horizon.discount_rate
+        if rate is None:
+            rate = self.ledger.default("discount_rate", "horizon.discount_rate", "not stated in the spec", *everywhere)
+        life = self.ledger.default("system_life_s", "systems.life", "service life of systems and fabric", *everywhere[:2]) / YEAR_S
+        facility_life = self.ledger.default("facility_life_s", "facility.life", "service life of the building", everywhere[2]) / YEAR_S
+        years = self.spec.horizon.years
+        return Economics(
+            discount_rate=rate,
+            years=years,
+            system_life_years=life,
+            facility_life_years=facility_life,
+            capital_share=float(economics.horizon_share(rate, life, years)),
+            facility_share=float(economics.horizon_share(rate, facility_life, years)),
+        )
+
+    # -- records ---------------------------------------------------------------------------------------------------
+
+    def _find(self, kind: str, name: str, path: str) -> Record | None:
+        """The record, or None and a problem with close matches. Things that nobody sells need an override."""
+        try:
+            record = self.catalog.get(kind, name)
+        except UnknownName as error:
+            singular = kind.removesuffix("s")
+            self._wrong(path, f'unknown {singular} "{name}"{did_you_mean(error.close)}; `tokenwatt catalog list {kind}` lists them all')
+            return None
+        if record.brief_only and not any(p.startswith(f"{kind}/{record.name}/") for p in self.spec.overrides):
+            self._wrong(path, f'"{record.name}" is known from the brief only and nobody sells it; state its figures under "overrides"')
+            return None
+        return record
+
+    def _wrong(self, path: str, message: str) -> None:
+        self.problems.append(SpecProblem(path, message))
+
+    def _stop_if_wrong(self) -> None:
+        if self.problems:
+            raise SpecError(self.problems)
+
+    def _block_assumptions(self) -> None:
+        """Records defined in the spec's `catalog` block are the user's own word: each figure is listed."""
+        for kind, records in self.spec.catalog.items():
+            for entry in records:
+                record = self.catalog.get(kind, entry["name"])
+                for name in entry.get("figures", {}):
+                    figure = record.figure(name)
+                    self.ledger.assume(f"{kind}/{record.name}/{name}", figure.printed, figure.unit, figure.note or "stated in the spec")
+
+    # -- workloads -------------------------------------------------------------------------------------------------
+
+    def _workloads(self) -> tuple[list[ServingFacts], list[TrainingFacts]]:
+        serving, training = [], []
+        for index, workload in enumerate(self.spec.workloads):
+            path = f"workloads[{index}]"
+            record = self._find("architectures", workload.architecture, f"{path}.architecture")
+            self._check_residency(workload, path)
+            if isinstance(workload, Training) and workload.deadline > self.spec.horizon.years * YEAR_S:
+                self._wrong(f"{path}.deadline", f"lies after the horizon of {self.spec.horizon.years} years; lengthen the horizon or bring it forward")
+            origins = [self._find("regions", o.region, f"{path}.origins[{i}].region") for i, o in enumerate(workload.origins)] if isinstance(workload, Serving) else []
+            if record is None or None in origins:
+                continue
+            try:
+                shape = shape_of(record, self.ledger)
+            except MissingFigure as error:
+                self._wrong(f"{path}.architecture", str(error))
+                continue
+            if isinstance(workload, Training):
+                training.append(TrainingFacts(path, workload, shape))
+            else:
+                serving.append(self._serving(path, workload, shape, origins))
+        return serving, training
+
+    def _serving(self, path: str, workload: Serving, shape, origins: Sequence[Record]) -> ServingFacts:
+        demand = workload.demand
+        rate = demand.requests_per_s if demand.requests_per_s is not None else demand.output_tokens / workload.lengths.output
+        profile = np.asarray(demand.profile or np.ones(24), dtype=float)
+        profile = profile / profile.mean()
+        by_hour = [
+            rate * origin.share * local_to_utc(profile, utc_offset_s(region.text["timezone"], self.spec.horizon.start))
+            for origin, region in zip(workload.origins, origins)
+        ]
+        source = workload.weights_from or origins[0].name
+        if workload.weights_from is not None and (found := self._find("regions", source, f"{path}.weights_from")) is not None:
+            source = found.name
+        return ServingFacts(path, workload, shape, np.array(by_hour), weights_bytes(shape, workload.precision), source)
+
+    def _check_residency(self, workload: Serving | Training, path: str) -> None:
+        known = set(self.catalog.names("regions")) | {self.catalog.get("regions", n).text.get("residency", "") for n in self.catalog.names("regions")}
+        for i, name in enumerate(workload.residency or []):
+            if name not in known:
+                self._wrong(f"{path}.residency[{i}]", f'unknown region or zone "{name}"{close_matches(name, known)}')
+
+    # -- places and things -----------------------------------------------------------------------------------------
+
+    def _sites(self) -> list[SiteFacts]:
+        sites = []
+        for index, site in enumerate(self.spec.sites):
+            path = f"sites[{index}]"
+            region = self._find("regions", site.region, f"{path}.region")
+            network = self._find("fabrics", site.network, f"{path}.network")
+            named = [self._find("systems", name, f"{path}.systems[{i}]") for i, name in enumerate(site.systems or [])]
+            if site.tariff is not None and self._find("tariffs", site.tariff, f"{path}.tariff") is None:
+                continue
+            if region is None or network is None or None in named:
+                continue
+            try:
+                sites.append(self._site(site, path, region, network, tuple(record.name for record in named)))
+            except MissingFigure as error:
+                self._wrong(path, str(error))
+        return sites
+
+    def _site(self, site: Site, path: str, region: Record, network: Record, systems: tuple[str, ...]) -> SiteFacts:
+        here = region.name
+        pue = site.pue if site.pue is not None else self.ledger.optional("regions", here, "pue")
+        if pue is None:
+            pue = self.ledger.default("pue_default", f"{path}.pue", "no PUE is published for this region", ("energy", here, "*"))
+        building = self.ledger.optional("regions", here, "construction_cost")
+        if building is None:
+            reason = "no construction cost is published for this region"
+            building = self.ledger.default("facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*"))
+        return SiteFacts(
+            path=path,
+            region=here,
+            power_limit_w=math.inf if site.power is None else site.power,
+            price_per_j=price_by_hour(site, region, self.ledger, self._convert, path, self.spec.horizon.start.year),
+            carbon_kg_per_j=carbon_by_hour(region, self.ledger),
+            pue=pue,
+            facility_cost_per_w=self._convert(building, "USD"),
+            fixed_cost_per_s=0.0 if site.fixed_cost is None else self._convert(*site.fixed_cost),
+            systems=systems,
+            fabrics=tuple(site.fabrics),
+            network=network_facts(network, self.ledger, self._convert),
+            export_zone=region.text.get("export_zone", "none"),
+            zones=tuple(filter(None, (region.text.get("residency"), region.text.get("country")))),
+        )
+
+    def _offers(self, sites: Sequence[SiteFacts]) -> list[OfferFacts]:
+        """The spec's offers; without any, all ways in the catalog to obtain a system that a site names."""
+        if self.spec.offers is None:
+            wanted = {name for site in sites for name in site.systems}
+            ways = dict.fromkeys((r.text["system"], r.text["how"]) for r in self.catalog.records("offers"))
+            found = [(f"offers/{system}/{how}", system, how) for system, how in ways if how != "spot" and (not wanted or system in wanted)]
+            offers = [OfferFacts(path, system, how, self._catalog_prices(system, how, sites), math.inf) for path, system, how in found]
+            return [offer for offer in offers if offer.prices]
+        offers = []
+        for index, offer in enumerate(self.spec.offers):
+            path = f"offers[{index}]"
+            system = self._find("systems", offer.system, f"{path}.system")
+            regions = [self._find("regions", name, f"{path}.regions[{i}]") for i, name in enumerate(offer.regions or [])]
+            if system is None or None in regions:
+                continue
+            allowed = {region.name for region in regions}
+            here = [site for site in sites if not allowed or site.region in allowed]
+            amount = offer.amount()
+            if amount is None:
+                prices = self._catalog_prices(system.name, offer.how, here)
+                if not prices and here:
+                    self._wrong(f"{path}.price", f'the catalog has no {offer.how} price for "{system.name}" at these sites; state one such as {_example_price(offer.how)}')
+            else:
+                price = self._convert(*amount, path=f"{path}.price")
+                prices = {site.region: price for site in here}
+                scope = ("systems" if offer.how == "buy" else "rent", "*", system.name)
+                self.ledger.assume(f"{path}.price", offer.price, "", offer.note or "stated in the spec", scope)
+            offers.append(OfferFacts(path, system.name, offer.how, prices, math.inf if offer.supply is None else offer.supply))
+        return offers
+
+    def _catalog_prices(self, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, float]:
+        """The least published price of the system at each site where it is offered."""
+        records = [r for r in self.catalog.records("offers") if r.text["system"] == system and r.text["how"] == how]
+        prices = {}
+        for site in sites:
+            fits = [r for r in records if r.words("region") in ("", site.region) and r.words("zone") in ("", *site.zones)]
+            if fits:
+                record = min(fits, key=lambda r: r.value("price"))
+                figure = self.ledger.figure("offers", record.name, "price")
+                prices[site.region] = self._convert(figure.value, figure.unit[:3])
+        return prices
+
+    def _systems(self, offers: Iterable[OfferFacts]) -> dict[str, SystemFacts]:
+        systems: dict[str, SystemFacts] = {}
+        for offer in offers:
+            if offer.system in systems:
+                continue
+            try:
+                systems[offer.system] = system_facts(self.catalog.get("systems", offer.system), self.ledger)
+            except MissingFigure as error:
+                self._wrong(f"{offer.path}.system", str(error))
+        return systems
+
+    # -- network ---------------------------------------------------------------------------------------------------
+
+    def _network(self, sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], calendar: Calendar):
+        from solvers.network import distribution_tree, wan_graph
+
+        regions = sorted({site.region for site in sites} | {o.region for w in serving for o in w.spec.origins} | {w.weights_from for w in serving})
+        graph = wan_graph(wan.edges_between(regions, self.ledger, self._convert))
+        paths, trees = {}, {}
+        worth = float((calendar.window_seconds() / YEAR_S * calendar.window_discount()).sum())
+        for workload in serving:
+            allowed = [s.region for s in sites if permitted(workload, s)]
+            origins = [origin.region for origin in workload.spec.origins]
+
+            def through(region: str, allowed=allowed, origins=origins, workload=workload) -> bool:
+                return workload.spec.residency is None or region in allowed or region in origins
+
+            found = wan.best_paths(graph, ((o, s) for o in origins for s in allowed), through)
+            paths |= {(workload.name, o, s): path for (o, s), path in found.items()}
+            tree = distribution_tree(graph, workload.weights_from, allowed, weight="price_per_byte")
+            per_edge = workload.weights_bytes * workload.spec.weight_updates_per_year * worth
+            trees[workload.name] = TreeFacts(
+                edges=tuple(tree.edges),
+                edge_cost=tuple(per_edge * graph.edges[edge]["price_per_byte"] for edge in tree.edges),
+                edges_above=tree.edges_above,
+            )
+        return paths, trees
+
+
+def _example_price(how: str) -> str:
+    return '"310000 USD"' if how == "buy" else '"55.04 USD/h"'

@@ -1,0 +1,191 @@
+"""Operating points of serving workloads: layouts x batch evaluated at once, the SLO held against them, the best kept.
+
+Not here: the closed forms (`models`), and which lots may host a point (`planner.candidates`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.batching import BOUNDS, ServingPoint, aggregated, latency_s, within_slo
+from models.decode import ServingLayouts
+from models.operators import Architecture, forward_flops_per_token
+from models.power import PowerConstants, serving_power_w
+from models.roofline import ChipRates
+from models.serving_constants import ServingConstants
+from planner.lots import Lot
+from planner.points import Point, Use
+from planner.problem import ServingFacts, SystemFacts
+from planner.spec import Slo
+
+BATCHES = np.unique(np.rint(np.geomspace(1, 1024, 41)))
+QUANTILES = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """All evaluated points of one workload on one system at one precision; arrays are [layout, batch]."""
+
+    system: SystemFacts
+    precision: str
+    layouts: ServingLayouts
+    systems: np.ndarray  # [layout] systems per replica
+    point: ServingPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One point of a grid that goes on."""
+
+    grid: Grid
+    layout: int
+    batch: int
+
+
+def systems_per_replica(system: SystemFacts, chips: np.ndarray, stages: np.ndarray) -> np.ndarray:
+    """Share of a system, or number of systems, that one replica blocks: whole copies only inside a system."""
+    inside = np.maximum(system.chips // np.maximum(chips, 1), 1)
+    return np.where(stages > 1, stages * np.ceil(chips / stages / system.chips), np.where(chips <= system.chips, 1 / inside, np.ceil(chips / system.chips)))
+
+
+def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[int]) -> ServingLayouts:
+    """Legal layouts: tp divides the heads and stays in the scale-up domain; more stages only with a full domain each."""
+    domain = min(system.scaleup_chips, system.chips)
+    powers = [1 << i for i in range(domain.bit_length()) if 1 << i <= domain]
+    found = []
+    for tp in powers:
+        if arch.heads % tp:
+            continue
+        for dp in powers if arch.experts else [1]:
+            if tp * dp > domain:
+                continue
+            experts = {tp * dp} if dp > 1 else {1, tp} if arch.experts else {1}
+            for ep in sorted(ep for ep in experts if not arch.experts or arch.experts % ep == 0):
+                found += [(tp, pp, dp, ep) for pp in stages if pp == 1 or (tp * dp == powers[-1] and pp <= arch.layers)]
+    columns = np.array(found, dtype=np.int64).reshape(-1, 4).T
+    return ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
+
+
+def evaluate(
+    workload: ServingFacts, chip: ChipRates, layouts: ServingLayouts, batch: np.ndarray | float, precision: str, constants: ServingConstants
+) -> ServingPoint:
+    """The steady state of layouts x batch, or of one layout and one batch; KV cache as wide as the weights' GEMMs allow."""
+    lengths = workload.spec.lengths
+    return aggregated(
+        workload.architecture, chip, layouts, batch,
+        input_tokens=float(lengths.input), output_tokens=float(lengths.output),
+        input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
+        weight_precision=precision, kv_precision=kv_precision(precision), constants=constants,
+    )  # fmt: skip
+
+
+def kv_precision(precision: str) -> str:
+    """KV cache in 8 bit where the weights are in 8 bit or fewer, else in 16 bit."""
+    return "fp8" if precision in ("fp8", "fp4") else "bf16"
+
+
+def make_grid(workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants) -> Grid:
+    layouts = serving_layouts(workload.architecture, system, (1, 2, 4) if scaleout > 0 else (1,))
+    point = evaluate(workload, system.rates(precision, scaleout), layouts.take((slice(None), None)), BATCHES[None, :], precision, constants)
+    return Grid(system, precision, layouts, systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)), point)
+
+
+def limits_at_site(slo: Slo, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
+    """Limits that hold at the site once the round trip is taken off those that it counts against."""
+    limits: dict[str, list[tuple[str | float, float]]] = {}
+    for metric, percentile, limit in slo.limits():
+        limits.setdefault(metric, []).append((QUANTILES[percentile], limit - (0.0 if metric == "tpot" else allowance_s)))
+    return limits
+
+
+def latencies(point: ServingPoint, slo: Slo) -> dict[str, np.ndarray]:
+    """ "ttft.p95" -> seconds at the site, for every limit of the SLO."""
+    return {f"{metric}.{percentile}": latency_s(point, metric, QUANTILES[percentile]) for metric, percentile, _ in slo.limits()}
+
+
+def choose(
+    grids: Sequence[Grid], slo: Slo, allowance_s: float, most: int, power: PowerConstants, dropped: Counter[str]
+) -> list[Choice]:
+    """Of each system, the largest capacity per layout under the limits, then the points no other beats, `most` at most."""
+    limits = limits_at_site(slo, allowance_s)
+    kept: list[tuple[float, float, Choice]] = []
+    for grid in grids:
+        satisfied = np.asarray(within_slo(grid.point, limits).satisfied)
+        fits = np.asarray(grid.point.fits)
+        dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
+        dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
+        rate = np.where(satisfied, grid.point.requests_per_s, 0.0)
+        best = rate.argmax(axis=1)
+        for layout in np.flatnonzero(rate.max(axis=1) > 0):
+            batch = int(best[layout])
+            dropped["another batch of the layout does more"] += int((rate[layout] > 0).sum()) - 1
+            per_request = grid.systems[layout] / rate[layout, batch]
+            watts = extra_power_w(grid.system, at(grid.point.shares, rate.shape, (layout, batch)), power)
+            kept.append((per_request, per_request * watts, Choice(grid, int(layout), batch)))
+    kept.sort(key=lambda item: item[:2])
+    front: list[Choice] = []
+    least_power = np.inf
+    for _, watts, choice in kept:
+        if watts < least_power * (1 - 1e-9):
+            least_power = watts
+            front.append(choice)
+    dropped["beaten by another point on systems and power"] += len(kept) - len(front)
+    dropped["beyond points_per_system"] += max(len(front) - most, 0)
+    return front[:most]
+
+
+def extra_power_w(system: SystemFacts, shares: Mapping[str, float], constants: PowerConstants) -> float:
+    """IT power above idle of one fully occupied system whose engine's time goes by `shares` of the parts of a step [W]."""
+    bounds = {name: sum(shares[part] for part in parts) for name, parts in BOUNDS.items()}
+    return float(serving_power_w(bounds, system.idle_w, system.power_w, constants)) - system.idle_w
+
+
+def at(values: Mapping[str, np.ndarray], shape: tuple[int, ...], index: tuple[int, ...]) -> dict[str, float]:
+    """One entry of arrays that broadcast to `shape`."""
+    return {name: float(np.broadcast_to(value, shape)[index]) for name, value in values.items()}
+
+
+def mfu(workload: ServingFacts, requests_per_s: float, chips: Sequence[tuple[ChipRates, float]]) -> float:
+    """Model FLOPs of prompt and output over the peak of all chips of the replica; `chips`: (rates, count) of each pool."""
+    lengths = workload.spec.lengths
+    per_token = forward_flops_per_token(workload.architecture, lengths.input + lengths.output / 2)
+    peak = sum(count * rates.flop_per_s for rates, count in chips)
+    return float(requests_per_s * (lengths.input + lengths.output) * per_token / peak)
+
+
+def layout_of(layouts: ServingLayouts, index: int) -> dict[str, int]:
+    return {name: int(np.asarray(getattr(layouts, name))[index]) for name in ("tp", "pp", "dp", "ep")}
+
+
+def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConstants) -> Point:
+    """The chosen grid point on a lot."""
+    grid, index = choice.grid, (choice.layout, choice.batch)
+    point, shape = grid.point, grid.point.requests_per_s.shape
+    systems, layout, rate = float(grid.systems[choice.layout]), layout_of(grid.layouts, choice.layout), float(point.requests_per_s[index])
+    shares = at(point.shares, shape, index)
+    use = Use(
+        role="serve",
+        lot=lot,
+        systems=systems,
+        extra_it_w=systems * extra_power_w(grid.system, shares, power),
+        precision=grid.precision,
+        layout=layout,
+        batch=int(BATCHES[choice.batch]),
+    )
+    return Point(
+        workload=workload,
+        uses=(use,),
+        capacity=rate,
+        latency=at(latencies(point, workload.spec.slo), shape, index),
+        breakdown=shares,
+        mfu=mfu(workload, rate, [(grid.system.rates(grid.precision), chips_of(layout))]),
+        memory_bytes=at({"": point.memory_bytes}, shape, index)[""],
+    )
+
+
+def chips_of(layout: Mapping[str, int]) -> int:
+    return layout["tp"] * layout["pp"] * layout["dp"]

@@ -1,0 +1,60 @@
+"""Rows of plain values as text, CSV or Markdown; knows nothing of plans."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """CSV with a header; nested values as JSON, so that nothing is lost."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, fieldnames=_columns(rows), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: json.dumps(value) if isinstance(value, (dict, list)) else value for key, value in row.items()} for row in rows)
+    return stream.getvalue()
+
+
+def as_text(rows: Sequence[Row], indent: str = "") -> str:
+    """Aligned columns for a terminal; numbers to the right."""
+    columns = _columns(rows)
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    widths = [max([len(column), *(len(line[i]) for line in cells)]) for i, column in enumerate(columns)]
+    right = [bool(rows) and all(_is_number(row.get(column)) for row in rows) for column in columns]
+
+    def line(parts: Sequence[str]) -> str:
+        aligned = (part.rjust(width) if flush else part.ljust(width) for part, width, flush in zip(parts, widths, right))
+        return (indent + "  ".join(aligned)).rstrip() + "\n"
+
+    return line(columns) + line(["-" * width for width in widths]) + "".join(map(line, cells))
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    columns = _columns(rows)
+    lines = [columns, ["---"] * len(columns), *([_cell(row.get(column)).replace("|", "\\|") for column in columns] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) or (isinstance(value, str) and value[:1].isdigit())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_cell, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_cell(item)}" for key, item in value.items())
+    return str(value)

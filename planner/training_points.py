@@ -1,0 +1,170 @@
+"""Operating points of training jobs: all layouts of each width evaluated at once, and a few widths per system kept.
+
+A job is elastic: it may run on any number of its data-parallel replicas. Progress is then taken in proportion, which is a
+lower bound (fewer replicas exchange less), and memory is checked at a quarter of the width, where shards are larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.layouts import Layouts, enumerate_layouts, is_legal
+from models.memory import training_memory
+from models.power import training_power_w
+from models.training import Recipe, training_step
+from planner.lots import Lot
+from planner.points import Point, Use
+from planner.problem import Problem, SystemFacts, TrainingFacts
+
+LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
+WIDER = (1.0, 1.3, 1.8, 2.5)  # widths offered, as multiples of the least that meets the deadline
+BATCH_UNIT = 64  # a large batch is rounded to a multiple, so that it divides among replicas
+RECIPE = Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """The best layout of a job on a number of chips; plain numbers."""
+
+    layout: Mapping[str, int]
+    precision: str
+    chips: int
+    tokens_per_s: float
+    mfu: float
+    memory_bytes: float
+    breakdown: Mapping[str, float]  # shares of the step
+    fits: bool
+
+
+def batch_sequences(job: TrainingFacts) -> int:
+    """Sequences of a step: the asked tokens, rounded so that they divide."""
+    asked = job.spec.batch_tokens / job.spec.sequence_tokens
+    if asked < 2 * BATCH_UNIT:
+        return max(int(asked), 1)
+    return round(asked / BATCH_UNIT) * BATCH_UNIT
+
+
+def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: Layouts, precision: str, problem: Problem):
+    """Steps of all layouts, and the memory that the narrowest form of each needs [byte per chip]."""
+    run = {"global_batch_sequences": batch_sequences(job), "sequence_tokens": job.spec.sequence_tokens, "constants": problem.training_constants}
+    step = training_step(job.architecture, system.rates(precision, scaleout), layouts, precision=precision, family=system.family, recipe=RECIPE, **run)
+    narrow = Layouts.of(**{name: getattr(layouts, name) for name in Layouts.__dataclass_fields__ if name != "dp"}, dp=np.maximum(layouts.dp // LEAST_WIDTH, 1))
+    return step, np.maximum(step.memory_bytes, training_memory(job.architecture, narrow, recipe=RECIPE, **run).total)
+
+
+def evaluate_one(job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem) -> Width:
+    """One layout in plain numbers. Raises ValueError for one that no framework would accept."""
+    layouts = Layouts.of(**layout)
+    run = {"global_batch_sequences": batch_sequences(job), "sequence_tokens": job.spec.sequence_tokens}
+    if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
+        raise ValueError(f"layout {dict(layout)} is not legal")
+    step, memory = evaluate(job, system, scaleout, layouts, precision, problem)
+    return _width(job, system, layouts, 0, precision, step, memory)
+
+
+def _width(job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray) -> Width:
+    seconds = float(step.step_s[i])
+    return Width(
+        layout=layouts.row(i),
+        precision=precision,
+        chips=int(layouts.chips[i]),
+        tokens_per_s=float(step.tokens_per_s[i]),
+        mfu=float(step.mfu[i]),
+        memory_bytes=float(memory[i]),
+        breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
+        fits=bool(memory[i] <= system.hbm_bytes),
+    )
+
+
+def widths(job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropped: Counter[str]) -> tuple[list[Width], int]:
+    """Widths of the job on a lot: the least that meets the deadline and some wider ones, which leave dear hours free."""
+    system, evaluated = lot.system, 0
+    most = 1 if lot.scaleout_bytes_per_s <= 0 else min(ceiling, 1 << 16)
+    if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
+        most = 0
+    needed = job.spec.tokens / (job.spec.deadline - job.spec.start)
+    least: float | None = None
+    found: list[Width] = []
+    count = _first_count(job, system, needed)
+    while count <= most and (least is None or count <= least * WIDER[-1] * 1.2):
+        best, tried = _best(job, lot, count, problem, dropped)
+        evaluated += tried
+        if best is not None and best.tokens_per_s >= needed:
+            least = least or float(count)
+            found.append(best)
+        count = _next_count(count)
+    if not found:
+        dropped["system cannot finish before the deadline"] += 1
+        return [], evaluated
+    wanted = {min(range(len(found)), key=lambda i: abs(found[i].chips - least * system.chips * factor)) for factor in WIDER}
+    kept = [found[i] for i in sorted(wanted)][: problem.spec.solver.points_per_system]
+    dropped["width between those offered"] += len(found) - len(kept)
+    return kept, evaluated
+
+
+def _first_count(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
+    """Systems that could never do with fewer: the work at full peak of the best precision."""
+    from models.operators import forward_flops_per_token
+
+    peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
+    if not peak:
+        return 1 << 30
+    flops = 3 * float(forward_flops_per_token(job.architecture, job.spec.sequence_tokens))
+    count = 1
+    while count < needed * flops / (peak * system.chips):
+        count = _next_count(count)
+    return count
+
+
+def _next_count(count: int) -> int:
+    """Next number of systems with small prime factors, in steps of an eighth to a quarter."""
+    if count < 8:
+        return count + 1
+    unit = 1 << (count.bit_length() - 3)
+    return (count // unit + 1) * unit
+
+
+def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: Counter[str]) -> tuple[Width | None, int]:
+    """The fastest layout on `count` systems over the asked precisions."""
+    system, best, tried = lot.system, None, 0
+    for precision in job.spec.precision:
+        if precision not in system.flop_per_s:
+            dropped["system has none of the asked precisions"] += 1
+            continue
+        layouts = enumerate_layouts(
+            job.architecture, count * system.chips, batch_sequences(job), sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
+            micro_batches=(1, 2, 4), interleaves=(1, 2, 4), largest_cp=1 if job.spec.sequence_tokens < 16384 else 16, largest_pp=16,
+        )  # fmt: skip
+        if not len(layouts):
+            dropped["no legal layout on so many chips"] += 1
+            continue
+        step, memory = evaluate(job, system, lot.scaleout_bytes_per_s, layouts, precision, problem)
+        tried += len(layouts)
+        fits = memory <= system.hbm_bytes
+        dropped["does not fit memory"] += int((~fits).sum())
+        if not fits.any():
+            continue
+        i = int(np.argmax(np.where(fits, step.tokens_per_s, 0.0)))
+        dropped["another layout of the width is faster"] += int(fits.sum()) - 1
+        width = _width(job, system, layouts, i, precision, step, memory)
+        if best is None or width.tokens_per_s > best.tokens_per_s:
+            best = width
+    return best, tried
+
+
+def extra_power_w(system: SystemFacts, problem: Problem) -> float:
+    """IT power above idle of one system in training [W]."""
+    return max(float(training_power_w(system.power_w, problem.power_constants)) - system.idle_w, 0.0)
+
+
+def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Point:
+    systems = math.ceil(width.chips / lot.system.chips)
+    use = Use("train", lot, float(systems), systems * extra_power_w(lot.system, problem), width.precision, width.layout)
+    return Point(
+        workload=job, uses=(use,), capacity=width.tokens_per_s, breakdown=width.breakdown, mfu=width.mfu, memory_bytes=width.memory_bytes
+    )

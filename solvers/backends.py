@@ -1,0 +1,294 @@
+"""The only place that runs a solver: HiGHS through highspy, and PuLP with CBC as an independent second opinion.
+
+Status, bound and gap are what the solver proved, never what was asked for. Both solvers are imported when used."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.program import Arrays, Floats, Program, Scaled
+
+OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
+ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
+MIP_TOLERANCE = 1e-6
+ACCEPTED = 1e-5         # an answer that violates a row by more than this is no answer
+
+
+class SolverError(RuntimeError):
+    """The solver contradicted itself or refused its input: a bug, not a property of the user's problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    solver: str = "highs"             # or "pulp"
+    gap: float = 1e-3
+    time_limit_s: float = 60.0
+    seed: int = 0
+    threads: int = 1
+    node_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.solver not in ("highs", "pulp"):
+            raise ValueError(f'solver: expected "highs" or "pulp", got {self.solver!r}')
+
+
+@dataclass(frozen=True, slots=True)
+class RawSolution:
+    """`gap` = |objective - bound| / max(|objective|, 1e-9). `row_duals`: change of the objective per unit of a row's
+    side with the integers fixed, so they hold for this fleet only. `polished`: x solves the linear program with
+    its integers fixed, rows holding to 1e-9."""
+
+    status: str                       # optimal | within_gap | limit | infeasible | unbounded
+    objective: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    x: Floats | None = None
+    seconds: float = 0.0
+    row_duals: Floats | None = None
+    polished: bool = False
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    return abs(objective - bound) / max(abs(objective), 1e-9)
+
+
+def solve(program: Program, objective: Floats, sense: str, options: Options, *, polished: bool = True,
+          start: Floats | None = None) -> RawSolution:
+    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly."""
+    begin = time.perf_counter()
+    sign = -1.0 if sense == "max" else 1.0
+    arrays = program.arrays()
+    scaled = arrays.scaled(sign * np.asarray(objective, dtype=float))
+    run = _run_pulp if options.solver == "pulp" else _run_highs
+    outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
+    x = None if outcome.x is None else outcome.x * scaled.column
+    duals, exact = None, False
+    if x is not None and polished:
+        fixed = _fixed_integers(arrays, x)
+        answer = polish(arrays, fixed, sign * objective, options)
+        if answer is None and arrays.integer.any() and options.solver == "highs":
+            # whole values missed a row that the solver's tolerance forgave: solve again to the tight tolerance
+            left = replace(options, time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
+            again = run(scaled, left, ROW_TOLERANCE)
+            if again.x is not None:
+                outcome, x = again, again.x * scaled.column
+                answer = polish(arrays, _fixed_integers(arrays, x), sign * objective, options)
+        if answer is not None:
+            (x, duals), exact = answer, True
+    return _report(outcome, scaled, x, sign, objective, duals, exact, options, time.perf_counter() - begin)
+
+
+def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: Options) -> tuple[Floats, Floats] | None:
+    """(x, row duals) of the linear program with the given bounds, None where it has no solution."""
+    lower, upper = fixed
+    linear = replace(arrays, lower=lower, upper=upper, integer=np.zeros_like(arrays.integer))
+    scaled = linear.scaled(cost)
+    outcome = _run_highs(scaled, replace(options, solver="highs", node_limit=None), ROW_TOLERANCE)
+    if outcome.status != "optimal" or outcome.x is None:
+        return None
+    x = np.clip(outcome.x * scaled.column, lower, upper)
+    return x, outcome.duals * scaled.row / scaled.objective
+
+
+def priced(program: Program, objective: Floats, sense: str, x: Floats, options: Options) -> tuple[Floats, Floats] | tuple[None, None]:
+    """(best x, row duals) of the linear program with the integers of x fixed; (None, None) where it has no solution."""
+    sign = -1.0 if sense == "max" else 1.0
+    arrays = program.arrays()
+    answer = polish(arrays, _fixed_integers(arrays, x), sign * objective, options)
+    return (None, None) if answer is None else (answer[0], sign * answer[1])
+
+
+def _fixed_integers(arrays: Arrays, x: Floats) -> tuple[Floats, Floats]:
+    whole = np.round(x)
+    return np.where(arrays.integer, whole, arrays.lower), np.where(arrays.integer, whole, arrays.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a solver said of the scaled minimisation."""
+
+    status: str        # optimal | limit | infeasible | unbounded
+    x: Floats | None = None
+    bound: float | None = None
+    duals: Floats | None = None
+
+
+def _report(outcome: _Outcome, scaled: Scaled, x: Floats | None, sign: float, objective: Floats, duals: Floats | None,
+            exact: bool, options: Options, seconds: float) -> RawSolution:
+    bound = None
+    if outcome.bound is not None and math.isfinite(outcome.bound):
+        bound = sign * outcome.bound / scaled.objective
+    if x is None:
+        status = "limit" if outcome.status == "optimal" else outcome.status
+        return RawSolution(status, bound=bound if status == "limit" else None, seconds=seconds)
+    value = float(objective @ x)
+    gap = None
+    if bound is not None:
+        beyond = sign * (bound - value)
+        if beyond > max(1e-5 * abs(value), 1e-5 / scaled.objective):
+            raise SolverError(f"the bound {bound} lies beyond the value {value} of a solution")
+        bound = value if beyond > 0 else bound  # by less than the solver's tolerance
+        gap = relative_gap(value, bound)
+    if gap is not None and gap <= OPTIMAL_GAP:
+        status = "optimal"
+    elif gap is not None and gap <= options.gap:
+        status = "within_gap"
+    else:
+        status = "limit"
+    return RawSolution(status, value, bound, gap, x, seconds, None if duals is None else sign * duals, exact)
+
+
+# --- HiGHS -----------------------------------------------------------------------------------------------------
+
+_threads_in_use: int | None = None
+
+
+def _highs(options: Options, tolerance: float, scaled: Scaled):
+    import highspy
+
+    global _threads_in_use
+    if _threads_in_use not in (None, options.threads):
+        highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise
+    _threads_in_use = options.threads
+    highs = highspy.Highs()
+    settings = {"output_flag": False, "threads": options.threads, "random_seed": options.seed,
+                "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
+                "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": min(1e-7, tolerance),
+                "mip_feasibility_tolerance": tolerance}
+    if options.node_limit is not None:
+        settings["mip_max_nodes"] = int(options.node_limit)
+    for name, value in settings.items():
+        if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise SolverError(f"HiGHS refused the option {name} = {value}")
+    arrays = scaled.arrays
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = arrays.matrix.shape
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = scaled.cost, arrays.lower, arrays.upper
+    lp.row_lower_, lp.row_upper_ = arrays.row_lower, arrays.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = arrays.matrix.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = arrays.matrix.indices.astype(np.int32)
+    lp.a_matrix_.value_ = arrays.matrix.data
+    if arrays.integer.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(whole)] for whole in arrays.integer]
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise SolverError("HiGHS refused the program")
+    return highs
+
+
+def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> _Outcome:
+    import highspy
+
+    if (scaled.arrays.lower > scaled.arrays.upper).any():
+        return _Outcome("infeasible")
+    highs = _highs(options, tolerance, scaled)
+    if start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = list(start)
+        highs.setSolution(known)
+    highs.run()
+    status, kinds = highs.getModelStatus(), highspy.HighsModelStatus
+    if status == kinds.kUnboundedOrInfeasible:
+        # without an objective it cannot be unbounded, so the answer tells the two apart
+        feasible = _run_highs(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
+        return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
+    if status == kinds.kInfeasible:
+        return _Outcome("infeasible")
+    if status == kinds.kUnbounded:
+        return _Outcome("unbounded")
+    info = highs.getInfo()
+    whole = bool(scaled.arrays.integer.any())
+    solution = highs.getSolution()
+    has_x = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    x = np.array(solution.col_value) if has_x else None
+    if status in (kinds.kOptimal, kinds.kModelEmpty):
+        if x is None:
+            x = np.clip(0.0, scaled.arrays.lower, scaled.arrays.upper)
+        bound = info.mip_dual_bound if whole and status == kinds.kOptimal else float(scaled.cost @ x)
+        duals = np.array(solution.row_dual) if not whole and solution.dual_valid else None
+        return _Outcome("optimal", x, bound, duals)
+    if status in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit, kinds.kInterrupt, kinds.kMemoryLimit):
+        return _Outcome("limit", x, info.mip_dual_bound if whole else None)
+    if status == kinds.kUnknown:
+        return _Outcome("limit", x)
+    raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
+
+
+# --- PuLP and CBC ----------------------------------------------------------------------------------------------
+
+
+def pulp_problem(scaled: Scaled):
+    """(the program as a PuLP problem, its variables)."""
+    import pulp
+
+    arrays = scaled.arrays
+    finite = lambda value: None if math.isinf(value) else float(value)
+    variables = [pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if whole else pulp.LpContinuous)
+                 for j, (low, high, whole) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))]
+    problem = pulp.LpProblem("program", pulp.LpMinimize)
+    problem += pulp.LpAffineExpression([(variables[j], float(scaled.cost[j])) for j in np.flatnonzero(scaled.cost)])
+    rows = arrays.matrix.tocsr()
+    for i, (low, high) in enumerate(zip(arrays.row_lower, arrays.row_upper, strict=True)):
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        terms = [(variables[j], float(a)) for j, a in zip(rows.indices[part], rows.data[part], strict=True)]
+        if low == high:
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintEQ, f"e{i}", float(low)))
+            continue
+        if not math.isinf(low):
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"g{i}", float(low)))
+        if not math.isinf(high):
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, f"l{i}", float(high)))
+    return problem, variables
+
+
+def _run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> _Outcome:
+    """CBC through PuLP. PuLP's status says "Optimal" at a limit too, so the status comes from `sol_status`, the
+    answer is checked against the rows, and the bound is what CBC's log states."""
+    import pulp
+
+    arrays = scaled.arrays
+    empty = np.diff(arrays.matrix.tocsr().indptr) == 0  # PuLP drops empty rows, so they are judged here
+    if (arrays.lower > arrays.upper).any() or (arrays.row_lower[empty] > 0).any() or (arrays.row_upper[empty] < 0).any():
+        return _Outcome("infeasible")
+    problem, variables = pulp_problem(scaled)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "cbc.log"
+        command = pulp.PULP_CBC_CMD(msg=False, gapRel=options.gap, timeLimit=options.time_limit_s, threads=options.threads,
+                                    maxNodes=options.node_limit, logPath=str(log),
+                                    options=[f"randomCbcSeed {options.seed}", f"primalTolerance {tolerance / 10:g}"])
+        problem.solve(command)
+        text = log.read_text() if log.exists() else ""
+    state = problem.sol_status
+    if state == pulp.LpSolutionInfeasible:
+        unsure = "infeasible or unbounded" in text.lower()
+        if unsure or "unbounded" in text.lower():
+            if not scaled.cost.any():
+                return _Outcome("infeasible")
+            feasible = _run_pulp(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
+            return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
+        return _Outcome("infeasible")
+    if state == pulp.LpSolutionUnbounded:
+        return _Outcome("unbounded")
+    x = np.array([np.nan if variable.varValue is None else variable.varValue for variable in variables])
+    x = np.where(np.isnan(x), np.clip(0.0, arrays.lower, arrays.upper), x)  # a variable in no row and no cost
+    x = np.where(arrays.integer, np.round(x), x)
+    if arrays.violation(x) > ACCEPTED:
+        x = None
+    stated = re.search(r"^Lower bound:\s+(\S+)", text, re.MULTILINE)
+    if state == pulp.LpSolutionOptimal and x is not None and stated is None:
+        value = float(scaled.cost @ x)
+        # proven within the ratio asked for, and no more is stated
+        within = "within gap tolerance" in text
+        return _Outcome("optimal", x, value - options.gap * abs(value) if within else value)
+    # the log prints six digits: step down by half of the last
+    bound = float(stated.group(1)) if stated else None
+    return _Outcome("limit", x, None if bound is None else bound - 5e-6 * abs(bound))

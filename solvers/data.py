@@ -1,0 +1,211 @@
+"""The input of the joint program: index sets and arrays in SI units. No formulation and no solver lives here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Functionals = Mapping[str, Floats]
+
+THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """An upper bound on a functional, with the place in the user's words that asked for it."""
+
+    path: str
+    functional: str
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Minimise `functional`; with functional "throughput", maximise the factor on demand (of one `workload`, or of all: -1)."""
+
+    functional: str = "cost"
+    workload: int = -1
+
+    @property
+    def maximises(self) -> bool:
+        return self.functional == THROUGHPUT
+
+
+def _ints(*shape: int) -> Ints:
+    return np.zeros(shape, dtype=np.int64)
+
+
+def _floats(*shape: int) -> Floats:
+    return np.zeros(shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanData:
+    """Every index is a position. Sizes: R sites, K lots, U holdings, S supplies, P points, Q pools, A arcs,
+    W serving workloads, O origins, J jobs, T slots, V windows, E tree edges.
+
+    A lot is systems of one kind obtained one way at one site on one fabric; a holding is a lot held over one
+    window (or all, -1), counted by its own integer; a pool is the set of points that may serve a set of arcs.
+    """
+
+    # time: the window each slot lies in, and the seconds it stands for over the horizon
+    slot_window: Ints
+    slot_hours_s: Floats
+
+    # sites
+    site_power_limit_w: Floats
+    site_fixed: Functionals = field(default_factory=dict)                 # [R]
+
+    # lots: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
+    lot_site: Ints = field(default_factory=lambda: _ints(0))
+    lot_group: Ints = field(default_factory=lambda: _ints(0))
+    lot_fabric: Ints = field(default_factory=lambda: _ints(0))
+
+    # holdings
+    holding_lot: Ints = field(default_factory=lambda: _ints(0))
+    holding_window: Ints = field(default_factory=lambda: _ints(0))
+    holding_upper: Floats = field(default_factory=lambda: _floats(0))
+    holding_cost: Functionals = field(default_factory=dict)               # [U]
+    holding_power_w: Floats = field(default_factory=lambda: _floats(0))
+
+    # supply: in every window, the member holdings (rows of `supply_member`: supply, holding) that cover it
+    supply_limit: Floats = field(default_factory=lambda: _floats(0))
+    supply_member: Ints = field(default_factory=lambda: _ints(0, 2))
+
+    # points: serving ones have a pool, training ones a job, the other is -1
+    point_pool: Ints = field(default_factory=lambda: _ints(0))
+    point_job: Ints = field(default_factory=lambda: _ints(0))
+    point_uses: Ints = field(default_factory=lambda: _ints(0, 2))         # rows (point, lot)
+    point_uses_systems: Floats = field(default_factory=lambda: _floats(0))  # systems per replica, one per row above
+    point_capacity: Floats = field(default_factory=lambda: _floats(0))    # requests/s, or work units/s
+    point_power_w: Floats = field(default_factory=lambda: _floats(0))
+    point_cost: Functionals = field(default_factory=dict)                 # [P, T]
+
+    # arcs
+    arc_workload: Ints = field(default_factory=lambda: _ints(0))
+    arc_origin: Ints = field(default_factory=lambda: _ints(0))
+    arc_site: Ints = field(default_factory=lambda: _ints(0))
+    arc_pool: Ints = field(default_factory=lambda: _ints(0))
+    arc_cost: Functionals = field(default_factory=dict)                   # [A, T] per request/s
+    demand: Floats = field(default_factory=lambda: _floats(0, 0, 0))      # [W, O, T] requests/s
+
+    # hosting, and the tree along which a workload's weights reach its sites
+    host_cost: Functionals = field(default_factory=dict)                  # [W, R]
+    edge_workload: Ints = field(default_factory=lambda: _ints(0))
+    edge_cost: Functionals = field(default_factory=dict)                  # [E]
+    tree_path: Ints = field(default_factory=lambda: _ints(0, 3))          # rows (workload, site, edge)
+
+    # jobs: the slots each may run in
+    job_work: Floats = field(default_factory=lambda: _floats(0))
+    job_window_mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+
+    limits: tuple[Limit, ...] = ()
+    objective: Objective = Objective()
+
+    @property
+    def sites(self) -> int:
+        return len(self.site_power_limit_w)
+
+    @property
+    def slots(self) -> int:
+        return len(self.slot_window)
+
+    @property
+    def windows(self) -> int:
+        return int(self.slot_window.max(initial=-1)) + 1
+
+    @property
+    def pools(self) -> int:
+        return int(max(self.point_pool.max(initial=-1), self.arc_pool.max(initial=-1))) + 1
+
+    def covers(self) -> NDArray[np.bool_]:
+        """[U, V]: which holding is there in which window."""
+        return (self.holding_window[:, None] < 0) | (self.holding_window[:, None] == np.arange(self.windows))
+
+    def point_site(self) -> Ints:
+        """[P]: the site of the lots a point uses."""
+        site = np.full(len(self.point_pool), -1)
+        site[self.point_uses[:, 0]] = self.lot_site[self.point_uses[:, 1]]
+        return site
+
+    def scaled(self) -> Floats:
+        """[W]: 1 where the throughput factor multiplies the workload's demand, else 0."""
+        workloads = self.demand.shape[0]
+        if not self.objective.maximises:
+            return np.zeros(workloads)
+        return np.where((self.objective.workload < 0) | (np.arange(workloads) == self.objective.workload), 1.0, 0.0)
+
+    def functionals(self) -> tuple[str, ...]:
+        """Names of everything that is counted, sorted."""
+        parts = (self.site_fixed, self.holding_cost, self.point_cost, self.arc_cost, self.host_cost, self.edge_cost)
+        return tuple(sorted({name for part in parts for name in part}))
+
+    def __post_init__(self) -> None:
+        problems = list(_problems(self))
+        if problems:
+            raise ValueError("; ".join(problems))
+
+
+def _problems(data: PlanData):
+    """Words for every broken shape, index or number: these are mistakes of the caller, not of its user."""
+    R, K, U, S = data.sites, len(data.lot_site), len(data.holding_lot), len(data.supply_limit)
+    P, A, J, T, V, E = (len(data.point_pool), len(data.arc_workload), len(data.job_work), data.slots, data.windows,
+                        len(data.edge_workload))
+    W, O = data.demand.shape[:2]
+    shapes = {
+        "slot_hours_s": (T,), "lot_group": (K,), "lot_fabric": (K,), "holding_window": (U,), "holding_upper": (U,),
+        "holding_power_w": (U,), "point_job": (P,), "point_capacity": (P,), "point_power_w": (P,),
+        "point_uses_systems": (len(data.point_uses),), "arc_origin": (A,), "arc_site": (A,), "arc_pool": (A,),
+    }
+    if W:
+        shapes["demand"] = (W, O, T)
+    if J:
+        shapes["job_window_mask"] = (J, T)
+    for name, shape in shapes.items():
+        if getattr(data, name).shape != shape:
+            yield f"{name}: shape {getattr(data, name).shape}, expected {shape}"
+    for name, shape in (("site_fixed", (R,)), ("holding_cost", (U,)), ("point_cost", (P, T)), ("arc_cost", (A, T)),
+                        ("host_cost", (W, R)), ("edge_cost", (E,))):
+        for functional, values in getattr(data, name).items():
+            if values.shape != shape or not np.isfinite(values).all():
+                yield f"{name}[{functional}]: expected finite values of shape {shape}"
+    for name, values, low, high in (
+        ("slot_window", data.slot_window, 0, V), ("lot_site", data.lot_site, 0, R), ("holding_lot", data.holding_lot, 0, K),
+        ("holding_window", data.holding_window, -1, V), ("supply_member", data.supply_member[:, 0], 0, S),
+        ("supply_member", data.supply_member[:, 1], 0, U), ("point_uses", data.point_uses[:, 0], 0, P),
+        ("point_uses", data.point_uses[:, 1], 0, K), ("point_job", data.point_job, -1, J),
+        ("arc_workload", data.arc_workload, 0, W), ("arc_origin", data.arc_origin, 0, O), ("arc_site", data.arc_site, 0, R),
+        ("arc_pool", data.arc_pool, 0, data.pools), ("edge_workload", data.edge_workload, 0, W),
+        ("tree_path", data.tree_path[:, 0], 0, W), ("tree_path", data.tree_path[:, 1], 0, R),
+        ("tree_path", data.tree_path[:, 2], 0, E),
+    ):
+        if values.size and (values.min() < low or values.max() >= high):
+            yield f"{name}: index outside [{low}, {high})"
+    for name in ("slot_hours_s", "holding_upper", "holding_power_w", "point_uses_systems", "point_capacity",
+                 "point_power_w", "demand", "job_work"):
+        values = getattr(data, name)
+        if values.size and not (np.isfinite(values).all() and values.min() >= 0):
+            yield f"{name}: expected finite values of at least 0"
+    for name in ("site_fixed", "host_cost", "edge_cost"):
+        for functional, values in getattr(data, name).items():
+            if values.size and values.min() < 0:
+                yield f"{name}[{functional}]: a fixed cost below 0"
+    if np.isnan(data.site_power_limit_w).any() or np.isnan(data.supply_limit).any():
+        yield "limits: not a number"
+    if ((data.point_pool < 0) == (data.point_job < 0)).any():
+        yield "point_pool, point_job: a point has either a pool or a job"
+    if (np.bincount(data.point_uses[:, 0], minlength=P) == 0).any():
+        yield "point_uses: a point that uses no lot"
+    elif (data.point_site()[data.point_uses[:, 0]] != data.lot_site[data.point_uses[:, 1]]).any():
+        yield "point_uses: a point that uses lots of two sites"
+    known = set(data.functionals())
+    for limit in data.limits:
+        if limit.functional not in known:
+            yield f"limits: unknown functional {limit.functional!r}"
+    if not data.objective.maximises and data.objective.functional not in known:
+        yield f"objective: unknown functional {data.objective.functional!r}"

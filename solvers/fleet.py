@@ -1,0 +1,110 @@
+"""The fleet block: how many systems are held, where, and what they must carry.
+
+Sets        sites r, lots k, holdings u (a lot over one window or all), supplies s, slots t in windows w(t), points p.
+Data        upper_u, cost_u, power_u [W], limit_s, fixed cost of r, power limit of r [W], uses_{p,k} systems per replica.
+Variables   n_u    systems held, whole, 0..upper_u
+            open_r 1 when anything is held at a site with a fixed cost (absent elsewhere)
+Objective   sum_u cost_u n_u + sum_r fixed_r open_r, for each functional.
+Constraints supply     sum_{u in s, u covers w} n_u <= limit_s                                for each s, w
+            opening    n_u <= upper_u open_r(u)
+            installed  sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u   for each k, t
+            power      sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_r
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.data import Floats, PlanData
+from solvers.program import Program
+
+
+def holding_upper(data: PlanData) -> Floats:
+    """[U]: the caller's bounds, tightened by what supply and site power allow a single holding."""
+    upper = data.holding_upper.copy()
+    np.minimum.at(upper, data.supply_member[:, 1], data.supply_limit[data.supply_member[:, 0]])
+    limit_w = data.site_power_limit_w[data.lot_site[data.holding_lot]]
+    room = np.full(len(upper), np.inf)
+    np.divide(limit_w, data.holding_power_w, out=room, where=data.holding_power_w > 0)
+    return np.maximum(np.floor(np.minimum(upper, room) * (1 + 1e-9) + 1e-9), 0.0)
+
+
+def lot_upper(data: PlanData) -> Floats:
+    """[K, V]: the most systems of a lot that can be there in a window."""
+    most = np.zeros((len(data.lot_site), data.windows))
+    np.add.at(most, data.holding_lot, holding_upper(data)[:, None] * data.covers())
+    return most
+
+
+def add_holdings(program: Program, data: PlanData) -> None:
+    """Variables n and open, and the rows among them alone."""
+    upper = holding_upper(data)
+    held = program.add_columns("n", upper.shape, upper=upper, integer=True, cost=data.holding_cost, where=upper > 0)
+    fixed = np.zeros(data.sites)
+    for values in data.site_fixed.values():
+        fixed = np.maximum(fixed, values)
+    opened = program.add_columns("open", fixed.shape, upper=1.0, integer=True, cost=data.site_fixed, where=fixed > 0)
+
+    covers = data.covers()
+    for window in range(data.windows):
+        member = data.supply_member[covers[data.supply_member[:, 1], window]]
+        bound = np.flatnonzero(np.isfinite(data.supply_limit)
+                               & (np.bincount(member[:, 0], minlength=len(data.supply_limit)) > 0))
+        row_of = np.full(len(data.supply_limit), -1)
+        row_of[bound] = np.arange(len(bound))
+        member = member[row_of[member[:, 0]] >= 0]
+        program.add_rows("supply", -np.inf, data.supply_limit[bound], row_of[member[:, 0]], held[member[:, 1]], 1.0,
+                         index=np.column_stack([bound, np.full(len(bound), window)]))
+
+    site = data.lot_site[data.holding_lot]
+    linked = np.flatnonzero((opened[site] >= 0) & (held >= 0))
+    rows = np.tile(np.arange(len(linked)), 2)
+    program.add_rows("opening", -np.inf, 0.0, rows, np.concatenate([held[linked], opened[site[linked]]]),
+                     np.concatenate([np.ones(len(linked)), -upper[linked]]), index=linked[:, None])
+
+
+def add_installed(program: Program, data: PlanData) -> None:
+    """What runs is installed, per lot and slot. Comes after the blocks that run."""
+    point, lot = data.point_uses.T
+    slots = data.slots
+    running = _running(program)
+    uses = np.zeros((len(data.lot_site), slots), dtype=bool)
+    np.logical_or.at(uses, lot, running[point] >= 0)
+    lots, slot = np.nonzero(uses)
+    row_of = np.full(uses.shape, -1)
+    row_of[lots, slot] = np.arange(len(lots))
+
+    holding, window = np.nonzero(data.covers())
+    here = data.slot_window[None, :] == window[:, None]                     # [holding that covers, slot]
+    pair, at = np.nonzero(here & uses[data.holding_lot[holding]])
+    there = running[point] >= 0                                             # [use, slot]
+    use, when = np.nonzero(there)
+    program.add_rows(
+        "installed", -np.inf, 0.0,
+        np.concatenate([row_of[lot[use], when], row_of[data.holding_lot[holding[pair]], at]]),
+        np.concatenate([running[point[use], when], program.columns["n"][holding[pair]]]),
+        np.concatenate([data.point_uses_systems[use], -np.ones(len(pair))]),
+        index=np.column_stack([lots, slot]))
+
+
+def add_power(program: Program, data: PlanData) -> None:
+    """A site's power in every slot: systems at idle, plus what running them adds."""
+    running, held = _running(program), program.columns["n"]
+    covers = data.covers()[:, data.slot_window]                             # [U, T]
+    holding_site, point_site = data.lot_site[data.holding_lot], data.point_site()
+    limited = np.flatnonzero(np.isfinite(data.site_power_limit_w))
+    order = np.full(data.sites, -1)
+    order[limited] = np.arange(len(limited))
+    holding, at = np.nonzero(covers & (data.holding_power_w > 0)[:, None] & (order[holding_site] >= 0)[:, None])
+    point, when = np.nonzero((running >= 0) & (data.point_power_w > 0)[:, None] & (order[point_site] >= 0)[:, None])
+    rows = np.concatenate([order[holding_site[holding]] * data.slots + at, order[point_site[point]] * data.slots + when])
+    program.add_rows(
+        "power", -np.inf, np.repeat(data.site_power_limit_w[limited], data.slots), rows,
+        np.concatenate([held[holding], running[point, when]]),
+        np.concatenate([data.holding_power_w[holding], data.point_power_w[point]]),
+        index=np.column_stack([np.repeat(limited, data.slots), np.tile(np.arange(data.slots), len(limited))]))
+
+
+def _running(program: Program):
+    """[P, T]: the column that tells how much of a point runs in a slot; a point is either served or trained on."""
+    return np.maximum(program.columns["x"], program.columns["v"])

@@ -1,0 +1,118 @@
+"""The joint program: puts the blocks together, solves it for the asked objective, and breaks ties by cost."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from solvers import backends
+from solvers.backends import Options, RawSolution
+from solvers.data import THROUGHPUT, Floats, Ints, Objective, PlanData
+from solvers.fabric import add_fabric
+from solvers.fleet import add_holdings, add_installed, add_power
+from solvers.program import Program
+from solvers.routing import add_routing, unserved
+from solvers.schedule import add_schedule, unfinished
+
+TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least
+COST = "cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """`values`: each block of variables shaped as its index sets, in SI. `functionals`: recomputed from those.
+    `row_duals`: block -> (index tuples, change of the objective per unit of the row's side), integers fixed.
+    `structural`: rows that fail before any solving, as (block, index) prefixes."""
+
+    status: str
+    objective: Objective
+    value: float | None
+    bound: float | None
+    gap: float | None
+    seconds: float
+    rows: int
+    columns: int
+    integers: int
+    seed: int
+    values: Mapping[str, Floats] = field(default_factory=dict)
+    functionals: Mapping[str, float] = field(default_factory=dict)
+    row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    structural: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    polished: bool = False
+
+    @property
+    def sense(self) -> str:
+        return "max" if self.objective.maximises else "min"
+
+
+def build(data: PlanData) -> Program:
+    program = Program()
+    add_holdings(program, data)
+    add_fabric(program, data)
+    add_routing(program, data)
+    add_schedule(program, data)
+    add_installed(program, data)
+    add_power(program, data)
+    for position, limit in enumerate(data.limits):
+        if math.isfinite(limit.upper):
+            program.add_functional_row("limit", limit.functional, -np.inf, limit.upper, position)
+    return program
+
+
+def solve(data: PlanData, options: Options = Options()) -> Solution:
+    begin = time.perf_counter()
+    program = build(data)
+    structural = tuple(unserved(data) if not data.objective.maximises else ()) + tuple(unfinished(data))
+    if structural:
+        return _solution(data, program, RawSolution("infeasible"), options, begin, structural)
+    objective = objective_vector(program, data)
+    sense = "max" if data.objective.maximises else "min"
+    raw = backends.solve(program, objective, sense, options)
+    if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
+        raw = _cheapest_of_the_best(data, program, objective, sense, raw, options, begin)
+    return _solution(data, program, raw, options, begin)
+
+
+def objective_vector(program: Program, data: PlanData) -> Floats:
+    if data.objective.functional == THROUGHPUT:
+        vector = np.zeros(program.column_count)
+        vector[program.columns["lambda"]] = 1.0
+        return vector
+    return program.functional(data.objective.functional)
+
+
+def _cheapest_of_the_best(data: PlanData, program: Program, objective: Floats, sense: str, first: RawSolution,
+                          options: Options, begin: float) -> RawSolution:
+    """Hold the objective at the value found and minimise cost. Bound and status stay those of the objective; the
+    duals are those of the objective for the new fleet."""
+    slack = TIE_SLACK * abs(first.objective)
+    low, high = (-np.inf, first.objective + slack) if sense == "min" else (first.objective - slack, np.inf)
+    held = build(data)
+    columns = np.flatnonzero(objective)
+    held.add_rows("objective held", low, high, np.zeros(len(columns), dtype=np.int64), columns, objective[columns], count=1)
+    left = replace(options, time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
+    cost = program.functional(COST)
+    second = backends.solve(held, cost, "min", left, start=first.x)
+    if second.x is None or not second.polished or cost @ second.x > cost @ first.x:
+        return first  # the time was up before anything cheaper was found
+    value = float(objective @ second.x)
+    _, duals = backends.priced(program, objective, sense, second.x, options)
+    return replace(first, x=second.x, objective=value, row_duals=duals,
+                   gap=None if first.bound is None else backends.relative_gap(value, first.bound))
+
+
+def _solution(data: PlanData, program: Program, raw: RawSolution, options: Options, begin: float,
+              structural: tuple = ()) -> Solution:
+    arrays = program.arrays()
+    values, functionals, duals = {}, {}, {}
+    if raw.x is not None:
+        values = program.values(raw.x)
+        functionals = {name: float(program.functional(name) @ raw.x) for name in program.functionals}
+        duals = program.by_block(raw.row_duals) if raw.row_duals is not None else {}
+    return Solution(raw.status, data.objective, raw.objective, raw.bound, raw.gap, time.perf_counter() - begin,
+                    program.row_count, program.column_count, int(arrays.integer.sum()), options.seed, values, functionals,
+                    duals, structural, raw.polished)

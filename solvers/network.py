@@ -1,0 +1,69 @@
+"""The wide-area network as a graph: best permitted paths and the tree that carries weights to many sites.
+
+Nodes are names, edges are undirected with a round trip and a price; what the names stand for is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+
+ATTRIBUTES = ("rtt_s", "price_per_byte")
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Nodes from end to end, and the sum of each attribute of their edges."""
+
+    nodes: tuple[str, ...]
+    totals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Edges (parent, child) away from the source, and for each target the positions of the edges above it."""
+
+    edges: tuple[tuple[str, str], ...]
+    edges_above: Mapping[str, tuple[int, ...]]
+
+
+def wan_graph(edges: Iterable[tuple[str, str, float, float]]) -> nx.Graph:
+    """Graph of (a, b, round trip [s], price [money/byte]) edges."""
+    graph = nx.Graph()
+    for a, b, rtt_s, price in edges:
+        graph.add_edge(a, b, rtt_s=rtt_s, price_per_byte=price)
+    return graph
+
+
+def best_path(graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True) -> Path | None:
+    """The path of least total `weight` through permitted nodes only; None where there is none.
+
+    Dijkstra, Numerische Mathematik 1 (1959). A node reaches itself at no cost.
+    """
+    if start == end:
+        return Path((start,), dict.fromkeys(ATTRIBUTES, 0.0))
+    allowed = graph.subgraph([node for node in graph if permitted(node) or node in (start, end)])
+    try:
+        nodes = nx.dijkstra_path(allowed, start, end, weight=weight)
+    except (nx.NetworkXNoPath, nx.NodeNotFound):
+        return None
+    hops = list(zip(nodes[:-1], nodes[1:]))
+    return Path(tuple(nodes), {name: sum(graph.edges[hop][name] for hop in hops) for name in ATTRIBUTES})
+
+
+def distribution_tree(graph: nx.Graph, source: str, targets: Iterable[str], weight: str) -> Tree:
+    """Union of the least-`weight` paths from the source to every target: each byte crosses an edge once.
+
+    Targets that cannot be reached are left out of `edges_above`.
+    """
+    wanted = [target for target in targets if target != source]
+    paths = nx.single_source_dijkstra_path(graph, source, weight=weight) if source in graph else {source: [source]}
+    position: dict[tuple[str, str], int] = {}
+    above: dict[str, tuple[int, ...]] = {source: ()}
+    for target in wanted:
+        if target in paths:
+            hops = zip(paths[target][:-1], paths[target][1:])
+            above[target] = tuple(position.setdefault(hop, len(position)) for hop in hops)
+    return Tree(tuple(position), above)

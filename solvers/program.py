@@ -1,0 +1,190 @@
+"""The bulk builder of a mixed-integer program: named blocks of columns and rows from arrays, linear functionals,
+and the scaling to numbers near 1. It knows neither the meaning of a block nor a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DROP = 1e-12  # a coefficient this much smaller than the largest of its row is below the solver's precision
+OBJECTIVE_SPAN = 1e6  # the largest possible term of a scaled objective
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Rows `start` to `start + len(index)`; `index` holds for each row its index tuple in the words of the block."""
+
+    start: int
+    index: Ints
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.start, self.start + len(self.index))
+
+
+@dataclass(slots=True)
+class Program:
+    """Columns, rows and functionals, collected in bulk. Values go in and come out in SI units."""
+
+    columns: dict[str, Ints] = field(default_factory=dict)
+    row_blocks: dict[str, list[RowBlock]] = field(default_factory=dict)
+    column_count: int = 0
+    row_count: int = 0
+    _columns: list[tuple[Floats, ...]] = field(default_factory=list)
+    _rows: list[tuple[Floats, Floats]] = field(default_factory=list)
+    _entries: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
+    _functionals: dict[str, list[tuple[Ints, Floats]]] = field(default_factory=dict)
+
+    def add_columns(self, block: str, shape: tuple[int, ...], lower: ArrayLike = 0.0, upper: ArrayLike = np.inf, *,
+                    integer: bool = False, cost: Mapping[str, ArrayLike] | None = None, where: ArrayLike = True,
+                    unit: ArrayLike = 1.0) -> Ints:
+        """Column numbers shaped `shape`, -1 outside `where`. `unit` is a usual size of the value: the solver sees
+        the continuous columns divided by it."""
+        mask = np.broadcast_to(np.asarray(where, dtype=bool), shape)
+        index = np.full(shape, -1, dtype=np.int64)
+        count = int(mask.sum())
+        index[mask] = self.column_count + np.arange(count)
+        self.column_count += count
+        pick = lambda values: np.broadcast_to(np.asarray(values, dtype=float), shape)[mask]
+        self._columns.append((pick(lower), pick(upper), np.full(count, float(integer)), pick(unit)))
+        for functional, values in (cost or {}).items():
+            self.add_cost(functional, index[mask], pick(values))
+        self.columns[block] = index
+        return index
+
+    def add_cost(self, functional: str, columns: Ints, values: ArrayLike) -> None:
+        """Add `values` to the coefficients of `columns` in a functional."""
+        values = np.broadcast_to(np.asarray(values, dtype=float), columns.shape).ravel()
+        self._functionals.setdefault(functional, []).append((columns.ravel(), values))
+
+    def add_rows(self, block: str, lower: ArrayLike, upper: ArrayLike, rows: Ints, cols: Ints, vals: ArrayLike, *,
+                 index: Ints | None = None, count: int | None = None) -> slice:
+        """`lower <= A x <= upper` with A given by its entries, `rows` counted from 0 within the block. Entries of
+        absent columns (-1) are left out; those are 0 by definition."""
+        if count is None:
+            count = len(index) if index is not None else max(np.size(lower), np.size(upper))
+        index = np.arange(count)[:, None] if index is None else np.asarray(index)
+        vals = np.broadcast_to(np.asarray(vals, dtype=float), np.shape(cols))
+        rows, cols, vals = np.ravel(np.broadcast_to(rows, np.shape(cols))), np.ravel(cols), np.ravel(vals)
+        there = cols >= 0
+        self._entries.append((rows[there] + self.row_count, cols[there], vals[there]))
+        self._rows.append(tuple(np.array(np.broadcast_to(np.asarray(side, dtype=float), (count,)))
+                                for side in (lower, upper)))
+        added = RowBlock(self.row_count, index)
+        self.row_blocks.setdefault(block, []).append(added)
+        self.row_count += count
+        return added.rows
+
+    def add_functional_row(self, block: str, functional: str, lower: float, upper: float, index: int = 0) -> None:
+        vector = self.functional(functional)
+        columns = np.flatnonzero(vector)
+        self.add_rows(block, [lower], [upper], np.zeros(len(columns), dtype=np.int64), columns, vector[columns],
+                      index=np.array([[index]]))
+
+    def functional(self, name: str) -> Floats:
+        """The coefficients of a functional over all columns."""
+        vector = np.zeros(self.column_count)
+        for columns, values in self._functionals.get(name, ()):
+            np.add.at(vector, columns, values)
+        return vector
+
+    @property
+    def functionals(self) -> tuple[str, ...]:
+        return tuple(sorted(self._functionals))
+
+    def row_of(self, row: int) -> tuple[str, tuple[int, ...]]:
+        """The block and index tuple of a row."""
+        for block, parts in self.row_blocks.items():
+            for part in parts:
+                if part.rows.start <= row < part.rows.stop:
+                    return block, tuple(int(i) for i in part.index[row - part.start])
+        raise IndexError(row)
+
+    def arrays(self) -> Arrays:
+        """Everything as arrays, in SI units."""
+        join = lambda parts, k: np.concatenate([part[k] for part in parts]) if parts else np.zeros(0)
+        rows, cols, vals = (join(self._entries, k) for k in range(3))
+        matrix = sparse.coo_array((vals, (rows.astype(np.int64), cols.astype(np.int64))),
+                                  shape=(self.row_count, self.column_count)).tocsc()
+        matrix.eliminate_zeros()
+        return Arrays(matrix, join(self._rows, 0), join(self._rows, 1), join(self._columns, 0), join(self._columns, 1),
+                      join(self._columns, 2) > 0, join(self._columns, 3))
+
+    def values(self, x: Floats) -> dict[str, Floats]:
+        """A solution shaped as the blocks, 0 where a block has no column."""
+        padded = np.append(x, 0.0)  # column -1 reads the 0 at the end
+        return {block: padded[index] for block, index in self.columns.items()}
+
+    def by_block(self, per_row: Floats) -> dict[str, tuple[Ints, Floats]]:
+        """Row values by block: the index tuples and the values."""
+        return {block: (np.concatenate([part.index for part in parts]),
+                        np.concatenate([per_row[part.rows] for part in parts]))
+                for block, parts in self.row_blocks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """`row_lower <= matrix x <= row_upper`, `lower <= x <= upper`, x whole where `integer`."""
+
+    matrix: sparse.csc_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    integer: NDArray[np.bool_]
+    unit: Floats
+
+    def violation(self, x: Floats) -> float:
+        """The largest violation of a row or bound, relative to the largest coefficient of the row, or to the unit."""
+        activity = self.matrix @ x
+        size = _row_size(self.matrix, self.unit)
+        rows = np.maximum(self.row_lower - activity, activity - self.row_upper) / size
+        bounds = np.maximum(self.lower - x, x - self.upper) / self.unit
+        return float(max(rows.max(initial=0.0), bounds.max(initial=0.0)))
+
+    def scaled(self, objective: Floats) -> Scaled:
+        """The same program in numbers near 1; scales are powers of two, so that no digit is lost."""
+        column = np.where(self.integer, 1.0, _power_of_two(self.unit))
+        row = 1.0 / _power_of_two(_row_size(self.matrix, column))
+        matrix = (sparse.diags_array(row) @ self.matrix @ sparse.diags_array(column)).tocsc()
+        small = np.abs(matrix.data) < DROP
+        if small.any():  # the largest entry of every row lies in [1, 2)
+            matrix.data[small] = 0.0
+            matrix.eliminate_zeros()
+        cost = objective * column
+        span = np.where(np.isfinite(self.upper - self.lower), (self.upper - self.lower) / column, 1.0)
+        largest = float(np.abs(cost * span).max(initial=0.0))
+        scale = float(_power_of_two(np.array(OBJECTIVE_SPAN / largest))) if largest > 0 else 1.0
+        arrays = Arrays(matrix, self.row_lower * row, self.row_upper * row, self.lower / column, self.upper / column,
+                        self.integer, np.ones_like(column))
+        return Scaled(arrays, cost * scale, column, row, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A scaled program: x = column * x', a row's dual = row * dual' / objective."""
+
+    arrays: Arrays
+    cost: Floats
+    column: Floats
+    row: Floats
+    objective: float
+
+
+def _row_size(matrix: sparse.csc_array, column: Floats) -> Floats:
+    """The largest coefficient of every row with its columns in `column` units; 1 for an empty row."""
+    size = np.zeros(matrix.shape[0])
+    entry_column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+    np.maximum.at(size, matrix.indices, np.abs(matrix.data) * column[entry_column])
+    return np.where(size > 0, size, 1.0)
+
+
+def _power_of_two(values: Floats) -> Floats:
+    return np.exp2(np.floor(np.log2(values)))

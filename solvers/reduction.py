@@ -1,0 +1,91 @@
+"""Which serving points can matter in which slot: the others are left out of the program, exactly and without a trace.
+
+Points of one pool that use the same lots differ only in what a request/s takes from shared quantities: systems of
+those lots, power, and the functionals that are minimised or limited. Replicas are continuous, so a point is
+superfluous where another, or a mixture of two others, takes no more of anything for the same requests/s."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.data import Floats, PlanData
+
+PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
+
+
+def counted(data: PlanData, cost: str) -> tuple[str, ...]:
+    """The functionals that steer a solution: the objective, the limits, and cost, which breaks ties."""
+    names = {limit.functional for limit in data.limits} | {data.objective.functional, cost}
+    return tuple(sorted(names & set(data.functionals())))
+
+
+def useful(data: PlanData, cost: str = "cost") -> NDArray[np.bool_]:
+    """[P, T]: False where a serving point is superfluous."""
+    keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
+    uses = np.zeros((len(data.point_pool), len(data.lot_site)))
+    np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
+    limited = np.isfinite(data.site_power_limit_w)[data.point_site()]
+    groups: dict[tuple, list[int]] = {}
+    for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
+        groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
+    names = [name for name in counted(data, cost) if name in data.point_cost]
+    for (_, *lots), members in groups.items():
+        if len(members) < 2:
+            continue
+        points = np.array(members)
+        rate = data.point_capacity[points, None]
+        takes = [uses[np.ix_(points, lots)], (data.point_power_w[points] * limited[points])[:, None]]
+        steady = np.hstack(takes) / rate                                    # [points, M]
+        varying = np.stack([data.point_cost[name][points] / rate for name in names], axis=-1) if names else np.zeros(
+            (len(points), data.slots, 0))                                   # [points, T, functionals]
+        corner, described = _corners_of(steady, varying)
+        keep[points] = np.where(described, corner[:, None], _undominated(steady, varying))
+    return keep
+
+
+def _undominated(steady: Floats, varying: Floats) -> NDArray[np.bool_]:
+    """[points, T]: no other single point takes at most as much of everything; of equal ones the first stays."""
+    keep = np.ones(varying.shape[:2], dtype=bool)
+    order = np.arange(len(keep))
+    for point in order:
+        as_good = (steady <= steady[point]).all(axis=1)[:, None] & (varying <= varying[point]).all(axis=2)   # [others, T]
+        equal = (steady == steady[point]).all(axis=1)[:, None] & (varying == varying[point]).all(axis=2)
+        keep[point] = ~(as_good & (~equal | (order < point)[:, None])).any(axis=0)
+    return keep
+
+
+def _corners_of(steady: Floats, varying: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """([points], [T]): the points that no mixture of two others replaces, and the slots where that may be asked:
+    where all quantities but the systems are non-negative multiples of one another, as energy cost and carbon are of
+    power, so that two numbers describe a point."""
+    corner, nowhere = np.ones(len(steady), dtype=bool), np.zeros(varying.shape[1], dtype=bool)
+    if steady.shape[1] != 2:
+        return corner, nowhere
+    systems, along = steady[:, 0], steady[:, 1]
+    if not along.any() and varying.shape[2]:
+        along = varying[:, 0, 0]
+    if along.min() < 0 or (not along.any() and varying.any()):
+        return corner, nowhere
+    weight = np.tensordot(along, varying, axes=(0, 0)) / max(along @ along, np.finfo(float).tiny)   # [T, functionals]
+    apart = np.abs(varying - along[:, None, None] * weight).max(axis=0, initial=0.0)
+    described = ((apart <= PROPORTIONAL * np.abs(varying).max(axis=0, initial=0.0)) & (weight >= 0)).all(axis=1)
+    corner[:] = False
+    corner[_corners(systems, along)] = True
+    return corner, described
+
+
+def _corners(first: Floats, second: Floats) -> list[int]:
+    """The corners of the lower left hull of points in a plane, each once."""
+    chain: list[int] = []
+    for point in np.lexsort((second, first)):
+        if chain and second[point] >= second[chain[-1]]:
+            continue
+        while len(chain) > 1:
+            a, b = chain[-2], chain[-1]
+            turn = ((first[b] - first[a]) * (second[point] - second[a]) - (second[b] - second[a]) * (first[point] - first[a]))
+            if turn > 0:
+                break
+            chain.pop()
+        chain.append(int(point))
+    return chain

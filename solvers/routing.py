@@ -1,0 +1,161 @@
+"""The routing block: demand goes from origins to pools of operating points.
+
+Sets        workloads w, origins o, sites r, arcs a = (w, o, r) into a pool q, points p of pools, slots t, tree edges e.
+Data        demand_{w,o,t} [requests/s], cap_p [requests/s per replica], costs of arcs, of replicas, of placing w at r.
+Variables   f_{a,t} >= 0   requests/s on an arc
+            x_{p,t} >= 0   replicas at work
+            host_{w,r}     1 when w is placed at r; only where placing costs something (or the site has a fixed cost)
+            edge_e         in [0, 1], 1 when the weights travel over e to a site below it
+            lambda         the factor on demand, when throughput is maximised
+Objective   sum cost_{a,t} f_{a,t} + sum cost_{p,t} x_{p,t} + sum cost_{w,r} host_{w,r} + sum cost_e edge_e.
+Constraints balance   sum_a f_{a,t} = demand_{w,o,t} (times lambda)
+            capacity  sum_{a into q} f_{a,t} <= sum_{p of q} cap_p x_{p,t}
+            hosted    f_{a,t} <= most_{a,t} host_{w,r}     most = the demand, or a proven bound on lambda times it
+            housed    host_{w,r} <= open_r
+            tree      host_{w,r} <= edge_e for every edge e on the way to r
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.data import Floats, PlanData
+from solvers.fleet import lot_upper
+from solvers.program import Program
+from solvers.reduction import useful
+
+
+def arc_demand(data: PlanData) -> Floats:
+    """[A, T]: the demand at the origin of each arc."""
+    return data.demand[data.arc_workload, data.arc_origin]
+
+
+def pool_capacity(data: PlanData) -> Floats:
+    """[Q, V]: no pool can serve more in a window than this. Each point is charged to the lot it uses that bounds it
+    best; the replicas charged to a lot hold no more of it than can be installed, each at the lot's best rate."""
+    point, lot = data.point_uses.T
+    serving = data.point_pool[point] >= 0
+    point, lot, systems = point[serving], lot[serving], data.point_uses_systems[serving]
+    rate = np.divide(data.point_capacity[point], systems, out=np.full(len(systems), np.inf), where=systems > 0)
+    order = np.lexsort((rate, point))
+    first = order[np.unique(point[order], return_index=True)[1]]
+    best = np.zeros((data.pools, len(data.lot_site)))
+    np.maximum.at(best, (data.point_pool[point[first]], lot[first]), rate[first])
+    most = lot_upper(data)
+    return np.array([[np.sum(row[row > 0] * most[row > 0, v]) for v in range(data.windows)] for row in best]).reshape(
+        data.pools, data.windows)
+
+
+def arc_most(data: PlanData) -> Floats:
+    """[A, T]: the most requests/s an arc can carry."""
+    demand = arc_demand(data)
+    if not data.objective.maximises:
+        return demand
+    pool = pool_capacity(data)[:, data.slot_window]                         # [Q, T]
+    most = pool[data.arc_pool]
+    scaled = data.scaled() > 0
+    served = np.zeros(data.demand.shape)
+    np.add.at(served, (data.arc_workload, data.arc_origin), most)
+    asked = (data.demand > 0) & scaled[:, None, None]
+    factor = np.min(served[asked] / data.demand[asked]) if asked.any() else np.inf
+    grown = np.where(demand > 0, demand * np.where(scaled[data.arc_workload], factor, 1.0)[:, None], 0.0)
+    return np.minimum(most, grown)
+
+
+def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
+    """Demand that no arc with a point at its end could serve."""
+    alive = np.bincount(data.point_pool[(data.point_pool >= 0) & (data.point_capacity > 0)], minlength=data.pools) > 0
+    reached = np.zeros(data.demand.shape[:2], dtype=bool)
+    ends = alive[data.arc_pool] if len(data.arc_pool) else np.zeros(0, dtype=bool)
+    reached[data.arc_workload[ends], data.arc_origin[ends]] = True
+    missing = (data.demand > 0).any(axis=2) & ~reached
+    return [("balance", (int(w), int(o))) for w, o in np.argwhere(missing)]
+
+
+def add_routing(program: Program, data: PlanData) -> None:
+    most = arc_most(data)
+    served = np.zeros((data.pools, data.slots), dtype=bool)
+    np.logical_or.at(served, data.arc_pool, most > 0)
+    serving = (data.point_pool >= 0) & (data.point_capacity > 0)
+    filled = np.bincount(data.point_pool[serving], minlength=data.pools) > 0
+    usual = _usual_replica(data)
+    flow = program.add_columns("f", most.shape, cost=data.arc_cost, unit=usual[data.arc_workload][:, None],
+                               where=(most > 0) & filled[data.arc_pool][:, None])
+    active = program.add_columns("x", (len(data.point_pool), data.slots), cost=data.point_cost,
+                                 where=serving[:, None] & served[data.point_pool] & useful(data))
+    factor = program.add_columns("lambda", (), where=data.objective.maximises)
+    _add_balance(program, data, flow, factor)
+    _add_capacity(program, data, flow, active)
+    _add_hosting(program, data, flow, most)
+
+
+def _usual_replica(data: PlanData) -> Floats:
+    """[W]: the geometric mean rate of a replica, so that the solver counts flow in replicas."""
+    usual = np.ones(data.demand.shape[0])
+    for workload in range(len(usual)):
+        pools = data.arc_pool[data.arc_workload == workload]
+        rates = data.point_capacity[np.isin(data.point_pool, pools) & (data.point_capacity > 0)]
+        if rates.size:
+            usual[workload] = np.exp(np.log(rates).mean())
+    return usual
+
+
+def _add_balance(program: Program, data: PlanData, flow, factor) -> None:
+    workload, origin, slot = np.nonzero(data.demand > 0)
+    row_of = np.full(data.demand.shape, -1)
+    row_of[workload, origin, slot] = np.arange(len(slot))
+    asked = data.demand[workload, origin, slot]
+    grows = data.scaled()[workload] > 0
+    arc, at = np.nonzero(flow >= 0)
+    program.add_rows(
+        "balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
+        np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
+        np.concatenate([flow[arc, at], np.full(int(grows.sum()), int(factor))]),
+        np.concatenate([np.ones(len(arc)), -asked[grows]]), index=np.column_stack([workload, origin, slot]))
+
+
+def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
+    arc, at = np.nonzero(flow >= 0)
+    point, when = np.nonzero(active >= 0)
+    used = np.zeros((data.pools, data.slots), dtype=bool)
+    used[data.arc_pool[arc], at] = True
+    pool, slot = np.nonzero(used)
+    row_of = np.full(used.shape, -1)
+    row_of[pool, slot] = np.arange(len(pool))
+    program.add_rows(
+        "capacity", -np.inf, 0.0,
+        np.concatenate([row_of[data.arc_pool[arc], at], row_of[data.point_pool[point], when]]),
+        np.concatenate([flow[arc, at], active[point, when]]),
+        np.concatenate([np.ones(len(arc)), -data.point_capacity[point]]), index=np.column_stack([pool, slot]))
+
+
+def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
+    opened = program.columns["open"]
+    priced = np.zeros((data.demand.shape[0], data.sites), dtype=bool)
+    for values in data.host_cost.values():
+        priced |= values > 0
+    priced[data.tree_path[:, 0], data.tree_path[:, 1]] = True
+    reached = np.zeros_like(priced)
+    arc, at = np.nonzero(flow >= 0)
+    reached[data.arc_workload[arc], data.arc_site[arc]] = True
+    host = program.add_columns("host", priced.shape, upper=1.0, integer=True, cost=data.host_cost, where=priced & reached)
+    gate = np.where(host >= 0, host, opened)                                # [W, R], -1 where nothing is to be switched
+
+    linked = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
+    arc, at = arc[linked], at[linked]
+    program.add_rows("hosted", -np.inf, 0.0, np.tile(np.arange(len(arc)), 2),
+                     np.concatenate([flow[arc, at], gate[data.arc_workload[arc], data.arc_site[arc]]]),
+                     np.concatenate([np.ones(len(arc)), -most[arc, at]]), index=np.column_stack([arc, at]))
+
+    workload, site = np.nonzero((host >= 0) & (opened >= 0))
+    program.add_rows("housed", -np.inf, 0.0, np.tile(np.arange(len(site)), 2),
+                     np.concatenate([host[workload, site], opened[site]]),
+                     np.repeat([1.0, -1.0], len(site)), index=np.column_stack([workload, site]))
+
+    workload, site, edge = data.tree_path[host[data.tree_path[:, 0], data.tree_path[:, 1]] >= 0].T
+    used = np.zeros(len(data.edge_workload), dtype=bool)
+    used[edge] = True
+    carried = program.add_columns("edge", used.shape, upper=1.0, cost=data.edge_cost, where=used)
+    program.add_rows("tree", -np.inf, 0.0, np.tile(np.arange(len(edge)), 2),
+                     np.concatenate([host[workload, site], carried[edge]]), np.repeat([1.0, -1.0], len(edge)),
+                     index=np.column_stack([workload, site, edge]))

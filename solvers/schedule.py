@@ -1,0 +1,101 @@
+"""The schedule block: jobs that run at one point each, in the slots they choose within their time.
+
+Sets        jobs j, points p of a job, slots t in windows w(t); a job may run in the slots of its mask.
+Data        work_j [work units], cap_p [work units/s at full width], seconds_t, uses_{p,k} systems of lot k.
+Variables   y_p      1 when the job runs at p
+            run_{p,w} 1 when it runs there in window w; only where its mask reaches over two windows or more, else y_p
+            v_{p,t}  share of the slot in which it runs, always at full width, 0..1
+Objective   sum cost_{p,t} v_{p,t}.
+Constraints assigned  sum_{p of j} y_p = 1
+            progress  sum_t seconds_t cap_p v_{p,t} = work_j y_p
+            running   v_{p,t} <= run_{p,w(t)}            and   window  run_{p,w} <= y_p
+            width     sum_{p of j} uses_{p,k} run_{p,w} <= sum_{u of k, u covers w} n_u    a job runs at one point only,
+                      so its points share a row; a share of a slot still takes the full width of systems
+            housed    y_p <= open_r
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.data import PlanData
+from solvers.fleet import lot_upper
+from solvers.program import Program
+
+
+def able(data: PlanData) -> np.ndarray:
+    """[P]: training points that could finish their job in its time, with systems that can be had."""
+    training = data.point_job >= 0
+    if not len(data.job_work):
+        return training
+    most = lot_upper(data)
+    job = np.maximum(data.point_job, 0)
+    point, lot = data.point_uses.T
+    fits = np.ones((len(job), data.windows), dtype=bool)
+    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= most[lot] * (1 + 1e-12))
+    allowed = data.job_window_mask[job] & fits[:, data.slot_window]
+    reach = data.point_capacity * (allowed * data.slot_hours_s).sum(axis=1)
+    return training & (reach >= data.job_work[job] * (1 - 1e-12)) & fits.any(axis=1)
+
+
+def unfinished(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
+    """Jobs that no point can finish."""
+    count = np.bincount(data.point_job[able(data)], minlength=len(data.job_work))
+    return [("assigned", (int(job),)) for job in np.flatnonzero(count == 0)]
+
+
+def add_schedule(program: Program, data: PlanData) -> None:
+    jobs, points, windows = len(data.job_work), len(data.point_job), data.windows
+    can = able(data)
+    job = np.maximum(data.point_job, 0)
+    mask = data.job_window_mask if jobs else np.zeros((1, data.slots), dtype=bool)
+    in_window = np.zeros((len(mask), windows), dtype=bool)
+    np.logical_or.at(in_window.T, data.slot_window, mask.T)
+
+    chosen = program.add_columns("y", (points,), upper=1.0, integer=True, where=can)
+    several = can & (in_window[job].sum(axis=1) > 1)
+    run = program.add_columns("run", (points, windows), upper=1.0, integer=True, where=several[:, None] & in_window[job])
+    share = program.add_columns("v", (points, data.slots), upper=1.0, cost=data.point_cost, where=can[:, None] & mask[job])
+    switch = np.where(several[:, None], run, chosen[:, None])               # [P, V]
+    switch[~(can[:, None] & in_window[job])] = -1
+
+    points_able = np.flatnonzero(can)
+    program.add_rows("assigned", 1.0, 1.0, data.point_job[points_able], chosen[points_able], 1.0,
+                     index=np.arange(jobs)[:, None])
+
+    point, at = np.nonzero(share >= 0)
+    row_of = np.full(points, -1)
+    row_of[points_able] = np.arange(len(points_able))
+    program.add_rows("progress", 0.0, 0.0, np.concatenate([row_of[point], row_of[points_able]]),
+                     np.concatenate([share[point, at], chosen[points_able]]),
+                     np.concatenate([data.slot_hours_s[at] * data.point_capacity[point], -data.job_work[job[points_able]]]),
+                     index=points_able[:, None])
+
+    program.add_rows("running", -np.inf, 0.0, np.tile(np.arange(len(point)), 2),
+                     np.concatenate([share[point, at], switch[point, data.slot_window[at]]]),
+                     np.repeat([1.0, -1.0], len(point)), index=np.column_stack([point, at]))
+    point, window = np.nonzero(run >= 0)
+    program.add_rows("window", -np.inf, 0.0, np.tile(np.arange(len(point)), 2),
+                     np.concatenate([run[point, window], chosen[point]]), np.repeat([1.0, -1.0], len(point)),
+                     index=np.column_stack([point, window]))
+    _add_width(program, data, switch)
+
+    opened = program.columns["open"]
+    housed = points_able[opened[data.point_site()[points_able]] >= 0]
+    program.add_rows("housed job", -np.inf, 0.0, np.tile(np.arange(len(housed)), 2),
+                     np.concatenate([chosen[housed], opened[data.point_site()[housed]]]),
+                     np.repeat([1.0, -1.0], len(housed)), index=housed[:, None])
+
+
+def _add_width(program: Program, data: PlanData, switch) -> None:
+    point, lot = data.point_uses.T
+    use, window = np.nonzero(switch[point] >= 0)
+    key = np.column_stack([data.point_job[point[use]], lot[use], window])
+    index, row = np.unique(key, axis=0, return_inverse=True)
+    row = row.reshape(-1)
+    holding_of, covers = program.columns["n"], data.covers()
+    there = (index[:, 1][:, None] == data.holding_lot[None, :]) & covers[:, index[:, 2]].T   # [row, holding]
+    held_row, holding = np.nonzero(there)
+    program.add_rows("width", -np.inf, 0.0, np.concatenate([row, held_row]),
+                     np.concatenate([switch[point[use], window], holding_of[holding]]),
+                     np.concatenate([data.point_uses_systems[use], -np.ones(len(holding))]), index=index)
