@@ -88,10 +88,10 @@ def state_bytes(
 def activation_bytes_per_token(arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True) -> np.ndarray:
     """Activations that a layer keeps for backward, mean over the layers, per token of a rank.
 
-    None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output, and of
-    the feed-forward gates, product and operand, / tp; with k experts the routed width k f and its dispatched inputs and outputs.
-    Without fused attention 5 a s / tp on top. Selective: no norm outputs, no product of the activation, no scores.
-    Full: only the layer's input.
+    None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output,
+    and of gates and product of the feed-forward block, / tp; with k experts the routed width k f and the k dispatched inputs.
+    Without fused attention 5 a s / tp on top. Selective: no norm outputs, no product of the activation, no scores, and with
+    MLA the latents instead of query, key and value. Full: only the layer's input.
     Shapes: one axis. Units: sequence [token], result [byte/token].
     Reference: Korthikanti et al., arXiv:2205.05198, equations 1-4 and section 5, with the width of gated and grouped-query blocks.
 
@@ -104,13 +104,16 @@ def activation_bytes_per_token(arch: Architecture, layouts: Layouts, sequence_to
     split = np.where(layouts.sequence_parallel > 0, tp, 1.0)
     selective, full = layouts.recompute == 1, layouts.recompute == 2
     hidden = arch.hidden * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS) / split
+    output = arch.heads * arch.v_dim / tp
     key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
-    core = arch.heads * (arch.qk_dim + arch.v_dim) + key_values
+    operands = (arch.heads * arch.qk_dim + key_values) / tp
+    if arch.mla:
+        operands = np.where(selective, (arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_dim) / split, operands)
     moe_share = arch.moe_layers / arch.layers
     width = (1.0 - moe_share) * arch.ffn + moe_share * (arch.topk + arch.shared_experts) * arch.expert_ffn
     up = (arch.ffn_matrices - 1.0) * width
-    dispatched = 2.0 * moe_share * arch.topk * arch.hidden
-    kept = hidden + (core + up + np.where(selective, 0.0, width) + dispatched) / tp
+    dispatched = moe_share * arch.topk * arch.hidden
+    kept = hidden + operands + output + (up + np.where(selective, 0.0, width) + dispatched) / tp
     attending = (arch.full_layers + arch.window_layers) / arch.layers
     scores = 0.0 if fused_attention else np.where(selective, 0.0, SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp)
     return np.where(full, ACTIVATION_BYTES * arch.hidden / split, ACTIVATION_BYTES * kept + scores)

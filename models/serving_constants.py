@@ -59,7 +59,8 @@ class ServingConstants:
         known = {field.name for field in fields(cls)}
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)
         wrong = sorted(name for name in known & set(values) if not 0.0 < float(values[name]) < float("inf"))
-        problems = [f"{label} {_listed(names)}" for label, names in (("missing", missing), ("unknown", unknown), ("not positive and finite", wrong)) if names]
+        groups = (("missing", missing), ("unknown", unknown), ("not positive and finite", wrong))
+        problems = [f"{label} {_listed(names)}" for label, names in groups if names]
         if problems:
             raise ValueError(f"serving constants: {'; '.join(problems)}")
         return cls(**{name: float(values[name]) for name in known})

@@ -14,11 +14,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.branch import Finished, Relaxed, Search
 from solvers.program import Arrays, Floats, Program, Scaled
 
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
+LP_TOLERANCE = 1e-10    # the tightest that HiGHS takes
 MIP_TOLERANCE = 1e-6
+LARGE = 3000            # columns from which on the search over binaries is worth its linear programs
+NODES = 100             # of that search, before HiGHS takes over
 ACCEPTED = 1e-5         # an answer that violates a row by more than this is no answer
 
 
@@ -34,10 +38,13 @@ class Options:
     seed: int = 0
     threads: int = 1
     node_limit: int | None = None
+    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch | auto: by size
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):
             raise ValueError(f'solver: expected "highs" or "pulp", got {self.solver!r}')
+        if self.method not in ("auto", "direct", "branch"):
+            raise ValueError(f'method: expected "auto", "direct" or "branch", got {self.method!r}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,9 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     sign = -1.0 if sense == "max" else 1.0
     arrays = program.arrays()
     scaled = arrays.scaled(sign * np.asarray(objective, dtype=float))
-    run = _run_pulp if options.solver == "pulp" else _run_highs
+    run = {"pulp": _run_pulp, "highs": _run_highs}[options.solver]
+    if options.solver == "highs" and _branches(arrays, options):
+        run = _run_branch
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
@@ -77,7 +86,7 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
         if answer is None and arrays.integer.any() and options.solver == "highs":
             # whole values missed a row that the solver's tolerance forgave: solve again to the tight tolerance
             left = replace(options, time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
-            again = run(scaled, left, ROW_TOLERANCE)
+            again = run(scaled, left, LP_TOLERANCE)
             if again.x is not None:
                 outcome, x = again, again.x * scaled.column
                 answer = polish(arrays, _fixed_integers(arrays, x), sign * objective, options)
@@ -91,10 +100,14 @@ def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: 
     lower, upper = fixed
     linear = replace(arrays, lower=lower, upper=upper, integer=np.zeros_like(arrays.integer))
     scaled = linear.scaled(cost)
-    outcome = _run_highs(scaled, replace(options, solver="highs", node_limit=None), ROW_TOLERANCE)
+    # quick with the integers fixed, and an answer in hand is worth finishing: no limit of time
+    unlimited = replace(options, solver="highs", node_limit=None, time_limit_s=math.inf)
+    outcome = _run_highs(scaled, unlimited, LP_TOLERANCE)
     if outcome.status != "optimal" or outcome.x is None:
         return None
-    x = np.clip(outcome.x * scaled.column, lower, upper)
+    x = np.clip(outcome.x * scaled.column, lower, upper) + 0.0  # no -0.0
+    if arrays.violation(x) > ROW_TOLERANCE:
+        return None
     return x, outcome.duals * scaled.row / scaled.objective
 
 
@@ -185,12 +198,15 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
     return highs
 
 
-def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> _Outcome:
+def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
+               target: float | None = None) -> _Outcome:
     import highspy
 
     if (scaled.arrays.lower > scaled.arrays.upper).any():
         return _Outcome("infeasible")
     highs = _highs(options, tolerance, scaled)
+    if target is not None:
+        highs.setOptionValue("objective_target", target)
     if start is not None:
         known = highspy.HighsSolution()
         known.col_value = list(start)
@@ -216,11 +232,83 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
         bound = info.mip_dual_bound if whole and status == kinds.kOptimal else float(scaled.cost @ x)
         duals = np.array(solution.row_dual) if not whole and solution.dual_valid else None
         return _Outcome("optimal", x, bound, duals)
-    if status in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit, kinds.kInterrupt, kinds.kMemoryLimit):
+    if status in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit, kinds.kInterrupt, kinds.kMemoryLimit,
+                  kinds.kObjectiveTarget):
         return _Outcome("limit", x, info.mip_dual_bound if whole else None)
     if status == kinds.kUnknown:
         return _Outcome("limit", x)
     raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
+
+
+def _branches(arrays: Arrays, options: Options) -> bool:
+    binaries = int((arrays.integer & (arrays.upper - arrays.lower <= 1)).sum())
+    if options.method == "auto":
+        return len(arrays.integer) >= LARGE and 0 < binaries <= 400
+    return options.method == "branch" and binaries > 0
+
+
+def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> _Outcome:
+    """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole."""
+    begin = time.perf_counter()
+    arrays = scaled.arrays
+    left = lambda: options.time_limit_s - (time.perf_counter() - begin)
+    relaxation = _Relaxation(scaled, options, left)
+
+    def finish(lower: Floats, upper: Floats, known: Floats | None, target: float, gap: float) -> Finished:
+        part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
+        limits = replace(options, time_limit_s=max(0.1, left()), gap=gap)
+        outcome = _run_highs(part, limits, tolerance, known, target)
+        if outcome.status == "infeasible":
+            return Finished(math.inf, None, math.inf)
+        bound = -math.inf if outcome.bound is None else outcome.bound
+        return Finished(math.inf if outcome.x is None else float(scaled.cost @ outcome.x), outcome.x, bound)
+
+    binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
+    search = Search(binary, relaxation.solve, finish, options.gap, options.node_limit or NODES)
+    value = math.inf if start is None else float(scaled.cost @ start)
+    found = search.run(arrays.lower, arrays.upper, start, value)
+    if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
+        return _run_highs(scaled, options, tolerance)  # HiGHS tells the two apart, and unbounded from infeasible integers
+    if not found.complete and left() > 1.0:
+        answer = finish(arrays.lower, arrays.upper, found.x, found.bound, options.gap)
+        x = answer.x if answer.value < found.value else found.x
+        return _Outcome("limit" if x is None else "optimal", x, max(found.bound, answer.bound))
+    status = "optimal" if found.x is not None else ("infeasible" if found.bound == math.inf else "limit")
+    return _Outcome(status, found.x, found.bound)
+
+
+class _Relaxation:
+    """The linear relaxation, kept in one HiGHS object so that each solve starts from the last basis."""
+
+    def __init__(self, scaled: Scaled, options: Options, left) -> None:
+        arrays = scaled.arrays
+        linear = replace(scaled, arrays=replace(arrays, integer=np.zeros_like(arrays.integer)))
+        self._highs = _highs(replace(options, node_limit=None), 1e-7, linear)
+        self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
+        self._left = left
+        self.ended = ""
+
+    def solve(self, lower: Floats, upper: Floats) -> Relaxed:
+        import highspy
+
+        changed = np.flatnonzero((lower != self._lower) | (upper != self._upper))
+        for column in changed:
+            self._highs.changeColBounds(int(column), lower[column], upper[column])
+        self._lower, self._upper = lower.copy(), upper.copy()
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self._left()))
+        self._highs.run()
+        status, kinds = self._highs.getModelStatus(), highspy.HighsModelStatus
+        if status == kinds.kOptimal:
+            self.ended = "optimal"
+            return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value))
+        if status == kinds.kInfeasible:
+            self.ended = "infeasible"
+            return Relaxed(math.inf)
+        if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
+            self.ended = "unbounded"
+            return Relaxed(-math.inf)
+        self.ended = "limit"
+        return Relaxed(None)
 
 
 # --- PuLP and CBC ----------------------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+"""Branch and bound over the few yes-or-no columns of a program whose many other columns are continuous or counts.
+
+Sites, placements and designs are the hard integers; counts cost little once those are settled. So the search branches
+on the binaries alone with warm linear programs, whose optima are the bounds, and leaves the counts to a solver at
+nodes where every binary is whole. It sees arrays and two functions; which solver answers them is not its business."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.program import Floats, Ints
+
+WHOLE = 1e-6          # a binary this close to 0 or 1 is settled
+TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
+SURE = 0.75           # the dive settles all binaries above this at once
+SHARE_OF_GAP = 0.9    # of the asked gap; a leaf's search stops there, the rest is for rounding
+ROUNDING = 1e-9       # relative differences of optima below this are the solver's
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """The optimum of a linear program: infinite where it has no solution, None where the time was up."""
+
+    value: float | None
+    x: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a mixed-integer solve under the given bounds found and proved; `bound` is infinite where infeasible."""
+
+    value: float
+    x: Floats | None
+    bound: float
+
+
+Relax = Callable[[Floats, Floats], Relaxed]
+# (lower, upper, start, stop as soon as this value is reached, relative gap) -> answer
+Finish = Callable[[Floats, Floats, Floats | None, float, float], Finished]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`complete` is False when the node limit or the time ended the search; the bound holds all the same."""
+
+    value: float
+    x: Floats | None
+    bound: float
+    complete: bool
+
+
+@dataclass(order=True, slots=True)
+class _Node:
+    value: float
+    order: int
+    lower: Floats = field(compare=False)
+    upper: Floats = field(compare=False)
+    x: Floats = field(compare=False)
+
+
+@dataclass(slots=True)
+class Search:
+    """One search; `run` returns what it found."""
+
+    binary: Ints
+    relax: Relax
+    finish: Finish
+    gap: float
+    node_limit: int
+    value: float = math.inf
+    x: Floats | None = None
+    out_of_time: bool = False
+    _nodes: list[_Node] = field(default_factory=list)
+    _order: int = 0
+    _gain: dict[tuple[int, int], list[float]] = field(default_factory=dict)   # (binary, side) -> gains per unit
+    _closed: float = math.inf     # the least bound of nodes that are closed although a better plan may be in them
+
+    def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
+        if start is not None:
+            self.value, self.x = start_value, start
+        root = self.relax(lower, upper)
+        if root.value is None or not math.isfinite(root.value):
+            return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
+        self._push(root, lower, upper)
+        if not self._good(root.value):
+            self._dive(self._nodes[0])
+        visited = 0
+        while self._nodes and not self._good(self._nodes[0].value):
+            if visited >= self.node_limit or self.out_of_time:
+                return Found(self.value, self.x, self.bound(), False)
+            visited += 1
+            self._visit(heapq.heappop(self._nodes))
+        return Found(self.value, self.x, self.bound(), not self.out_of_time)
+
+    def bound(self) -> float:
+        """No plan costs less than this."""
+        return min(self._nodes[0].value if self._nodes else math.inf, self._closed, self.value)
+
+    def _target(self, bound: float) -> float:
+        return bound + max(SHARE_OF_GAP * self.gap, ROUNDING) * abs(bound) + ROUNDING
+
+    def _good(self, bound: float) -> bool:
+        """The best plan is within the gap of a node's bound, so the node need not be opened."""
+        return self.value <= self._target(bound)
+
+    def _push(self, relaxed: Relaxed, lower: Floats, upper: Floats) -> None:
+        self._order += 1
+        heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x))
+
+    def _open(self, x: Floats) -> Ints:
+        part = x[self.binary]
+        return self.binary[np.minimum(part, 1 - part) > WHOLE]
+
+    def _offer(self, answer: Finished) -> None:
+        if answer.x is not None and answer.value < self.value:
+            self.value, self.x = answer.value, answer.x
+
+    def _fixed(self, node: _Node, x: Floats) -> tuple[Floats, Floats]:
+        lower, upper = node.lower.copy(), node.upper.copy()
+        lower[self.binary] = upper[self.binary] = np.round(x[self.binary])
+        return lower, upper
+
+    def _dive(self, node: _Node) -> None:
+        """A first plan: settle the largest fractions at 1 until no binary is left between."""
+        lower, upper, x = node.lower.copy(), node.upper.copy(), node.x
+        while (between := self._open(x)).size:
+            sure = between[x[between] >= SURE]
+            settled = sure if sure.size else between[[np.argmax(x[between])]]
+            lower[settled] = 1.0
+            relaxed = self.relax(lower, upper)
+            if relaxed.x is None and len(settled) == 1:
+                lower[settled], upper[settled] = 0.0, 0.0
+                relaxed = self.relax(lower, upper)
+            if relaxed.x is None:
+                return
+            x = relaxed.x
+        low, high = self._fixed(node, x)
+        self._offer(self.finish(low, high, None, self._target(node.value), self.gap))
+
+    def _visit(self, node: _Node) -> None:
+        between = self._open(node.x)
+        if not between.size:
+            self._leaf(node)
+            return
+        lower, upper, value = node.lower.copy(), node.upper.copy(), node.value
+        best: tuple[float, list] | None = None
+        tried = 0
+        for column in self._ranked(node.x, between):
+            known = all((column, side) in self._gain for side in (0, 1))
+            if best is not None and (known or tried >= TRIED_PER_NODE):
+                break
+            tried += not known
+            children = [self._child(lower, upper, column, side) for side in (0, 1)]
+            if any(child[0].value is None for child in children):
+                self.out_of_time = True
+                self._order += 1
+                heapq.heappush(self._nodes, _Node(value, self._order, lower, upper, node.x))
+                return
+            gains = [max(child[0].value - node.value, 0.0) for child in children]
+            for side, gain in enumerate(gains):
+                if math.isfinite(gain):
+                    distance = node.x[column] if side == 0 else 1 - node.x[column]
+                    self._gain.setdefault((column, side), []).append(gain / distance)
+            alive = [child for child in children if math.isfinite(child[0].value) and not self._good(child[0].value)]
+            for child in children:  # a child that is good enough is closed by its bound
+                if math.isfinite(child[0].value) and self._good(child[0].value):
+                    self._closed = min(self._closed, child[0].value)
+            if len(alive) < 2:  # settled without branching
+                for child in alive:
+                    self._push(*child)
+                return
+            score = max(gains[0], 1e-9) * max(gains[1], 1e-9)
+            if best is None or score > best[0]:
+                best = score, children
+        for child in best[1]:
+            self._push(*child)
+
+    def _child(self, lower: Floats, upper: Floats, column: int, side: int) -> tuple[Relaxed, Floats, Floats]:
+        low, high = lower.copy(), upper.copy()
+        low[column] = high[column] = side
+        return self.relax(low, high), low, high
+
+    def _ranked(self, x: Floats, between: Ints) -> list[int]:
+        """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
+        how undecided they are."""
+        means = {key: float(np.mean(gains)) for key, gains in self._gain.items()}
+        usual = float(np.mean(list(means.values()))) if means else 1.0
+
+        def score(column: int) -> tuple[float, float]:
+            down = means.get((column, 0), usual) * x[column]
+            up = means.get((column, 1), usual) * (1 - x[column])
+            return -max(down, 1e-9) * max(up, 1e-9), abs(x[column] - 0.5)
+
+        return sorted((int(column) for column in between), key=score)
+
+    def _leaf(self, node: _Node) -> None:
+        """Every binary is whole: find the counts; if the plan is not good enough, prove what the node holds."""
+        low, high = self._fixed(node, node.x)
+        answer = self.finish(low, high, None, self._target(node.value), self.gap)
+        self._offer(answer)
+        bound = node.value
+        if not self._good(bound):
+            settled = (low[self.binary] == node.lower[self.binary]) & (high[self.binary] == node.upper[self.binary])
+            if not settled.all():
+                answer = self.finish(node.lower, node.upper, answer.x, self._target(node.value), self.gap)
+                self._offer(answer)
+            bound = max(bound, answer.bound)
+        self._closed = min(self._closed, bound)

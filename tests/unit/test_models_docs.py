@@ -1,0 +1,63 @@
+"""Every public function of `models` states its equation's units, its reference, and an example that runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import models
+
+MODULES = sorted(info.name for info in pkgutil.iter_modules(models.__path__))
+MENTIONED = ("[", "Reference", ">>>")
+
+
+def public_functions() -> list[tuple[str, object]]:
+    found = []
+    for name in MODULES:
+        module = importlib.import_module(f"models.{name}")
+        for attribute, function in vars(module).items():
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and not attribute.startswith("_"):
+                found.append((f"{name}.{attribute}", function))
+    return found
+
+
+FUNCTIONS = public_functions()
+
+
+def test_the_walk_reaches_the_modules():
+    reached = {name.split(".")[0] for name, _ in FUNCTIONS}
+    assert {"operators", "roofline", "collectives", "memory", "layouts", "pipeline", "moe", "training", "training_layer"} <= reached
+
+
+@pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+def test_public_functions_state_units_reference_and_example(name, function):
+    text = inspect.getdoc(function) or ""
+    missing = [word for word in MENTIONED if word not in text]
+    assert not missing, f"models.{name}: docstring lacks {missing}"
+
+
+@pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+def test_public_functions_are_typed(name, function):
+    signature = inspect.signature(function)
+    bare = [p.name for p in signature.parameters.values() if p.annotation is inspect.Parameter.empty]
+    assert not bare and signature.return_annotation is not inspect.Signature.empty, f"models.{name}: no type for {bare or 'the result'}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_hold(name):
+    module = importlib.import_module(f"models.{name}")
+    assert (module.__doc__ or "").strip(), f"models.{name} does not say what lives there"
+    result = doctest.testmod(module)
+    assert result.failed == 0
+
+
+def test_a_function_without_reference_would_be_noticed():
+    def bare(x: float) -> float:
+        """Twice x [1]."""
+        return 2 * x
+
+    assert [word for word in MENTIONED if word not in inspect.getdoc(bare)] == ["Reference", ">>>"]
