@@ -49,10 +49,11 @@ class PairChoice:
 
 
 def pairs_of(lots: Sequence[Lot]) -> Iterator[tuple[Lot, Lot]]:
-    """(prefill, decode) lots of one site that share a network: the same way to obtain and the same fabric."""
+    """(prefill, decode) lots of one site that share a network: our own of one design, or one rented kind by itself."""
     for first in lots:
         for second in lots:
-            if first.fabric == second.fabric and first.offer.how == second.offer.how and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
+            shared = first is second or (first.owned and second.owned and first.fabric == second.fabric)
+            if shared and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
                 yield first, second
 
 

@@ -33,15 +33,22 @@ def price_by_hour(site: Site, region: Record, ledger: Ledger, convert: Money, pa
         return _tariff_by_hour(ledger, site.tariff, region, convert, path, year)
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
+        reason = f"typical day of the operator's wholesale prices of {figure.date}, without delivery charges"
+        ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, *energy)
         return np.array([convert(value, figure.unit[:3]) for value in figure.value])
     return np.full(SLOTS_PER_DAY, _flat_price(region, ledger, convert, path))
 
 
-def carbon_by_hour(region: Record, ledger: Ledger) -> np.ndarray:
+def carbon_by_hour(region: Record, ledger: Ledger, path: str) -> np.ndarray:
     """24 carbon intensities by UTC hour [kg/J]; the yearly mean where no typical day is known. Raises MissingFigure."""
+    emitted = ("operation", region.name, "*")
     if region.get("carbon_profile") is not None:
-        return np.array(ledger.value("regions", region.name, "carbon_profile"))
-    return np.full(SLOTS_PER_DAY, ledger.value("regions", region.name, "carbon_intensity"))
+        figure = ledger.figure("regions", region.name, "carbon_profile")
+        ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, f"typical day of the grid's direct carbon of {figure.date}", emitted)
+        return np.array(figure.value)
+    figure = ledger.figure("regions", region.name, "carbon_intensity")
+    ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, "yearly mean for all hours: no typical day is known", emitted)
+    return np.full(SLOTS_PER_DAY, figure.value)
 
 
 def _flat_price(region: Record, ledger: Ledger, convert: Money, path: str) -> float:

@@ -269,11 +269,10 @@ class _Interpreter:
         return point.latency[name] + travel
 
     def _utilisation(self, mine: list[int]) -> float | None:
-        """Share of the time of the systems at work, against these points at their own peak all the time."""
-        peak = sum(self.form.points[p].chips * self.active[p].max() for p in mine)
+        """Chips at work in the mean over those at the peak."""
+        busy = sum((self.form.points[p].chips * self.active[p] for p in mine), np.zeros(self.data.slots))
         seconds = self.problem.calendar.seconds
-        mean = sum(self.form.points[p].chips * float(self.active[p] @ seconds) for p in mine) / seconds.sum()
-        return mean / peak if peak else None
+        return float(busy @ seconds / seconds.sum() / busy.max()) if mine else None
 
     def _routes(self) -> list[dict[str, Any]]:
         return [

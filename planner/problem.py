@@ -16,6 +16,8 @@ from planner.calendar import Calendar
 from planner.ledger import Assumption, Citation
 from planner.spec import Limits, PlanSpec, Serving, Training
 
+BATCH_UNIT = 64  # sequences
+
 
 @dataclass(frozen=True, slots=True)
 class SystemFacts:
@@ -116,6 +118,14 @@ class TrainingFacts:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def batch_sequences(self) -> int:
+        """Sequences of a step: the asked tokens, a large batch rounded so that it divides among replicas."""
+        asked = self.spec.batch_tokens / self.spec.sequence_tokens
+        if asked < 2 * BATCH_UNIT:
+            return max(int(asked), 1)
+        return round(asked / BATCH_UNIT) * BATCH_UNIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,8 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
     first, second = row["pools"]
     if first["batch"] != 1 or first["precision"] != second["precision"]:
         raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
-    if held[0].fabric != held[1].fabric or held[0].owned != held[1].owned or min(lot.scaleout_bytes_per_s for lot in held) <= 0:
+    shared = held[0] is held[1] or (held[0].owned and held[1].owned and held[0].fabric == held[1].fabric)
+    if not shared or min(lot.scaleout_bytes_per_s for lot in held) <= 0:
         raise ValueError("both pools must share a network")
     layouts = (_layout(first, workload), _layout(second, workload))
     found = disaggregated_points.evaluate(

@@ -65,7 +65,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     currency = plan["spec"].get("currency", "USD")
     sections = [
         ("What to obtain", [_fleet_row(row) for row in plan["fleet"]]),
-        ("How it runs", [_point_row(w, p) for w in plan["workloads"] for p in w["points"]]),
+        ("How it runs", _point_rows(plan)),
         ("What each workload gets", [_workload_row(w, currency) for w in plan["workloads"]]),
         (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
         ("Who is served from where", _route_rows(plan)),
@@ -119,6 +119,19 @@ def _fleet_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"site": row["site"], "system": row["system"], "count": row["count"], "how": row["how"].replace("_", " "), "fabric": row["fabric"], "when": when}
 
 
+def _point_rows(plan: Plan) -> list[dict[str, Any]]:
+    """Points that differ only in the origins they serve stand in one row, their replicas added up."""
+    rows: dict[tuple, dict[str, Any]] = {}
+    replicas: dict[tuple, float] = {}
+    for workload in plan["workloads"]:
+        for point in workload["points"]:
+            row = _point_row(workload, point)
+            key = tuple(row.values())
+            rows[key] = row
+            replicas[key] = replicas.get(key, 0.0) + point["peak_replicas"]
+    return [{**row, "replicas": f"{replicas[key]:.1f}"} for key, row in rows.items()]
+
+
 def _point_row(workload: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
     top = max(point["breakdown"].items(), key=lambda item: item[1], default=("", 0.0))
     return {
@@ -127,7 +140,7 @@ def _point_row(workload: dict[str, Any], point: dict[str, Any]) -> dict[str, Any
         "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
         "layout": "; ".join(_layout(pool) for pool in point["pools"]),
         "precision": point["pools"][0]["precision"],
-        "replicas": f"{point['peak_replicas']:.1f}",
+        "replicas": "",
         "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
         "mostly": f"{top[0].replace('_', ' ')} {top[1]:.0%}",
     }

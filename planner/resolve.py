@@ -200,7 +200,11 @@ class _Resolver:
                 self._wrong(f"{path}.architecture", str(error))
                 continue
             if isinstance(workload, Training):
-                training.append(TrainingFacts(path, workload, shape))
+                job = TrainingFacts(path, workload, shape)
+                if job.batch_sequences * workload.sequence_tokens != workload.batch_tokens:
+                    reason = "batch rounded to whole sequences that divide among replicas"
+                    self.ledger.assume(f"{path}.batch_tokens", float(job.batch_sequences * workload.sequence_tokens), "token", reason)
+                training.append(job)
             else:
                 serving.append(self._serving(path, workload, shape, origins))
         return serving, training
@@ -214,6 +218,10 @@ class _Resolver:
             rate * origin.share * local_to_utc(profile, utc_offset_s(region.text["timezone"], self.spec.horizon.start))
             for origin, region in zip(workload.origins, origins)
         ]
+        for side in ("input_cv", "output_cv"):
+            if side not in workload.lengths.model_fields_set:
+                cv = getattr(workload.lengths, side)
+                self.ledger.assume(f"{path}.lengths.{side}", cv, "1", "spread of the lengths not stated: as wide as an exponential distribution's")
         source = workload.weights_from or origins[0].name
         if workload.weights_from is not None and (found := self._find("regions", source, f"{path}.weights_from")) is not None:
             source = found.name
@@ -258,7 +266,7 @@ class _Resolver:
             region=here,
             power_limit_w=math.inf if site.power is None else site.power,
             price_per_j=price_by_hour(site, region, self.ledger, self._convert, path, self.spec.horizon.start.year),
-            carbon_kg_per_j=carbon_by_hour(region, self.ledger),
+            carbon_kg_per_j=carbon_by_hour(region, self.ledger, path),
             pue=pue,
             facility_cost_per_w=self._convert(building, "USD"),
             fixed_cost_per_s=0.0 if site.fixed_cost is None else self._convert(*site.fixed_cost),

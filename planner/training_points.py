@@ -23,7 +23,6 @@ from planner.problem import Problem, SystemFacts, TrainingFacts
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
 WIDER = (1.0, 1.3, 1.8, 2.5)  # widths offered, as multiples of the least that meets the deadline
-BATCH_UNIT = 64  # a large batch is rounded to a multiple, so that it divides among replicas
 RECIPE = Recipe()
 
 
@@ -41,17 +40,9 @@ class Width:
     fits: bool
 
 
-def batch_sequences(job: TrainingFacts) -> int:
-    """Sequences of a step: the asked tokens, rounded so that they divide."""
-    asked = job.spec.batch_tokens / job.spec.sequence_tokens
-    if asked < 2 * BATCH_UNIT:
-        return max(int(asked), 1)
-    return round(asked / BATCH_UNIT) * BATCH_UNIT
-
-
 def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: Layouts, precision: str, problem: Problem):
     """Steps of all layouts, and the memory that the narrowest form of each needs [byte per chip]."""
-    run = {"global_batch_sequences": batch_sequences(job), "sequence_tokens": job.spec.sequence_tokens, "constants": problem.training_constants}
+    run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens, "constants": problem.training_constants}
     step = training_step(job.architecture, system.rates(precision, scaleout), layouts, precision=precision, family=system.family, recipe=RECIPE, **run)
     narrow = Layouts.of(**{name: getattr(layouts, name) for name in Layouts.__dataclass_fields__ if name != "dp"}, dp=np.maximum(layouts.dp // LEAST_WIDTH, 1))
     return step, np.maximum(step.memory_bytes, training_memory(job.architecture, narrow, recipe=RECIPE, **run).total)
@@ -60,7 +51,7 @@ def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: 
 def evaluate_one(job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem) -> Width:
     """One layout in plain numbers. Raises ValueError for one that no framework would accept."""
     layouts = Layouts.of(**layout)
-    run = {"global_batch_sequences": batch_sequences(job), "sequence_tokens": job.spec.sequence_tokens}
+    run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens}
     if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
         raise ValueError(f"layout {dict(layout)} is not legal")
     step, memory = evaluate(job, system, scaleout, layouts, precision, problem)
@@ -137,7 +128,7 @@ def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: C
             dropped["system has none of the asked precisions"] += 1
             continue
         layouts = enumerate_layouts(
-            job.architecture, count * system.chips, batch_sequences(job), sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
+            job.architecture, count * system.chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
             micro_batches=(1, 2, 4), interleaves=(1, 2, 4), largest_cp=1 if job.spec.sequence_tokens < 16384 else 16, largest_pp=16,
         )  # fmt: skip
         if not len(layouts):

@@ -321,7 +321,7 @@ class _Check:
             tokens = sum(s * rate for s, rate in zip(seconds, self.tokens[name]))
             worth = sum(s * float(d) * rate for s, d, rate in zip(seconds, calendar.discount, self.tokens[name]))
             busy = {n: self.points[n][1].chips * sum(a * s for a, s in zip(self.active[n], seconds)) for n in mine}
-            peak = sum(self.points[n][1].chips * max(self.active[n]) for n in mine)
+            peak = max((sum(self.points[n][1].chips * self.active[n][t] for n in mine) for t in range(calendar.slots)), default=0.0)
             computed = {
                 "tokens": tokens,
                 "cost": self.sums.by_workload[name],

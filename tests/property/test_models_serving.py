@@ -150,7 +150,8 @@ def test_relaxing_a_limit_never_lowers_capacity(arch, layout, load, limit, facto
 @given(architectures, loads(), layouts(), st.integers(1, 2000), growth)
 def test_more_clients_never_serve_less(arch, load, layout, clients, factor):
     few, many = (closed_loop(arch, examples.CHIP, layout, c, **load) for c in (clients, clients * factor))
-    assert_not_above(few.tokens_per_s, many.tokens_per_s * 1.02)  # the rounds of the fixed point leave a little
+    # Clients in step add at most kappa/2 n S to a round of R + Z >= n S, so that is all the rate can lose.
+    assert_not_above(few.tokens_per_s, many.tokens_per_s * (1 + examples.SERVING.burst_share / 2))
     assert few.ttft_s > 0 and few.batch <= clients + 1e-9
 
 
