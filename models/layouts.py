@@ -101,10 +101,11 @@ def is_legal(
     """Which layouts a framework would accept.
 
     tp divides the heads and stays inside a scale-up domain; no pipeline stage is empty; chunks divide the layers evenly and,
-    interleaved, p divides m; cp cuts the sequence in 2 cp equal parts; ep divides the experts and the ranks tp cp dp; the batch divides; ZeRO-2 and
-    -3 come without pipeline.
+    interleaved, p divides m; cp cuts the sequence in 2 cp equal parts; ep divides the experts and the ranks tp cp dp; the
+    batch divides; ZeRO-2 and -3 come without pipeline.
     Shapes: one axis. Units: batch [1], sequence [token], domain [1], result boolean.
-    Reference: Narayanan et al., arXiv:2104.04473, section 2; Rajbhandari et al., arXiv:1910.02054; Llama 3, arXiv:2407.21783, section 3.3.2 (2 cp chunks).
+    Reference: Narayanan et al., arXiv:2104.04473, section 2; Rajbhandari et al., arXiv:1910.02054; Llama 3,
+    arXiv:2407.21783, section 3.3.2 (2 cp chunks).
 
     >>> arch = Architecture(32, 4096, 32, 8, 128, 14336, 128256)
     >>> is_legal(arch, Layouts.of(tp=[8, 3], dp=8), global_batch_sequences=64, sequence_tokens=4096, scaleup_chips=8).tolist()
@@ -151,6 +152,7 @@ def enumerate_layouts(
     axes = (np.arange(len(tp)), ep, *(np.array(sorted(set(a)), dtype=np.int64) for a in (interleaves, micro_batches, zeros, recomputes)))
     place, ep, vpp, micro_batch, zero, recompute = (grid.ravel() for grid in np.meshgrid(*axes, indexing="ij"))
     tp, pp, cp = tp[place], pp[place], cp[place]
-    candidates = Layouts.of(tp=tp, pp=pp, dp=chips // (tp * pp * cp), cp=cp, ep=ep, vpp=vpp, micro_batch=micro_batch, zero=zero, recompute=recompute)
+    dp = chips // (tp * pp * cp)
+    candidates = Layouts.of(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, micro_batch=micro_batch, zero=zero, recompute=recompute)
     limits = {"global_batch_sequences": global_batch_sequences, "sequence_tokens": sequence_tokens, "scaleup_chips": scaleup_chips}
     return candidates.take(is_legal(arch, candidates, **limits))

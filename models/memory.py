@@ -85,7 +85,9 @@ def state_bytes(
     return held(WEIGHT_BYTES, 3) * schedule(schedule_name).weight_copies, held(GRADIENT_BYTES, 2), held(OPTIMIZER_BYTES, 1)
 
 
-def activation_bytes_per_token(arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True) -> np.ndarray:
+def activation_bytes_per_token(
+    arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True
+) -> np.ndarray:
     """Activations that a layer keeps for backward, mean over the layers, per token of a rank.
 
     None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output,
@@ -115,7 +117,8 @@ def activation_bytes_per_token(arch: Architecture, layouts: Layouts, sequence_to
     dispatched = moe_share * arch.topk * arch.hidden
     kept = hidden + operands + output + (up + np.where(selective, 0.0, width) + dispatched) / tp
     attending = (arch.full_layers + arch.window_layers) / arch.layers
-    scores = 0.0 if fused_attention else np.where(selective, 0.0, SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp)
+    every_score = 0.0 if fused_attention else SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp
+    scores = np.where(selective, 0.0, every_score)
     return np.where(full, ACTIVATION_BYTES * arch.hidden / split, ACTIVATION_BYTES * kept + scores)
 
 

@@ -36,8 +36,9 @@ def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
 
 
 def dispatch_copies(
-    topk: int, experts: int, ep: ArrayLike, domain: ArrayLike, *, deduplicated: bool = False, consecutive: bool = False, domain_limit: int = 0
-) -> tuple[Result, Result]:
+    topk: int, experts: int, ep: ArrayLike, domain: ArrayLike, *,
+    deduplicated: bool = False, consecutive: bool = False, domain_limit: int = 0,
+) -> tuple[Result, Result]:  # fmt: skip
     """Copies of a token that one dispatch sends (to chips of the same domain, over the NIC).
 
     R = min(EP, D) ranks of the group in a domain, n = EP / R domains.
@@ -47,8 +48,9 @@ def dispatch_copies(
     Shapes: broadcast. Units: [1] throughout. Zero for EP 1.
     Reference: Lepikhin et al., GShard, arXiv:2006.16668, section 3.2; DeepSeek-V3, arXiv:2412.19437, section 3.2.2.
 
-    >>> [round(float(c), 2) for c in dispatch_copies(8, 256, 64, 8)], [round(float(c), 2) for c in dispatch_copies(8, 256, 64, 8, deduplicated=True)]
-    ([7.0, 7.0], [4.59, 4.59])
+    >>> plain, fewer = dispatch_copies(8, 256, 64, 8), dispatch_copies(8, 256, 64, 8, deduplicated=True)
+    >>> [round(float(copies), 2) for copies in (*plain, *fewer)]
+    [7.0, 7.0, 4.59, 4.59]
     """
     ep = np.asarray(ep, float)
     ranks = np.minimum(ep, domain)

@@ -44,7 +44,8 @@ class Architecture:
     linear_layers: int = 0
 
     def __post_init__(self) -> None:
-        problems = [f"{name} must be at least 1" for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab") if getattr(self, name) < 1]
+        needed = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
+        problems = [f"{name} must be at least 1" for name in needed if getattr(self, name) < 1]
         if self.window_layers + self.linear_layers > self.layers:
             problems.append("window_layers and linear_layers together exceed layers")
         if self.window_layers and self.window_tokens < 1:

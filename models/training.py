@@ -6,7 +6,7 @@ What happens inside a layer is in training_layer.py, memory in memory.py, the me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def training_step(
     forward and backward of the slowest stage for one micro-batch. MFU = 3 F_forward B s / (T chips P).
     Shapes: one axis of layouts in, arrays along it out. Units: batch [1], sequence [token], results see `TrainingStep`.
     `family` is the chip generation ("hopper", ...; one without figures takes the base efficiency). Valid for legal layouts,
-    see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`.
+    see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`. Experts have shown no gain from 4 bits:
+    give them the rate and the name of "mxfp8". Linear-attention layers are priced as full ones without a core.
     Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
 
     >>> from models.examples import CHIP, DENSE
@@ -72,13 +73,15 @@ def training_step(
             breakdown[name][part] = seconds
         recomputed[part] = recomputed_flops_per_token(run)
         memory[part] = training_memory(
-            arch, run.layouts, global_batch_sequences=global_batch_sequences, sequence_tokens=sequence_tokens, constants=constants, recipe=recipe
+            arch, run.layouts, global_batch_sequences=global_batch_sequences, sequence_tokens=sequence_tokens,
+            constants=constants, recipe=recipe,
         ).total  # fmt: skip
     step_s = sum(breakdown.values())
     tokens_per_s = global_batch_sequences * float(sequence_tokens) / step_s
     per_token = TRAINING_PASSES * forward_flops_per_token(arch, sequence_tokens)
     peak = layouts.chips * chip.flop_per_s
-    return TrainingStep(step_s, tokens_per_s, tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak, memory, breakdown)
+    mfu, hfu = tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak
+    return TrainingStep(step_s, tokens_per_s, mfu, hfu, memory, breakdown)
 
 
 def _step_parts(run: Run, global_batch_sequences: int) -> Times:
@@ -101,7 +104,8 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     step["overhead"] = step["overhead"] + run.constants.step_overhead_s
     waiting = straggler_factor(layouts.chips, run.constants.straggler_per_doubling) - 1.0
     step["overhead"] = step["overhead"] + waiting * sum(step.values())
-    progress = release_factor(run.recipe.release_year, run.constants.release_rate_moe if run.arch.experts else run.constants.release_rate_dense)
+    rate = run.constants.release_rate_moe if run.arch.experts else run.constants.release_rate_dense
+    progress = release_factor(run.recipe.release_year, rate)
     return {name: step[name] * progress for name in BREAKDOWN}
 
 
@@ -119,7 +123,8 @@ def stack_times(run: Run) -> tuple[Times, Times]:
     """
     arch = run.arch
     extra = run.recipe.mtp_layers
-    kinds = [(False, arch.layers - arch.moe_layers + (0 if arch.experts else extra)), (True, arch.moe_layers + (extra if arch.experts else 0))]
+    moe_layers = arch.moe_layers + (extra if arch.experts else 0)
+    kinds = ((False, arch.layers + extra - moe_layers), (True, moe_layers))
     totals = tuple({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
     for moe, layers in kinds:
         if layers:

@@ -6,7 +6,7 @@ recompute. Pipeline, data parallelism and the whole step are in training.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -113,7 +113,8 @@ def attention_gemms_s(run: Run) -> np.ndarray:
     own = run.tokens / run.sequence_split
     queries = arch.heads * arch.qk_dim / tp
     key_values = arch.heads * (arch.qk_nope_dim + arch.v_head_dim) / tp
-    time = output + _gemm(run, own, arch.kv_lora_rank + arch.qk_rope_dim, arch.hidden) + _gemm(run, run.tokens, key_values, arch.kv_lora_rank)
+    time = output + _gemm(run, own, arch.kv_lora_rank + arch.qk_rope_dim, arch.hidden)
+    time = time + _gemm(run, run.tokens, key_values, arch.kv_lora_rank)
     if not arch.q_lora_rank:
         return time + _gemm(run, run.tokens, queries, arch.hidden)
     return time + _gemm(run, own, arch.q_lora_rank, arch.hidden) + _gemm(run, run.tokens, queries, arch.q_lora_rank)
@@ -210,7 +211,8 @@ def elementwise_s(run: Run, moe: bool) -> np.ndarray:
     shared = arch.shared_experts * arch.expert_ffn
     per_activation = 2.0 * arch.ffn_matrices
     width = shared + arch.topk * arch.expert_ffn * c.expert_activation_factor if moe else arch.ffn
-    per_token = RESIDUAL_BYTES * arch.hidden / run.sequence_split + (QKV_BYTES * (arch.heads * arch.qk_dim + key_values) + per_activation * width) / tp
+    split = QKV_BYTES * (arch.heads * arch.qk_dim + key_values) + per_activation * width
+    per_token = RESIDUAL_BYTES * arch.hidden / run.sequence_split + split / tp
     if BYTES_PER_ELEMENT[run.precision] < ACTIVATION_BYTES:
         operands = arch.topk * (arch.hidden + arch.expert_ffn) + shared if moe else arch.ffn
         per_token = per_token + CAST_BYTES * (2.0 * arch.hidden / run.sequence_split + (arch.heads * arch.v_dim + operands) / tp)
@@ -239,11 +241,11 @@ def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
     return 2.0 * blocks * once * (1.0 - run.profile.tp_overlap)
 
 
-def context_parallel_s(run: Run, attention_s: np.ndarray, passes: float) -> np.ndarray:
-    """Exposed exchange of keys and values between context-parallel ranks, hidden behind the attention core of the same pass.
+def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndarray:
+    """Exposed exchange of keys and values between context-parallel ranks, hidden in the window of the attention core.
 
     A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times.
-    Shapes: one axis. Units: attention [s], passes [1], result [s]. Zero for cp 1.
+    Shapes: one axis. Units: window [s], passes [1], result [s]. Zero for cp 1.
     Reference: Liu et al., Ring Attention, arXiv:2310.01889, section 3.
 
     >>> from models.examples import CHIP, DENSE
@@ -255,7 +257,7 @@ def context_parallel_s(run: Run, attention_s: np.ndarray, passes: float) -> np.n
     arch, cp = run.arch, run.layouts.cp.astype(float)
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
-    return exposed_s(all_gather_s(size, cp, run.link_bytes_per_s(cp, run.tp), run.constants.collective_start_s), attention_s, 1.0)
+    return exposed_s(all_gather_s(size, cp, run.link_bytes_per_s(cp, run.tp), run.constants.collective_start_s), window_s, 1.0)
 
 
 def expert_exchange_s(run: Run) -> np.ndarray:
@@ -346,16 +348,15 @@ def layer_times(run: Run, moe: bool) -> tuple[Times, Times]:
     tp = tensor_parallel_s(run, 1.0 + ffn_blocks)
     moved = elementwise_s(run, moe)
     host = moe_host_s(run) if moe else zero
+    # Keys and values travel while the core runs or waits for the host; without the wait a faster chip could lose time.
+    waiting = launch_excess_s(run, compute + core + moved, moe)
     forward = {
-        "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core, 1.0),
-        "ep": expert_exchange_s(run) if moe else zero, "overhead": host + launch_excess_s(run, compute + core + moved, moe),
+        "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0),
+        "ep": expert_exchange_s(run) if moe else zero, "overhead": host + waiting,
     }  # fmt: skip
     once = {"compute": BACKWARD_GEMMS * compute, "attention": core_backward, "elementwise": c.elementwise_backward * moved}
-    kernels = once["compute"] + once["attention"] + once["elementwise"]
-    once |= {
-        "tp": tp, "cp": context_parallel_s(run, core_backward, 2.0), "ep": forward["ep"],
-        "overhead": 2.0 * host + launch_excess_s(run, kernels, moe),
-    }  # fmt: skip
+    waiting = launch_excess_s(run, once["compute"] + once["attention"] + once["elementwise"], moe)
+    once |= {"tp": tp, "cp": context_parallel_s(run, core_backward + waiting, 2.0), "ep": forward["ep"], "overhead": 2.0 * host + waiting}
     selective = c.recompute_selective_moe if moe else c.recompute_selective
     full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
     repeated = {part: full.astype(float) for part in PARTS}
@@ -378,7 +379,7 @@ def head_s(run: Run) -> np.ndarray:
     >>> head_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).round(4).tolist()
     [0.0063]
     """
-    c = run.constants
-    rate = run.chip.flop16_per_s * c.efficiency_16bit * c.generation_factors(run.family)[0] * run.recipe.power_ratio**c.power_exponent
-    once = gemm_s(run.tokens, run.arch.vocab / run.tp, run.arch.hidden, rate, run.memory_bytes_per_s, ACTIVATION_BYTES, run.half_size, c.misalignment)
+    at_16_bit = replace(run.chip, flop_per_s=run.chip.flop16_per_s)
+    run = Run.of(run.arch, at_16_bit, run.layouts, run.sequence_tokens, "bf16", run.constants, run.family, run.recipe)
+    once = _gemm(run, run.tokens, run.arch.vocab / run.tp, run.arch.hidden)
     return once * (1.0 + run.recipe.mtp_layers)

@@ -271,11 +271,12 @@ def add_up(
             lines["site", site.region, "", ""] += amount
             total = sum(at_site[site.region].values())
             for name in names:
-                by_workload[name] += amount * at_site[site.region][name] / total
+                by_workload[name] += amount * (at_site[site.region][name] / total if total else 1 / len(names))
     for name, sites in traffic.items():
         for site, amount in sites.items():
-            lines["egress", site, "", ""] += amount
-            by_workload[name] += amount
+            if amount:
+                lines["egress", site, "", ""] += amount
+                by_workload[name] += amount
     for workload in problem.serving:
         tree = problem.trees[workload.name]
         hosts = {row["site"] for row, computed in points.values() if computed.workload == workload.name}
