@@ -246,6 +246,7 @@ class _Interpreter:
             "latency_s": dict(point.latency),
             "breakdown": dict(point.breakdown),
             "mfu": point.mfu,
+            "goodput": point.goodput,
             "memory_bytes": point.memory_bytes,
             "peak_replicas": float(self.active[p].max()),
         }

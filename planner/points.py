@@ -35,6 +35,7 @@ class Point:
     breakdown: Mapping[str, float] = field(default_factory=dict)  # share of the time by cause
     mfu: float = 0.0
     memory_bytes: float = 0.0
+    goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
 
     @property
     def site(self) -> str:

@@ -157,6 +157,19 @@ class Economics:
 
 
 @dataclass(frozen=True, slots=True)
+class Reliability:
+    """What failures, checkpoints and repairs cost a long run."""
+
+    chip_interruption_s: float  # chip time per interruption of any cause
+    chip_failure_s: float  # chip time per failure of a chip
+    recovery_s: float
+    repair_s: float
+    checkpoint_bytes_per_parameter: float
+    storage_bytes_per_s: float
+    availability: float  # share of the time in which a job has all its systems
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     spec: PlanSpec
     calendar: Calendar
@@ -176,6 +189,7 @@ class Problem:
     training_constants: TrainingConstants
     serving_constants: ServingConstants
     power_constants: PowerConstants
+    reliability: Reliability
     assumptions: tuple[Assumption, ...]
     citations: tuple[Citation, ...]
     catalog_digest: str

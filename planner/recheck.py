@@ -168,13 +168,14 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
     width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem)
-    systems = math.ceil(width.chips / lot.system.chips)
-    if systems > 1 and lot.scaleout_bytes_per_s <= 0:
-        raise ValueError(f"{systems} systems of {lot.system.name} need a network")
-    extra = systems * training_points.extra_power_w(lot.system, problem)
+    working = math.ceil(width.chips / lot.system.chips)
+    if working > 1 and lot.scaleout_bytes_per_s <= 0:
+        raise ValueError(f"{working} systems of {lot.system.name} need a network")
+    systems = training_points.systems_needed(width.chips, lot.system, lot.owned, problem.reliability)
+    extra = working * training_points.extra_power_w(lot.system, problem)
     return _evaluated(
-        job, row, [lot], [float(systems)], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes
-    )
+        job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput
+    )  # fmt: skip
 
 
 def _latency(found, workload: ServingFacts) -> dict[str, float]:
@@ -182,7 +183,7 @@ def _latency(found, workload: ServingFacts) -> dict[str, float]:
     return {f"{metric}.{p}": float(latency_s(found, metric, quantiles[p])) for metric, p, _ in workload.spec.slo.limits()}
 
 
-def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory) -> Evaluated:
+def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0) -> Evaluated:
     pools = [
         {**pool, "systems_per_replica": n, "extra_power_w": watts}
         for pool, n, watts in zip(row["pools"], systems, extra)
@@ -191,7 +192,7 @@ def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, bre
         workload=workload.name,
         stated={
             "pools": dict(enumerate(pools)), "capacity": capacity, "latency_s": latency, "breakdown": breakdown, "mfu": mfu,
-            "memory_bytes": memory,
+            "memory_bytes": memory, "goodput": goodput,
         },
         fits=fits, capacity=capacity, latency=latency, mfu=mfu, systems=systems,
         chips=sum(n * lot.system.chips for n, lot in zip(systems, lots)),

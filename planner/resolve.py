@@ -29,6 +29,7 @@ from planner.problem import (
     Economics,
     OfferFacts,
     Problem,
+    Reliability,
     ServingFacts,
     SiteFacts,
     SystemFacts,
@@ -104,10 +105,26 @@ class _Resolver:
             training_constants=TrainingConstants.from_values(self._constants("training.")),
             serving_constants=ServingConstants.from_values(self._constants("serving.")),
             power_constants=PowerConstants.from_values(self._constants("power.")),
+            reliability=self._reliability(bool(training)),
             assumptions=tuple(sorted(self.ledger.assumptions.values(), key=lambda a: a.path)),
             citations=tuple(sorted(self.ledger.citations.values(), key=lambda c: c.path)),
             catalog_digest=self.catalog.digest,
         )
+
+    def _reliability(self, trains: bool) -> Reliability:
+        """Defaults for failures and checkpoints; listed where the question trains anything."""
+        reasons = {
+            "interruption_interval_s": "chip time per interruption of a training run",
+            "chip_failure_interval_s": "chip time per failure of a chip",
+            "recovery_s": "restart after an interruption",
+            "repair_s": "time until a failed system is back",
+            "checkpoint_bytes_per_parameter": "size of a checkpoint",
+            "checkpoint_storage_bytes_per_s": "bandwidth at which checkpoints are written",
+            "spares_availability": "share of the time in which a job has all its systems",
+        }
+        if not trains:
+            return Reliability(*(self.catalog.get("defaults", name).value("value") for name in reasons))
+        return Reliability(*(self.ledger.default(name, f"training.{name}", reason) for name, reason in reasons.items()))
 
     def _constants(self, prefix: str) -> dict[str, float]:
         names = [name for name in self.catalog.names("constants") if name.startswith(prefix)]

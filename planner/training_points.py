@@ -15,15 +15,18 @@ import numpy as np
 
 from models.layouts import Layouts, enumerate_layouts, is_legal
 from models.memory import training_memory
+from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
+from models.reliability import best_goodput, checkpoint_write_s, spares_needed
 from models.training import Recipe, training_step
 from planner.lots import Lot
 from planner.points import Point, Use
-from planner.problem import Problem, SystemFacts, TrainingFacts
+from planner.problem import Problem, Reliability, SystemFacts, TrainingFacts
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
 WIDER = (1.0, 1.3, 1.8, 2.5)  # widths offered, as multiples of the least that meets the deadline
 RECIPE = Recipe()
+LARGEST = 1 << 16  # systems; no single run is wider
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Width:
     memory_bytes: float
     breakdown: Mapping[str, float]  # shares of the step
     fits: bool
+    goodput: float  # share of the time that makes lasting progress; counted in tokens_per_s
 
 
 def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: Layouts, precision: str, problem: Problem):
@@ -55,27 +59,45 @@ def evaluate_one(job: TrainingFacts, system: SystemFacts, scaleout: float, layou
     if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
         raise ValueError(f"layout {dict(layout)} is not legal")
     step, memory = evaluate(job, system, scaleout, layouts, precision, problem)
-    return _width(job, system, layouts, 0, precision, step, memory)
+    return _width(job, system, layouts, 0, precision, step, memory, problem)
 
 
-def _width(job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray) -> Width:
+def _width(
+    job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem
+) -> Width:
     seconds = float(step.step_s[i])
+    lasting = goodput_of(job, int(layouts.chips[i]), problem.reliability)
     return Width(
         layout=layouts.row(i),
         precision=precision,
         chips=int(layouts.chips[i]),
-        tokens_per_s=float(step.tokens_per_s[i]),
+        tokens_per_s=float(step.tokens_per_s[i]) * lasting,
         mfu=float(step.mfu[i]),
         memory_bytes=float(memory[i]),
         breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
         fits=bool(memory[i] <= system.hbm_bytes),
+        goodput=lasting,
     )
+
+
+def goodput_of(job: TrainingFacts, chips: int, facts: Reliability) -> float:
+    """Share of the time that is not lost to failures and checkpoints at the best checkpoint interval."""
+    write_s = checkpoint_write_s(parameter_counts(job.architecture).total, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
+    return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s))
+
+
+def systems_needed(chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
+    """Systems at work and, where they are ours to repair, the spares that keep them so."""
+    working = math.ceil(chips / system.chips)
+    if not owned:
+        return float(working)
+    return working + float(spares_needed(working, facts.chip_failure_s / system.chips, facts.repair_s, facts.availability))
 
 
 def widths(job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropped: Counter[str]) -> tuple[list[Width], int]:
     """Widths of the job on a lot: the least that meets the deadline and some wider ones, which leave dear hours free."""
     system, evaluated = lot.system, 0
-    most = 1 if lot.scaleout_bytes_per_s <= 0 else min(ceiling, 1 << 16)
+    most = 1 if lot.scaleout_bytes_per_s <= 0 else min(ceiling, LARGEST)
     if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
         most = 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start)
@@ -100,8 +122,6 @@ def widths(job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropp
 
 def _first_count(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
     """Systems that could never do with fewer: the work at full peak of the best precision."""
-    from models.operators import forward_flops_per_token
-
     peak = max((system.flop_per_s[p] for p in job.spec.precision if p in system.flop_per_s), default=0.0)
     if not peak:
         return 1 << 30
@@ -142,7 +162,7 @@ def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: C
             continue
         i = int(np.argmax(np.where(fits, step.tokens_per_s, 0.0)))
         dropped["another layout of the width is faster"] += int(fits.sum()) - 1
-        width = _width(job, system, layouts, i, precision, step, memory)
+        width = _width(job, system, layouts, i, precision, step, memory, problem)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried
@@ -154,8 +174,21 @@ def extra_power_w(system: SystemFacts, problem: Problem) -> float:
 
 
 def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Point:
-    systems = math.ceil(width.chips / lot.system.chips)
-    use = Use("train", lot, float(systems), systems * extra_power_w(lot.system, problem), width.precision, width.layout)
+    working = math.ceil(width.chips / lot.system.chips)
+    use = Use(
+        role="train",
+        lot=lot,
+        systems=systems_needed(width.chips, lot.system, lot.owned, problem.reliability),
+        extra_it_w=working * extra_power_w(lot.system, problem),
+        precision=width.precision,
+        layout=width.layout,
+    )
     return Point(
-        workload=job, uses=(use,), capacity=width.tokens_per_s, breakdown=width.breakdown, mfu=width.mfu, memory_bytes=width.memory_bytes
+        workload=job,
+        uses=(use,),
+        capacity=width.tokens_per_s,
+        breakdown=width.breakdown,
+        mfu=width.mfu,
+        memory_bytes=width.memory_bytes,
+        goodput=width.goodput,
     )

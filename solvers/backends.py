@@ -288,19 +288,24 @@ class _Relaxation:
         self._left = left
         self.ended = ""
 
-    def solve(self, lower: Floats, upper: Floats) -> Relaxed:
+    def solve(self, lower: Floats, upper: Floats, basis: object) -> Relaxed:
         import highspy
 
         changed = np.flatnonzero((lower != self._lower) | (upper != self._upper))
         for column in changed:
             self._highs.changeColBounds(int(column), lower[column], upper[column])
         self._lower, self._upper = lower.copy(), upper.copy()
+        if basis is not None:
+            # weights of Devex pricing start at 1; those of steepest edge would be computed anew from the basis
+            self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)
+            self._highs.setBasis(basis)
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self._left()))
         self._highs.run()
         status, kinds = self._highs.getModelStatus(), highspy.HighsModelStatus
         if status == kinds.kOptimal:
             self.ended = "optimal"
-            return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value))
+            return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value),
+                           self._highs.getBasis())
         if status == kinds.kInfeasible:
             self.ended = "infeasible"
             return Relaxed(math.inf)

@@ -19,16 +19,19 @@ from solvers.program import Floats, Ints
 WHOLE = 1e-6          # a binary this close to 0 or 1 is settled
 TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
 SURE = 0.75           # the dive settles all binaries above this at once
+DIVE_GAPS = 3         # the first plan is there to cut nodes off: its counts need not be within the asked gap
 SHARE_OF_GAP = 0.9    # of the asked gap; a leaf's search stops there, the rest is for rounding
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The optimum of a linear program: infinite where it has no solution, None where the time was up."""
+    """The optimum of a linear program: infinite where it has no solution, None where the time was up. `basis` is
+    the solver's own note of where it stood, to start the next one from."""
 
     value: float | None
     x: Floats | None = None
+    basis: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Finished:
     bound: float
 
 
-Relax = Callable[[Floats, Floats], Relaxed]
+Relax = Callable[[Floats, Floats, object], Relaxed]     # (lower, upper, basis to start from)
 # (lower, upper, start, stop as soon as this value is reached, relative gap) -> answer
 Finish = Callable[[Floats, Floats, Floats | None, float, float], Finished]
 
@@ -62,6 +65,7 @@ class _Node:
     lower: Floats = field(compare=False)
     upper: Floats = field(compare=False)
     x: Floats = field(compare=False)
+    basis: object = field(compare=False)
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ class Search:
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
         if start is not None:
             self.value, self.x = start_value, start
-        root = self.relax(lower, upper)
+        root = self.relax(lower, upper, None)
         if root.value is None or not math.isfinite(root.value):
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
         self._push(root, lower, upper)
@@ -111,7 +115,7 @@ class Search:
 
     def _push(self, relaxed: Relaxed, lower: Floats, upper: Floats) -> None:
         self._order += 1
-        heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x))
+        heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x, relaxed.basis))
 
     def _open(self, x: Floats) -> Ints:
         part = x[self.binary]
@@ -128,27 +132,26 @@ class Search:
 
     def _dive(self, node: _Node) -> None:
         """A first plan: settle the largest fractions at 1 until no binary is left between."""
-        lower, upper, x = node.lower.copy(), node.upper.copy(), node.x
-        while (between := self._open(x)).size:
-            sure = between[x[between] >= SURE]
-            settled = sure if sure.size else between[[np.argmax(x[between])]]
+        lower, upper, last = node.lower.copy(), node.upper.copy(), Relaxed(node.value, node.x, node.basis)
+        while (between := self._open(last.x)).size:
+            sure = between[last.x[between] >= SURE]
+            settled = sure if sure.size else between[[np.argmax(last.x[between])]]
             lower[settled] = 1.0
-            relaxed = self.relax(lower, upper)
+            relaxed = self.relax(lower, upper, last.basis)
             if relaxed.x is None and len(settled) == 1:
                 lower[settled], upper[settled] = 0.0, 0.0
-                relaxed = self.relax(lower, upper)
+                relaxed = self.relax(lower, upper, last.basis)
             if relaxed.x is None:
                 return
-            x = relaxed.x
-        low, high = self._fixed(node, x)
-        self._offer(self.finish(low, high, None, self._target(node.value), self.gap))
+            last = relaxed
+        low, high = self._fixed(node, last.x)
+        self._offer(self.finish(low, high, None, self._target(last.value), DIVE_GAPS * self.gap))
 
     def _visit(self, node: _Node) -> None:
         between = self._open(node.x)
         if not between.size:
             self._leaf(node)
             return
-        lower, upper, value = node.lower.copy(), node.upper.copy(), node.value
         best: tuple[float, list] | None = None
         tried = 0
         for column in self._ranked(node.x, between):
@@ -156,11 +159,11 @@ class Search:
             if best is not None and (known or tried >= TRIED_PER_NODE):
                 break
             tried += not known
-            children = [self._child(lower, upper, column, side) for side in (0, 1)]
+            children = [self._child(node, column, side) for side in (0, 1)]
             if any(child[0].value is None for child in children):
                 self.out_of_time = True
                 self._order += 1
-                heapq.heappush(self._nodes, _Node(value, self._order, lower, upper, node.x))
+                heapq.heappush(self._nodes, _Node(node.value, self._order, node.lower, node.upper, node.x, node.basis))
                 return
             gains = [max(child[0].value - node.value, 0.0) for child in children]
             for side, gain in enumerate(gains):
@@ -181,10 +184,10 @@ class Search:
         for child in best[1]:
             self._push(*child)
 
-    def _child(self, lower: Floats, upper: Floats, column: int, side: int) -> tuple[Relaxed, Floats, Floats]:
-        low, high = lower.copy(), upper.copy()
+    def _child(self, node: _Node, column: int, side: int) -> tuple[Relaxed, Floats, Floats]:
+        low, high = node.lower.copy(), node.upper.copy()
         low[column] = high[column] = side
-        return self.relax(low, high), low, high
+        return self.relax(low, high, node.basis), low, high
 
     def _ranked(self, x: Floats, between: Ints) -> list[int]:
         """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by

@@ -57,10 +57,22 @@ def build(data: PlanData) -> Program:
     add_schedule(program, data)
     add_installed(program, data)
     add_power(program, data)
+    slot = slot_of_columns(program)
     for position, limit in enumerate(data.limits):
         if math.isfinite(limit.upper):
-            program.add_functional_row("limit", limit.functional, -np.inf, limit.upper, position)
+            program.add_functional_row("limit", limit.functional, -np.inf, limit.upper, slot, position)
+            slot = np.append(slot, np.full(program.column_count - len(slot), -1))
     return program
+
+
+def slot_of_columns(program: Program) -> Ints:
+    """[columns]: the slot a column belongs to, -1 for those of no slot."""
+    slot = np.full(program.column_count, -1)
+    for block in ("f", "x", "v"):
+        columns = program.columns[block]
+        where = np.nonzero(columns >= 0)
+        slot[columns[where]] = where[1]
+    return slot
 
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
@@ -92,17 +104,31 @@ def _cheapest_of_the_best(data: PlanData, program: Program, objective: Floats, s
     slack = TIE_SLACK * abs(first.objective)
     low, high = (-np.inf, first.objective + slack) if sense == "min" else (first.objective - slack, np.inf)
     held = build(data)
-    columns = np.flatnonzero(objective)
-    held.add_rows("objective held", low, high, np.zeros(len(columns), dtype=np.int64), columns, objective[columns], count=1)
+    if data.objective.maximises:
+        held.add_rows("objective held", low, high, np.zeros(1, dtype=np.int64), held.columns["lambda"].reshape(1), 1.0, count=1)
+    else:
+        held.add_functional_row("objective held", data.objective.functional, low, high, slot_of_columns(held))
     left = replace(options, time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
     cost = program.functional(COST)
-    second = backends.solve(held, cost, "min", left, start=first.x)
-    if second.x is None or not second.polished or cost @ second.x > cost @ first.x:
+    second = backends.solve(held, held.functional(COST), "min", left, start=_with_totals(held, first.x))
+    if second.x is None or not second.polished:
+        return first
+    x = second.x[:len(cost)]  # the columns that hold the objective come last
+    if cost @ x > cost @ first.x:
         return first  # the time was up before anything cheaper was found
-    value = float(objective @ second.x)
-    _, duals = backends.priced(program, objective, sense, second.x, options)
-    return replace(first, x=second.x, objective=value, row_duals=duals,
+    value = float(objective @ x)
+    _, duals = backends.priced(program, objective, sense, x, options)
+    return replace(first, x=x, objective=value, row_duals=duals,
                    gap=None if first.bound is None else backends.relative_gap(value, first.bound))
+
+
+def _with_totals(program: Program, x: Floats) -> Floats:
+    """x with the sub-totals that were added after it was found."""
+    arrays = program.arrays()
+    full = np.append(x, np.zeros(program.column_count - len(x)))
+    for part in program.row_blocks.get("objective held sub-total", ()):
+        full[len(x):] = (arrays.matrix @ full)[part.rows]
+    return full
 
 
 def _solution(data: PlanData, program: Program, raw: RawSolution, options: Options, begin: float,

@@ -82,11 +82,21 @@ class Program:
         self.row_count += count
         return added.rows
 
-    def add_functional_row(self, block: str, functional: str, lower: float, upper: float, index: int = 0) -> None:
+    def add_functional_row(self, block: str, functional: str, lower: float, upper: float, part: Ints, index: int = 0) -> None:
+        """Bound a functional. `part` [columns]: the sub-total a column is counted in, -1 for none; sub-totals are
+        columns of their own, because one row over everything makes the solver's linear algebra dense."""
         vector = self.functional(functional)
-        columns = np.flatnonzero(vector)
-        self.add_rows(block, [lower], [upper], np.zeros(len(columns), dtype=np.int64), columns, vector[columns],
-                      index=np.array([[index]]))
+        counted = np.flatnonzero(vector)
+        number = part[counted]
+        parts = int(number.max(initial=-1)) + 1
+        size = max(float(np.abs(vector).max(initial=0.0)), np.finfo(float).tiny)
+        total = self.add_columns(f"{block} {index} sub-totals", (parts,), lower=-np.inf, unit=size)
+        inside, alone = counted[number >= 0], counted[number < 0]
+        self.add_rows(f"{block} sub-total", 0.0, 0.0, np.concatenate([part[inside], np.arange(parts)]),
+                      np.concatenate([inside, total]), np.concatenate([vector[inside], -np.ones(parts)]),
+                      index=np.column_stack([np.full(parts, index), np.arange(parts)]))
+        self.add_rows(block, [lower], [upper], np.zeros(len(alone) + parts, dtype=np.int64), np.concatenate([alone, total]),
+                      np.concatenate([vector[alone], np.ones(parts)]), index=np.array([[index]]))
 
     def functional(self, name: str) -> Floats:
         """The coefficients of a functional over all columns."""

@@ -74,7 +74,7 @@ def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
 
 def add_routing(program: Program, data: PlanData) -> None:
     most = arc_most(data)
-    served = np.zeros((data.pools, data.slots), dtype=bool)
+    served = np.zeros((data.pools + 1, data.slots), dtype=bool)  # the last row is for points of no pool
     np.logical_or.at(served, data.arc_pool, most > 0)
     serving = (data.point_pool >= 0) & (data.point_capacity > 0)
     filled = np.bincount(data.point_pool[serving], minlength=data.pools) > 0
