@@ -6,30 +6,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.errors import close_names, did_you_mean
+from catalog.errors import CatalogError, close_names, did_you_mean
 from catalog.figures import Figure, Origin, read_figure
+from catalog.huggingface import from_config
 from catalog.records import Record
 from catalog.schemas import SCHEMAS, Schema
+from catalog.sites import malformed_texts
 
 Report = Callable[[str, str], None]
-_KEYS = ("name", "aliases", "text", "figures", "claimed", "brief_only", "note")
+_KEYS = ("name", "aliases", "text", "figures", "claimed", "brief_only", "note", "config")
 _CLAIMED = Origin(kind="claimed", confidence="C")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an entry stands, for messages, and what its figures get by default. A `bare` place is one
-    figure of an override: messages name the place alone."""
+    figure of an override: messages name the place alone. A `whole` place is a file that is one entry."""
 
     path: str
     origin: Origin
     bare: bool = False
+    whole: bool = False
 
     def at(self, *keys: str) -> str:
         """Path of something inside the entry."""
         if self.bare:
             keys = keys[2:]
-        return ".".join((self.path, *(k for k in keys if k)))
+        inside = ".".join(k for k in keys if k)
+        if self.whole:
+            return self.path + inside if inside else self.path.rstrip(": ")
+        return f"{self.path}.{inside}" if inside else self.path
 
 
 def read_record(kind: str, entry: object, place: Place, base: Record | None, report: Report) -> Record | None:
@@ -43,8 +49,13 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
         report(place.at("name"), "expected the name of the record")
         return None
     for key in entry:
-        if key not in _KEYS:
+        if key == "config" and kind != "architectures":
+            report(place.at(key), "only architectures are read from a config")
+        elif key not in _KEYS:
             report(place.at(str(key)), f"unknown key{did_you_mean(close_names(str(key), _KEYS))}")
+    known, aliases_before = (base.name, base.aliases) if base else (name.strip(), ())
+    if kind == "architectures" and "config" in entry:
+        entry, base = _from_config(entry, name, place, report), None  # a config is the whole shape: nothing of another stays
     text = dict(base.text if base else {})
     text.update(_texts(schema, _mapping(entry, "text", place, report), place, report))
     if isinstance(entry.get("note"), str):
@@ -58,12 +69,23 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
         report(place.at("aliases"), "expected a list of names")
         aliases = []
     brief_only = bool(entry.get("brief_only", base.brief_only if base else False))
-    record = Record(kind, base.name if base else name.strip(),
-                    tuple(dict.fromkeys((*(base.aliases if base else ()), *aliases))),
-                    text, figures, claimed, brief_only)
+    record = Record(kind, known, tuple(dict.fromkeys((*aliases_before, *aliases))), text, figures, claimed, brief_only)
     if base is None and not brief_only:
         _check_required(schema, record, place, report)
+    if place.origin.kind:  # what a user states; our own data have tests
+        for key, message in malformed_texts(record):
+            report(place.at("text", key), message)
     return record
+
+
+def _from_config(entry: Mapping[str, Any], name: str, place: Place, report: Report) -> Mapping[str, Any]:
+    """The entry with its Hugging Face config read into figures and texts; without it where it cannot be read."""
+    try:
+        return from_config(entry["config"], name, entry)
+    except CatalogError as error:
+        for key, message in error.problems:
+            report(place.at(key.removeprefix("config").strip(".") if place.whole else key), message)
+        return {key: value for key, value in entry.items() if key != "config"}
 
 
 def _mapping(entry: Mapping[str, Any], key: str, place: Place, report: Report) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from catalog.schemas import SCHEMAS
 
 DATA = Path(__file__).parent / "data"
 _KINDS_AND_SOURCES = (*SCHEMAS, "sources")
+_CONFIG = ".config.json"
 
 Problems = list[tuple[str, str]]
 
@@ -42,22 +43,34 @@ class Catalog:
     @classmethod
     def load(cls, overlays: Sequence[Path] = (), blocks: Sequence[Mapping[str, Any]] = ()) -> Catalog:
         """Our data with overlay directories (their `*.json` in order of name) or files, then `blocks`
-        of the same shape from a spec. Raises CatalogError with everything that is wrong in them."""
+        of the same shape from a spec. A file `<name>.config.json` is a Hugging Face config, read as the
+        architecture of that name. Raises CatalogError with everything that is wrong in them."""
         problems: Problems = []
         placed: list[tuple[Place, Mapping[str, Any]]] = []
         for path in _overlay_files(overlays, problems):
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 problems.append((str(path), f"cannot be read as JSON: {error}"))
                 continue
             origin = Origin((f"overlay:{path.name}",), "C", "override")
-            placed.append((Place(str(path) + ": ", origin), content))
+            if path.name.endswith(_CONFIG):
+                entry = {"name": path.name.removesuffix(_CONFIG), "config": content}
+                placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
+            elif isinstance(content, Mapping) and "model_type" in content:
+                problems.append((str(path), f'looks like a Hugging Face config.json: rename it to "<name>{_CONFIG}", '
+                                            "with the name that specs give the architecture"))
+            else:
+                placed.append((Place(f"{path}: ", origin), content))
         for block in blocks:
             placed.append((Place("catalog.", Origin(("spec",), "C", "override", note_required=True)), block))
+        try:
+            catalog = cls(placed)
+        except CatalogError as error:
+            problems += error.problems
         if problems:
             raise CatalogError(problems)
-        return cls(placed)
+        return catalog
 
     def get(self, kind: str, name: str) -> Record:
         """Record by name or alias; spelling with spaces, hyphens or capitals is all one."""
@@ -125,7 +138,7 @@ class Catalog:
             if not isinstance(content, Mapping) or not isinstance(content.get(kind, []), list):
                 continue
             for i, entry in enumerate(content.get(kind, [])):
-                at = Place(f"{place.path}{kind}[{i}]", place.origin)
+                at = place if place.whole else Place(f"{place.path}{kind}[{i}]", place.origin)
                 base = None
                 if place is not ours and isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
                     base = records.get(index.get(name_key(entry["name"]), ""))

@@ -146,6 +146,9 @@ _SHAPE = {
     "v_head_dim": "width of a value head (MLA)", "window_layers": "layers with sliding-window attention",
     "linear_layers": "layers with linear attention or a state space", "moe_layers": "layers with experts",
     "attention_layers": "layers with full attention in a hybrid", "mlp_layers": "layers with a dense block in a hybrid",
+    "state_width": "inner width of a state-space block", "state_inputs": "further inputs of a state-space block: B, C and step",
+    "expert_hidden": "width at which routed experts work, where it is not the hidden width",
+    "shared_ffn": "inner width of all shared experts of a layer together", "mtp_layers": "layers that predict further tokens in training",
     "sparse_topk": "tokens that a sparse indexer keeps", "total_parameters": "parameters, as published",
     "active_parameters": "parameters that one token uses, as published",
 }
@@ -183,7 +186,7 @@ REGIONS = Schema("regions", "places for a site", {
 }, {
     **_NOTES,
     "city": TextSpec("city"), "country": TextSpec("country"), "hub": TextSpec("kind of hub"),
-    "timezone": TextSpec("IANA time zone"),
+    "timezone": TextSpec("IANA time zone", required=True),
     "export_zone": TextSpec("group of the US export rules", ("CN", "D4", "none", "US")),
     "export_note": TextSpec("export rule in the words of the source"),
     "residency": TextSpec("zone within which data may be kept"),

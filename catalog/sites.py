@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
+from catalog.errors import close_names, did_you_mean
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import HOURS_PER_DAY
@@ -55,3 +58,51 @@ def hourly_values(tariff: Record, month: int, weekday: int) -> tuple[float | Non
             weights[hour] += share
             sums[hour] += share * band.figure.number
     return tuple(s if abs(w - 1) < 1e-9 else None for s, w in zip(sums, weights, strict=True))
+
+
+def malformed_texts(record: Record) -> Iterator[tuple[str, str]]:
+    """(key, message) for each text of a region or tariff that says more than a schema can check."""
+    zone = record.text.get("timezone")
+    if record.kind == "regions" and isinstance(zone, str) and not _is_zone(zone):
+        yield "timezone", f'expected an IANA time zone such as "Asia/Shanghai", got "{zone}"'
+    bands = record.text.get("bands", ())
+    if record.kind != "tariffs":
+        return
+    if not isinstance(bands, tuple):
+        yield "bands", f'expected a list of rows such as {_ROW}, got "{bands}"'
+        return
+    for i, row in enumerate(bands):
+        if message := _malformed_band(row, record):
+            yield f"bands[{i}]", message
+    units = sorted({record.figures[row[5]].unit for row in bands if isinstance(row, tuple) and len(row) == 6 and str(row[5]) in record.figures})
+    if len(units) > 1:
+        yield "bands", f"expected all bands in one unit and currency, got {', '.join(units)}"
+
+
+_ROW = '[[1, 2, 12], "weekday", 8, 22, "peak", "price_peak"] (months, days, hour from, hour to, band, figure)'
+
+
+def _malformed_band(row: object, record: Record) -> str:
+    """What is wrong with a row of bands; empty where nothing is."""
+    if not isinstance(row, tuple) or len(row) != 6:
+        return f"expected a row such as {_ROW}"
+    months, days, start, end, name, figure = row
+    if not isinstance(months, tuple) or not months or not all(type(m) is int and 1 <= m <= 12 for m in months):
+        return "expected a list of months from 1 to 12 in the first place"
+    if not isinstance(days, str) or days not in _DAYS:
+        return f"expected one of {', '.join(_DAYS)} in the second place"
+    if type(start) not in (int, float) or type(end) not in (int, float) or not 0 <= start < end <= HOURS_PER_DAY:
+        return f"expected hours from 0 to {HOURS_PER_DAY}, the later one last, in the third and fourth place; cut a band at midnight in two"
+    if not isinstance(name, str) or not isinstance(figure, str):
+        return "expected the name of the band and the figure of its price in the last two places"
+    if figure and figure not in record.figures:
+        return f'the tariff has no figure "{figure}"{did_you_mean(close_names(figure, record.figures))}'
+    return ""
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # not found, a path, a directory
+        return False
+    return True

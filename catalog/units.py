@@ -218,6 +218,15 @@ def parse_any(value: str | int | float, unit: str) -> tuple[float, str]:
     return amount, unit if found == currency else found + unit[len(currency):]
 
 
+def noun(unit: str) -> str:
+    """What a quantity of an SI unit is called in a message.
+
+    >>> noun("byte/s"), noun("s")
+    ('a bandwidth', 'a time')
+    """
+    return _EXPECTED[unit][0]
+
+
 def example(unit: str) -> str:
     """A well-formed text for an SI unit, for error messages.
 

@@ -18,6 +18,7 @@ ACTIVATION_BYTES, LOGIT_BYTES = 2.0, 4.0
 # Tensors of the hidden width that a layer keeps at 16 bit: input of both norms, and their outputs as inputs of the GEMMs;
 # selective recompute keeps only the first pair.
 NORM_TENSORS, NORM_TENSORS_SELECTIVE = 4.0, 2.0
+STATE_TENSORS = 4.0  # inputs of gate and scan, convolution, output
 SCORE_BYTES = 5.0  # softmax output, its dropout mask and the dropped scores, where attention is not fused
 TIGHT, IMPOSSIBLE = 0.9, 1.1  # memory over capacity
 
@@ -105,16 +106,20 @@ def activation_bytes_per_token(
     tp = layouts.tp.astype(float)
     split = np.where(layouts.sequence_parallel > 0, tp, 1.0)
     selective, full = layouts.recompute == 1, layouts.recompute == 2
-    hidden = arch.hidden * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS) / split
-    output = arch.heads * arch.v_dim / tp
+    # Shares of the layers with each block: 1 each in a plain transformer, less where a layer is one block.
+    mixing, feeding = arch.attending_layers / arch.layers, arch.ffn_layers / arch.layers
+    state_share = arch.state_layers / arch.layers
+    hidden = arch.hidden * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS) / split * (mixing + feeding + state_share) / 2.0
+    output = mixing * arch.heads * arch.v_dim / tp
     key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     operands = (arch.heads * arch.qk_dim + key_values) / tp
     if arch.mla:
         operands = np.where(selective, (arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_dim) / split, operands)
+    operands = mixing * operands + state_share * (STATE_TENSORS * arch.state_width + arch.state_inputs) / tp
     moe_share = arch.moe_layers / arch.layers
-    width = (1.0 - moe_share) * arch.ffn + moe_share * (arch.topk + arch.shared_experts) * arch.expert_ffn
+    width = (feeding - moe_share) * arch.ffn + moe_share * (arch.topk * arch.expert_ffn + arch.shared_width)
     up = (arch.ffn_matrices - 1.0) * width
-    dispatched = moe_share * arch.topk * arch.hidden
+    dispatched = moe_share * arch.topk * arch.expert_input
     kept = hidden + operands + output + (up + np.where(selective, 0.0, width) + dispatched) / tp
     attending = (arch.full_layers + arch.window_layers) / arch.layers
     every_score = 0.0 if fused_attention else SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp
@@ -143,7 +148,7 @@ def training_memory(
     [164.0, 71.0, 40.0, 25.0]
     """
     weights, gradients, optimizer = state_bytes(arch, layouts, recipe.schedule, recipe.mtp_layers)
-    tokens = layouts.micro_batch * float(sequence_tokens) / layouts.cp
+    tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
     micro_batches = np.maximum(1.0, layouts.micro_batches(global_batch_sequences) / recipe.flushes)
     layers = np.ceil(arch.layers / layouts.pp)
     per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe.fused_attention)

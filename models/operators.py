@@ -17,6 +17,10 @@ class Architecture:
     With experts, the first `dense_layers` have a dense feed-forward block of width `ffn` and the others `experts` of width
     `expert_ffn`, of which a token visits `topk`, besides `shared_experts` that all tokens visit. `window_layers` attend to
     the last `window_tokens` only; `linear_layers` keep a state of constant size instead of a KV cache; the rest attend to all.
+    Where `attention_layers` is set, a layer is one block: so many of attention, `state_layers` of a state space of inner width
+    `state_width` with `state_inputs` further inputs, the rest feed-forward. `expert_hidden` is the width at which routed experts
+    work, where it is not `hidden`; `shared_ffn` the width of all shared experts, where it is not shared_experts expert_ffn.
+    Fields may be arrays of one shape (many networks of one kind at once); flags may not.
     """
 
     layers: int
@@ -42,29 +46,58 @@ class Architecture:
     window_tokens: int = 0
     window_layers: int = 0
     linear_layers: int = 0
+    attention_layers: int = 0
+    state_layers: int = 0
+    state_width: int = 0
+    state_inputs: int = 0
+    expert_hidden: int = 0
+    shared_ffn: int = 0
 
     def __post_init__(self) -> None:
         needed = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
-        problems = [f"{name} must be at least 1" for name in needed if getattr(self, name) < 1]
-        if self.window_layers + self.linear_layers > self.layers:
+        problems = [f"{name} must be at least 1" for name in needed if np.any(getattr(self, name) < 1)]
+        if np.any(self.full_layers < 0):
             problems.append("window_layers and linear_layers together exceed layers")
-        if self.window_layers and self.window_tokens < 1:
+        if np.any((np.asarray(self.window_layers) > 0) & (np.asarray(self.window_tokens) < 1)):
             problems.append("window_layers needs window_tokens")
-        if self.experts and not (1 <= self.topk <= self.experts and self.expert_ffn > 0 and self.dense_layers <= self.layers):
+        routed = np.asarray(self.topk) >= 1, np.asarray(self.topk) <= self.experts, np.asarray(self.expert_ffn) > 0, self.dense_layers <= self.ffn_layers
+        if np.any(self.experts) and not np.all(routed):
             problems.append("experts needs topk between 1 and experts, expert_ffn, and dense_layers within layers")
-        if self.mla and min(self.kv_lora_rank, self.qk_nope_dim, self.qk_rope_dim, self.v_head_dim) < 1:
+        if self.mla and np.any(np.minimum.reduce([self.kv_lora_rank, self.qk_nope_dim, self.qk_rope_dim, self.v_head_dim]) < 1):
             problems.append("mla needs kv_lora_rank, qk_nope_dim, qk_rope_dim and v_head_dim")
+        if np.any(self.state_layers) and not np.all((np.asarray(self.attention_layers) > 0) & (np.asarray(self.state_width) > 0) & (self.ffn_layers >= 0)):
+            problems.append("state_layers needs attention_layers, state_width, and all of them within layers")
         if problems:
             raise ValueError(f"architecture: {'; '.join(problems)}")
 
     @property
+    def attending_layers(self) -> int:
+        """Layers with an attention block."""
+        return self.attention_layers if np.any(self.attention_layers) else self.layers
+
+    @property
+    def ffn_layers(self) -> int:
+        """Layers with a feed-forward block, dense or of experts."""
+        return self.layers - self.attention_layers - self.state_layers if np.any(self.attention_layers) else self.layers
+
+    @property
+    def expert_input(self) -> int:
+        """Width at which routed experts take and give tokens."""
+        return self.expert_hidden if np.any(self.expert_hidden) else self.hidden
+
+    @property
+    def shared_width(self) -> int:
+        """Inner width of all shared experts of a layer together."""
+        return self.shared_ffn if np.any(self.shared_ffn) else self.shared_experts * self.expert_ffn
+
+    @property
     def moe_layers(self) -> int:
-        return self.layers - self.dense_layers if self.experts else 0
+        return self.ffn_layers - self.dense_layers if np.any(self.experts) else 0
 
     @property
     def full_layers(self) -> int:
         """Layers that attend to the whole context."""
-        return self.layers - self.window_layers - self.linear_layers
+        return self.attending_layers - self.window_layers - self.linear_layers
 
     @property
     def qk_dim(self) -> int:
@@ -88,8 +121,8 @@ class ParameterCounts:
 
     total: float
     active: float  # weights that multiply a token's activations: no embedding table, but the vocabulary head even if tied
-    attention: float
-    dense_ffn: float  # dense layers and shared experts
+    attention: float  # and state-space blocks
+    dense_ffn: float  # dense layers, shared experts, and the projections to and from the width of routed experts
     per_expert: float
     router: float
     embedding: float
@@ -109,10 +142,10 @@ def attention_parameters_per_layer(arch: Architecture) -> float:
     >>> attention_parameters_per_layer(Architecture(32, 4096, 32, 8, 128, 14336, 128256)) / 2**20
     40.0
     """
-    h, a = float(arch.hidden), float(arch.heads)
+    h, a = 1.0 * arch.hidden, 1.0 * arch.heads
     if not arch.mla:
         return h * arch.head_dim * 2.0 * (a + arch.kv_heads)
-    query = arch.q_lora_rank * (h + a * arch.qk_dim) if arch.q_lora_rank else h * a * arch.qk_dim
+    query = arch.q_lora_rank * (h + a * arch.qk_dim) if np.any(arch.q_lora_rank) else h * a * arch.qk_dim
     latent = h * (arch.kv_lora_rank + arch.qk_rope_dim) + arch.kv_lora_rank * a * (arch.qk_nope_dim + arch.v_head_dim)
     return query + latent + a * arch.v_head_dim * h
 
@@ -128,12 +161,14 @@ def parameter_counts(arch: Architecture) -> ParameterCounts:
     >>> round(counts.total / 1e9, 2)
     8.03
     """
-    per_matrix = arch.ffn_matrices * float(arch.hidden)
-    per_expert = per_matrix * arch.expert_ffn
-    attention = arch.layers * attention_parameters_per_layer(arch)
-    dense_ffn = (arch.layers - arch.moe_layers) * per_matrix * arch.ffn + arch.moe_layers * arch.shared_experts * per_expert
-    router = float(arch.moe_layers * arch.hidden * arch.experts)
-    embedding = float(arch.hidden) * arch.vocab
+    per_matrix = arch.ffn_matrices * 1.0 * arch.hidden
+    per_expert = arch.ffn_matrices * 1.0 * arch.expert_input * arch.expert_ffn
+    state = arch.state_layers * 1.0 * arch.hidden * (3.0 * arch.state_width + arch.state_inputs)
+    attention = arch.attending_layers * attention_parameters_per_layer(arch) + state
+    latent = 2.0 * arch.hidden * arch.expert_hidden
+    dense_ffn = (arch.ffn_layers - arch.moe_layers) * per_matrix * arch.ffn + arch.moe_layers * (per_matrix * arch.shared_width + latent)
+    router = 1.0 * arch.moe_layers * arch.hidden * arch.experts
+    embedding = 1.0 * arch.hidden * arch.vocab
     head = 0.0 if arch.tied else embedding
     body = attention + dense_ffn + router
     return ParameterCounts(
@@ -159,7 +194,7 @@ def kv_elements_per_layer(arch: Architecture) -> float:
     >>> kv_elements_per_layer(Architecture(32, 4096, 32, 8, 128, 14336, 128256))
     2048.0
     """
-    return float(arch.kv_lora_rank + arch.qk_rope_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+    return 1.0 * (arch.kv_lora_rank + arch.qk_rope_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
 
 
 def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Result:

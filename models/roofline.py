@@ -37,9 +37,9 @@ class ChipRates:
     tdp_w: float  # [W]
 
     def __post_init__(self) -> None:
-        wrong = [name for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes") if not getattr(self, name) > 0.0]
-        wrong += [name for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w") if not getattr(self, name) >= 0.0]
-        if self.scaleup_chips < 1:
+        wrong = [name for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes") if not np.all(np.asarray(getattr(self, name)) > 0.0)]
+        wrong += [name for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w") if not np.all(np.asarray(getattr(self, name)) >= 0.0)]
+        if np.any(np.asarray(self.scaleup_chips) < 1):
             wrong.append("scaleup_chips")
         if wrong:
             raise ValueError(f"chip rates: {', '.join(wrong)} must be positive")

@@ -77,7 +77,7 @@ def training_step(
             constants=constants, recipe=recipe,
         ).total  # fmt: skip
     step_s = sum(breakdown.values())
-    tokens_per_s = global_batch_sequences * float(sequence_tokens) / step_s
+    tokens_per_s = global_batch_sequences * np.asarray(sequence_tokens, float) / step_s
     per_token = TRAINING_PASSES * forward_flops_per_token(arch, sequence_tokens)
     peak = layouts.chips * chip.flop_per_s
     mfu, hfu = tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak
@@ -104,7 +104,7 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     step["overhead"] = step["overhead"] + run.constants.step_overhead_s
     waiting = straggler_factor(layouts.chips, run.constants.straggler_per_doubling) - 1.0
     step["overhead"] = step["overhead"] + waiting * sum(step.values())
-    rate = run.constants.release_rate_moe if run.arch.experts else run.constants.release_rate_dense
+    rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense
     progress = release_factor(run.recipe.release_year, rate)
     return {name: step[name] * progress for name in BREAKDOWN}
 
@@ -123,12 +123,17 @@ def stack_times(run: Run) -> tuple[Times, Times]:
     """
     arch = run.arch
     extra = run.recipe.mtp_layers
-    moe_layers = arch.moe_layers + (extra if arch.experts else 0)
-    kinds = ((False, arch.layers + extra - moe_layers), (True, moe_layers))
+    moe, dense = arch.moe_layers, arch.ffn_layers - arch.moe_layers
+    routed = np.any(moe)
+    if np.any(arch.attention_layers):  # every layer is one block; a layer that predicts further tokens has one of each
+        kinds = [((False, "attention", False), arch.attending_layers + extra), ((False, "state", False), arch.state_layers)]
+        kinds += [((False, "", True), dense), ((True, "", True), moe + extra if routed else moe)]
+    else:
+        kinds = [((False,), dense if routed else dense + extra), ((True,), moe + extra if routed else moe)]
     totals = tuple({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
-    for moe, layers in kinds:
-        if layers:
-            for total, times in zip(totals, layer_times(run, moe), strict=True):
+    for kind, layers in kinds:
+        if np.any(layers):
+            for total, times in zip(totals, layer_times(run, *kind), strict=True):
                 for part in PARTS:
                     total[part] += layers * times[part]
     return totals
@@ -176,7 +181,7 @@ def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, 
     unsplit = layouts.ep > 1
     expert_ranks = np.where(unsplit, run.tp * ranks / layouts.ep, ranks)
     gather = _gather_parameters_s(run, dense, ranks, run.tp)
-    if run.arch.experts:
+    if np.any(run.arch.experts):
         gather = gather + _gather_parameters_s(run, expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp))
     once = exposed_s(2.0 * gather, backward_s + FORWARD_WINDOW * forward_s, overlap)
     each = exposed_s(gather, forward_s, overlap) + exposed_s(2.0 * gather, backward_s, overlap)
@@ -223,16 +228,16 @@ def straggler_factor(chips: np.ndarray | float, per_doubling: float) -> np.ndarr
     return (1.0 + per_doubling * np.maximum(0.0, np.log2(np.asarray(chips, float) / STRAGGLER_FREE_CHIPS)))[()]
 
 
-def release_factor(year: float, rate: float) -> float:
+def release_factor(year: np.ndarray | float, rate: float) -> np.ndarray | float:
     """Software of another date than 2026.0:  exp(-rate (year - 2026)).
 
-    Shapes: scalars. Units: year [year], rate [1/year], result [1]. Valid from 2020 to about 2027.
+    Shapes: as year. Units: year [year], rate [1/year], result [1]. Valid from 2020 to about 2027.
     Reference: fitted over dated releases of the same configurations, see the catalog.
 
-    >>> release_factor(2026.0, 0.04), round(release_factor(2021.0, 0.04), 2)
+    >>> float(release_factor(2026.0, 0.04)), round(float(release_factor(2021.0, 0.04)), 2)
     (1.0, 1.22)
     """
-    return float(np.exp(-rate * (year - REFERENCE_YEAR)))
+    return np.exp(-rate * (np.asarray(year, float) - REFERENCE_YEAR))[()]
 
 
 def recomputed_flops_per_token(run: Run) -> np.ndarray:
@@ -250,6 +255,6 @@ def recomputed_flops_per_token(run: Run) -> np.ndarray:
     """
     arch, s, c = run.arch, run.sequence_tokens, run.constants
     layers = forward_flops_per_token(arch, s) - 2.0 * arch.hidden * arch.vocab
-    selective = c.recompute_selective_moe if arch.experts else c.recompute_selective
+    selective = c.recompute_selective_moe if np.any(arch.experts) else c.recompute_selective
     some = selective * layers if run.recipe.fused_attention else attention_flops(arch, s, s) / s
     return np.choose(run.layouts.recompute, [0.0, some, layers])

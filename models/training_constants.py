@@ -9,6 +9,7 @@ FRAMEWORKS = ("megatron-2021", "megatron", "nvidia-tuned", "fsdp", "xla", "other
 # Chip generations with a figure of their own.
 GEMM_FAMILIES = ("volta", "ampere", "hopper", "blackwell", "tpu", "ascend", "trainium", "metax")
 ATTENTION_FAMILIES = ("ampere", "hopper", "blackwell")
+OWN_GEMM_FACTOR = ("megatron-2021", "fsdp", "nvidia-tuned")
 CUDA_GRAPHS = ("none", "partial", "full")
 
 
@@ -21,6 +22,7 @@ class FrameworkProfile:
     nic_exponent: float
     scale_decay: float
     attention: float
+    gemm: float
     launch_floor_s: float
 
 
@@ -40,6 +42,9 @@ class TrainingConstants:
     generation_ascend: float
     generation_trainium: float
     generation_metax: float
+    software_old: float  # factor on it by framework; any other takes 1 [1]
+    software_fsdp: float
+    software_tuned: float
     power_exponent: float  # how the sustained rate follows power per peak, relative to the generation's usual [1]
     saturation_size: float  # extent at which one GEMM dimension halves the rate, at the reference intensity [1]
     reference_intensity: float  # ratio of 16-bit peak to bandwidth at which that holds [FLOP/byte]
@@ -53,6 +58,7 @@ class TrainingConstants:
     attention_backward: float  # backward over forward of a fused attention core [1]
     small_head_exponent: float  # attention efficiency falls with (head dimension / 128) to this power [1]
     score_bytes: float  # traffic per score of an attention core that is not fused [byte]
+    state_bytes: float  # traffic of convolution and scan of a state space per inner element, forward [byte]
     memory_efficiency: float  # share of the memory bandwidth that kernels reach [1]
     elementwise_factor: float  # traffic of element-wise kernels over the least possible [1]
     elementwise_backward: float  # backward over forward of it [1]
@@ -109,7 +115,7 @@ class TrainingConstants:
         >>> TrainingConstants.from_values({"efficiency": 0.5})
         Traceback (most recent call last):
         ...
-        ValueError: training constants: missing attention_ampere, attention_backward, ... (71 in all); unknown efficiency
+        ValueError: training constants: missing attention_ampere, attention_backward, ... (75 in all); unknown efficiency
         """
         known = {field.name for field in fields(cls)}
         wrong = [name for name in known & set(values) if not 0.0 < float(values[name]) < float("inf")]
@@ -172,6 +178,7 @@ class TrainingConstants:
             nic_exponent=getattr(self, f"nic_exponent_{kind}"),
             scale_decay=decay,
             attention={"fsdp": self.attention_fsdp, "nvidia-tuned": self.attention_tuned}.get(framework, 1.0),
+            gemm=getattr(self, f"software_{kind}") if framework in OWN_GEMM_FACTOR else 1.0,
             launch_floor_s=self.launch_floor_old_s if kind == "old" else self.launch_floor_s,
         )
 

@@ -19,10 +19,10 @@ from models.training_constants import FrameworkProfile, Recipe, TrainingConstant
 
 Times = dict[str, np.ndarray]
 PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
-# Memory traffic per token and layer that no fusion removes, in bytes at 16 bit: both norms and residual additions per
+# Memory traffic per token that no fusion removes, in bytes at 16 bit: norm and residual addition of a block per
 # hidden element, rotary embedding and its transposition per query, key and value element, permuting tokens to experts
 # and back per hidden element, casting an operand to 8 bits.
-RESIDUAL_BYTES, QKV_BYTES, PERMUTE_BYTES, CAST_BYTES = 14.0, 6.0, 24.0, 3.0
+RESIDUAL_BYTES, QKV_BYTES, PERMUTE_BYTES, CAST_BYTES = 7.0, 6.0, 24.0, 3.0
 ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
 BACKWARD_GEMMS = 2.0  # gradients of the inputs and of the weights
 UNFUSED_ATTENTION_BACKWARD = (2.0, 1.5)  # arithmetic, score traffic
@@ -65,12 +65,13 @@ class Run:
         [8192.0]
         """
         tp = layouts.tp.astype(float)
-        tokens = layouts.micro_batch * float(sequence_tokens) / layouts.cp
-        sustained = recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0]
+        tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
+        profile = constants.framework_profile(recipe.framework)
+        sustained = recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0] * profile.gemm
         intensity = ridge_flop_per_byte(chip.flop_per_s, chip.hbm_bytes_per_s)
         return cls(
             arch, chip, layouts, sequence_tokens, precision, constants, family, recipe,
-            profile=constants.framework_profile(recipe.framework),
+            profile=profile,
             tokens=tokens,
             tp=tp,
             sequence_split=np.where(layouts.sequence_parallel > 0, tp, 1.0),
@@ -115,7 +116,7 @@ def attention_gemms_s(run: Run) -> np.ndarray:
     key_values = arch.heads * (arch.qk_nope_dim + arch.v_head_dim) / tp
     time = output + _gemm(run, own, arch.kv_lora_rank + arch.qk_rope_dim, arch.hidden)
     time = time + _gemm(run, run.tokens, key_values, arch.kv_lora_rank)
-    if not arch.q_lora_rank:
+    if not np.any(arch.q_lora_rank):
         return time + _gemm(run, run.tokens, queries, arch.hidden)
     return time + _gemm(run, own, arch.q_lora_rank, arch.hidden) + _gemm(run, run.tokens, queries, arch.q_lora_rank)
 
@@ -132,7 +133,7 @@ def dense_ffn_s(run: Run, width: float) -> np.ndarray:
     >>> dense_ffn_s(run, 0).tolist()
     [0.0]
     """
-    if not width:
+    if not np.any(width):
         return np.zeros_like(run.tokens)
     up = (run.arch.ffn_matrices - 1.0) * width / run.tp
     return _gemm(run, run.tokens, up, run.arch.hidden) + _gemm(run, run.tokens, run.arch.hidden, width / run.tp)
@@ -157,10 +158,30 @@ def routed_experts_s(run: Run) -> np.ndarray:
     split = np.where(run.layouts.ep > 1, 1.0, run.tp)
     rows = run.expert_tokens * run.layouts.ep * arch.topk / arch.experts
     # The tokens of the other ranks of the group come to this rank's experts: each rank keeps T k in all.
-    up = _gemm(run, rows, (arch.ffn_matrices - 1.0) * arch.expert_ffn / split, arch.hidden)
-    down = _gemm(run, rows, arch.hidden, arch.expert_ffn / split)
+    up = _gemm(run, rows, (arch.ffn_matrices - 1.0) * arch.expert_ffn / split, arch.expert_input)
+    down = _gemm(run, rows, arch.expert_input, arch.expert_ffn / split)
     efficiency = c.expert_efficiency_xla if run.recipe.framework == "xla" else c.expert_efficiency
-    return local * (up + down) * c.expert_imbalance / efficiency
+    time = local * (up + down) * c.expert_imbalance / efficiency
+    if np.any(arch.expert_hidden):
+        time = time + _gemm(run, run.expert_tokens, arch.expert_hidden, arch.hidden) + _gemm(run, run.expert_tokens, arch.hidden, arch.expert_hidden)
+    return time
+
+
+def state_gemms_s(run: Run) -> np.ndarray:
+    """Projections into and out of a state-space block, split by tp, forward; its scan counts as element-wise traffic.
+
+    Shapes: one axis. Units: [s].
+    Reference: Dao and Gu, Mamba-2, arXiv:2405.21060, section 7.1; `roofline.gemm_s`.
+
+    >>> from models.examples import CHIP
+    >>> from models.training_examples import HYBRID, TRAINING
+    >>> run = Run.of(HYBRID, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
+    >>> bool(np.diff(state_gemms_s(run))[0] < 0)
+    True
+    """
+    arch = run.arch
+    inner = _gemm(run, run.tokens, (2.0 * arch.state_width + arch.state_inputs) / run.tp, arch.hidden)
+    return inner + _gemm(run, run.tokens, arch.hidden, arch.state_width / run.tp)
 
 
 def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -178,10 +199,10 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     >>> bool(plain > 2 * fused)
     True
     """
-    arch, c, s = run.arch, run.constants, float(run.sequence_tokens)
-    head = min(1.0, arch.qk_dim / REFERENCE_HEAD_DIM) ** c.small_head_exponent
+    arch, c, s = run.arch, run.constants, np.asarray(run.sequence_tokens, float)
+    head = np.minimum(1.0, arch.qk_dim / REFERENCE_HEAD_DIM) ** c.small_head_exponent
     rate = run.chip.flop16_per_s * c.attention_efficiency * c.generation_factors(run.family)[1] * run.profile.attention * head
-    share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.layers)
+    share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.attending_layers)
     if run.recipe.fused_attention:
         forward = attention_flops(arch, s, s) * share / rate
         return forward, c.attention_backward * forward
@@ -191,12 +212,12 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return flop + scores, UNFUSED_ATTENTION_BACKWARD[0] * flop + UNFUSED_ATTENTION_BACKWARD[1] * scores
 
 
-def elementwise_s(run: Run, moe: bool) -> np.ndarray:
+def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> np.ndarray:
     """Norms, residuals, rotary embedding, activation, casts and permutation: bytes over bandwidth, forward.
 
     Per token: 14 h (divided by tp with sequence parallelism), 6 bytes per query, key and value element / tp,
     2 (gates + 1) bytes per feed-forward element / tp, 3 bytes per operand cast to 8 bits or fewer; with experts
-    24 k h for permuting.
+    24 k h for permuting. A layer of one block alone has half the residual traffic; a state-space block moves a fitted number of bytes per inner element.
     Shapes: one axis. Units: [s].
     Reference: Ivanov et al., Data Movement Is All You Need, arXiv:2007.00072, table 1; fitted factors see the catalog.
 
@@ -207,19 +228,24 @@ def elementwise_s(run: Run, moe: bool) -> np.ndarray:
     True
     """
     arch, c, tp = run.arch, run.constants, run.tp
-    key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
-    shared = arch.shared_experts * arch.expert_ffn
-    per_activation = 2.0 * arch.ffn_matrices
-    width = shared + arch.topk * arch.expert_ffn * c.expert_activation_factor if moe else arch.ffn
-    split = QKV_BYTES * (arch.heads * arch.qk_dim + key_values) + per_activation * width
-    per_token = RESIDUAL_BYTES * arch.hidden / run.sequence_split + split / tp
+    blocks = float(bool(mixer)) + float(ffn)
+    split, cast = 0.0, 0.0
+    if mixer == "attention":
+        key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
+        split, cast = QKV_BYTES * (arch.heads * arch.qk_dim + key_values), arch.heads * arch.v_dim
+    elif mixer == "state":
+        split, cast = c.state_bytes * arch.state_width, arch.state_width
+    if ffn:
+        width = arch.shared_width + arch.topk * arch.expert_ffn * c.expert_activation_factor if moe else arch.ffn
+        split = split + 2.0 * arch.ffn_matrices * width
+        cast = cast + (arch.topk * (arch.expert_input + arch.expert_ffn) + arch.shared_width if moe else arch.ffn)
+    per_token = RESIDUAL_BYTES * blocks * arch.hidden / run.sequence_split + split / tp
     if BYTES_PER_ELEMENT[run.precision] < ACTIVATION_BYTES:
-        operands = arch.topk * (arch.hidden + arch.expert_ffn) + shared if moe else arch.ffn
-        per_token = per_token + CAST_BYTES * (2.0 * arch.hidden / run.sequence_split + (arch.heads * arch.v_dim + operands) / tp)
+        per_token = per_token + CAST_BYTES * (blocks * arch.hidden / run.sequence_split + cast / tp)
     moved = run.tokens * per_token * c.elementwise_factor
     if moe:
         fused = c.permute_fused if run.recipe.fused_dispatch else 1.0
-        moved = moved + PERMUTE_BYTES * run.expert_tokens * arch.topk * arch.hidden * c.permute_factor * fused
+        moved = moved + PERMUTE_BYTES * run.expert_tokens * arch.topk * arch.expert_input * c.permute_factor * fused
     return moved / run.memory_bytes_per_s
 
 
@@ -277,7 +303,7 @@ def expert_exchange_s(run: Run) -> np.ndarray:
         run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips, deduplicated=recipe.fused_dispatch,
         consecutive=recipe.consecutive_routing, domain_limit=recipe.routed_domains,
     )  # fmt: skip
-    vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.hidden
+    vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.expert_input
     intra, inter = (c.exchange_fused_intra, c.exchange_fused_inter) if recipe.fused_dispatch else (c.intra_efficiency, c.inter_efficiency)
     rates = run.chip.scaleup_bytes_per_s * intra, run.chip.scaleout_bytes_per_s * inter
     hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
@@ -325,8 +351,10 @@ def moe_host_s(run: Run) -> np.ndarray:
     return wait * (c.host_grace if run.recipe.grace_host else 1.0)
 
 
-def layer_times(run: Run, moe: bool) -> tuple[Times, Times]:
+def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> tuple[Times, Times]:
     """(forward, backward with recompute) of one layer for one micro-batch, by part.
+
+    A layer is a mixer ("attention", "state" or none) and a feed-forward block (dense or of experts), or one of the two.
 
     Backward: twice the GEMMs, 2.5 times the fused attention core, 1.7 times the element-wise traffic, the same exchanges.
     Recompute: full repeats forward with its exchanges; selective repeats a share of the kernels (without a fused core: the core).
@@ -340,23 +368,28 @@ def layer_times(run: Run, moe: bool) -> tuple[Times, Times]:
     True
     """
     arch, c, zero = run.arch, run.constants, np.zeros_like(run.tokens)
-    core, core_backward = attention_core_s(run)
-    shared = arch.shared_experts * arch.expert_ffn
-    compute = attention_gemms_s(run) + (routed_experts_s(run) + dense_ffn_s(run, shared) if moe else dense_ffn_s(run, arch.ffn))
-    # With expert parallelism an expert is not split by tp: only attention and shared experts exchange activations.
-    ffn_blocks = np.where(run.layouts.ep > 1, float(shared > 0), 1.0) if moe else 1.0
-    tp = tensor_parallel_s(run, 1.0 + ffn_blocks)
-    moved = elementwise_s(run, moe)
+    core, core_backward = attention_core_s(run) if mixer == "attention" else (zero, zero)
+    compute, blocks = zero, float(bool(mixer))
+    if mixer:
+        compute = attention_gemms_s(run) if mixer == "attention" else state_gemms_s(run)
+    if ffn and moe:
+        compute = compute + routed_experts_s(run) + dense_ffn_s(run, arch.shared_width)
+        # With expert parallelism an expert is not split by tp: only attention and shared experts exchange activations.
+        blocks = blocks + np.where(run.layouts.ep > 1, np.asarray(arch.shared_width) > 0, 1.0)
+    elif ffn:
+        compute, blocks = compute + dense_ffn_s(run, arch.ffn), blocks + 1.0
+    tp = tensor_parallel_s(run, blocks)
+    moved = elementwise_s(run, moe, mixer, ffn)
     host = moe_host_s(run) if moe else zero
     # Keys and values travel while the core runs or waits for the host; without the wait a faster chip could lose time.
     waiting = launch_excess_s(run, compute + core + moved, moe)
     forward = {
-        "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0),
+        "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0) if mixer == "attention" else zero,
         "ep": expert_exchange_s(run) if moe else zero, "overhead": host + waiting,
     }  # fmt: skip
     once = {"compute": BACKWARD_GEMMS * compute, "attention": core_backward, "elementwise": c.elementwise_backward * moved}
     waiting = launch_excess_s(run, once["compute"] + once["attention"] + once["elementwise"], moe)
-    once |= {"tp": tp, "cp": context_parallel_s(run, core_backward + waiting, 2.0), "ep": forward["ep"], "overhead": 2.0 * host + waiting}
+    once |= {"tp": tp, "cp": context_parallel_s(run, core_backward + waiting, 2.0) if mixer == "attention" else zero, "ep": forward["ep"], "overhead": 2.0 * host + waiting}
     selective = c.recompute_selective_moe if moe else c.recompute_selective
     full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
     repeated = {part: full.astype(float) for part in PARTS}

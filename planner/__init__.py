@@ -4,55 +4,97 @@
     plan = planner.solve("examples/mixed_fleet.json")
     print(plan.objective["value"], plan.gap, planner.verify_plan(plan))
 
-The names below load their modules on first use, so that the import stays light.
+The public names load their modules on first use, so that the import stays light. The packages beside this one have
+common names, so the import first makes sure that Python finds ours and not somebody else's.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 IDENTITY = "tokenwatt:planner"
 __version__ = "0.1.0"
 
+__all__ = ["Plan", "PlanSpec", "SpecError", "check_spec", "load_plan", "load_spec", "solve", "verify_plan"]
+
 _HOME = Path(__file__).resolve().parent.parent
-
-_PUBLIC = {
-    "PlanSpec": "planner.spec",
-    "SpecError": "planner.spec",
-    "load_spec": "planner.spec",
-    "Plan": "planner.plan",
-    "load_plan": "planner.plan",
-    "solve": "planner.pipeline",
-    "check_spec": "planner.pipeline",
-    "verify_plan": "planner.verify",
-}
-
-__all__ = sorted(_PUBLIC)
+_SIBLINGS = ("catalog", "models", "solvers")
 
 
 def _guard_siblings() -> None:
-    """Refuse foreign packages that share our top-level names, by place and by mark."""
-    for name in ("catalog", "models", "solvers"):
-        package = import_module(name)
-        home = Path(getattr(package, "__file__", None) or "nowhere").resolve().parent.parent
-        if home != _HOME or getattr(package, "IDENTITY", None) != f"tokenwatt:{name}":
+    """Refuse foreign packages under our top-level names, by place and by identity mark.
+
+    Wheel and editable install alike keep the four folders side by side. Nothing foreign is executed on the way: the
+    mark is looked up in the file that Python would run, not in the module.
+    """
+    for name in _SIBLINGS:
+        found = _file_of(name)
+        ours = _HOME / name
+        if found is None:
+            raise ImportError(f"tokenwatt needs its own package '{name}' in {ours}, but it is not there. Reinstall tokenwatt.")
+        if found.parent != ours:
+            way = found.parent if found.stem == "__init__" else found
             raise ImportError(
-                f"tokenwatt needs its own package '{name}' in {_HOME / name}, but Python found another one in "
-                f"{home / name}. Remove or rename that one, or install tokenwatt in an environment of its own."
+                f"tokenwatt needs its own package '{name}' in {ours}, but Python finds another one first: {way}{_owners(name, way.parent)}. "
+                f"Rename or remove that one, start Python from another folder, or install tokenwatt in an environment of its own."
             )
+        if f"tokenwatt:{name}".encode() not in found.read_bytes():
+            raise ImportError(
+                f"tokenwatt's own package '{name}' in {ours} was overwritten by another one{_owners(name, _HOME)}. "
+                f"Uninstall that one and reinstall tokenwatt, best in an environment of its own."
+            )
+
+
+def _file_of(name: str) -> Path | None:
+    """The file that `import name` runs (or has run); None where there is no such package or it has no file of its own."""
+    try:
+        spec = find_spec(name)
+    except ValueError:  # a module without a spec was put in place by hand
+        return None
+    if spec is None or not spec.has_location or spec.origin is None:
+        return None
+    return Path(spec.origin).resolve()
+
+
+def _owners(name: str, folder: Path) -> str:
+    """Words that name the distributions which installed the package, empty where none did."""
+    from importlib.metadata import distributions  # slow to import, and wanted for a refusal only
+
+    first = f"{name}/__init__.py"
+    names = {d.name for d in distributions(path=[str(folder)]) if any(f.as_posix() == first for f in d.files or ())}
+    others = sorted(names - {"tokenwatt"})
+    return f" (of the distribution {', '.join(others)})" if others else ""
 
 
 _guard_siblings()
 
+if TYPE_CHECKING:
+    from planner.errors import SpecError
+    from planner.pipeline import check_spec, solve
+    from planner.plan import Plan, load_plan
+    from planner.spec import PlanSpec, load_spec
+    from planner.verify import verify_plan
+else:
+    _MODULES = {
+        "Plan": "planner.plan",
+        "PlanSpec": "planner.spec",
+        "SpecError": "planner.errors",
+        "check_spec": "planner.pipeline",
+        "load_plan": "planner.plan",
+        "load_spec": "planner.spec",
+        "solve": "planner.pipeline",
+        "verify_plan": "planner.verify",
+    }
 
-def __getattr__(name: str):
-    if name in _PUBLIC:
-        value = getattr(import_module(_PUBLIC[name]), name)
-        globals()[name] = value  # later lookups skip this hook
-        return value
-    raise AttributeError(f"module 'planner' has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _MODULES:
+            value = getattr(import_module(_MODULES[name]), name)
+            globals()[name] = value  # later look-ups skip this hook
+            return value
+        raise AttributeError(f"module 'planner' has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    def __dir__():
+        return sorted({*globals(), *__all__})

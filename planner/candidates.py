@@ -18,13 +18,19 @@ from planner.problem import Problem, ServingFacts, TrainingFacts, permitted
 LATENCY_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
 
 
-def find_candidates(problem: Problem) -> Candidates:
-    """Lots, serving points by pool and training points by job; every dropped candidate is counted by its reason."""
+Grids = dict[tuple, list[serving_points.Grid]]
+
+
+def find_candidates(problem: Problem, grids: Grids | None = None) -> Candidates:
+    """Lots, serving points by pool and training points by job; every dropped candidate is counted by its reason.
+
+    `grids`: filled and read, for variants of one question that differ in limits only.
+    """
     lots, dropped_lots = build_lots(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
     if dropped_lots:
         dropped["(systems)"] = dropped_lots
-    finder = _Finder(problem, dropped)
+    finder = _Finder(problem, dropped, {} if grids is None else grids)
     pools = [pool for workload in problem.serving for pool in finder.serving(workload, lots)]
     training = {job.name: tuple(finder.training(job, lots)) for job in problem.training}
     used = {id(use.lot) for point in (*(p for pool in pools for p in pool.points), *(p for ps in training.values() for p in ps)) for use in point.uses}
@@ -40,9 +46,9 @@ def find_candidates(problem: Problem) -> Candidates:
 class _Finder:
     """Remembers grids, since one system stands at many sites."""
 
-    def __init__(self, problem: Problem, dropped: dict[str, Counter[str]]):
+    def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], grids: Grids):
         self.problem, self.dropped, self.evaluated = problem, dropped, 0
-        self._grids: dict[tuple, list[serving_points.Grid]] = {}
+        self._grids = grids
         self._choices: dict[tuple, list[serving_points.Choice]] = {}
         self._pairs: dict[tuple, list[disaggregated_points.PairChoice]] = {}
 
@@ -88,7 +94,7 @@ class _Finder:
         return [serving_points.as_point(workload, lot, choice, power) for choice in self._choices[key]]
 
     def _grid(self, workload: ServingFacts, lot: Lot) -> list[serving_points.Grid]:
-        key = (workload.name, lot.system.name, lot.scaleout_bytes_per_s)
+        key = (workload.name, *workload.spec.precision, lot.system.name, lot.scaleout_bytes_per_s)
         if key not in self._grids:
             able = [p for p in workload.spec.precision if p in lot.system.flop_per_s]
             if not able:

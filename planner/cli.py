@@ -10,15 +10,15 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from planner import __version__
-from planner.errors import Problem, SpecError
+from planner.errors import SpecError
+from planner.exits import BROKEN, BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan, write_whole
 
-OK, BUG, USAGE, INVALID, INFEASIBLE, LIMIT, BROKEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
-EXIT_BY_STATUS = {"optimal": OK, "within_gap": OK, "limit": LIMIT, "infeasible": INFEASIBLE, "unbounded": INVALID}
 FORMATS = ("table", "json", "csv", "md")
 
 
@@ -42,8 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)")
     shared.add_argument("--output", metavar="FILE", help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table")
-    shared.add_argument("--catalog", metavar="DIR", action="append", default=[], help="folder of JSON overlays on the catalog (may be repeated)")
-    shared.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+    _add_common_options(shared)
 
     parser = argparse.ArgumentParser(prog="tokenwatt", description="Plan AI compute from silicon to electricity.")
     parser.add_argument("--version", action="version", version=f"tokenwatt {__version__}")
@@ -51,12 +50,24 @@ def _parser() -> argparse.ArgumentParser:
 
     plan = verbs.add_parser("plan", parents=[shared], help="answer a spec with a plan")
     plan.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
-    plan.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change one value of the spec, such as limits.budget=\"420M CNY\"")
-    plan.add_argument("--gap", type=float, help="stop at this gap, a fraction")
-    plan.add_argument("--time-limit", metavar="TIME", help='stop the solver after this time, such as "60 s"')
-    plan.add_argument("--solver", choices=("highs", "pulp"), help="solver backend")
-    plan.add_argument("--seed", type=int, help="seed of the solver")
+    _add_solver_options(plan)
     plan.set_defaults(run=_plan)
+
+    batch = verbs.add_parser("batch", help="answer many specs, one JSON object per line in and out")
+    batch.add_argument("specs", metavar="SPECS", help='file with a spec per line, each with an optional "id", or "-" for standard input')
+    batch.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="processes to work with (default: 1)")
+    batch.add_argument("--output", metavar="FILE", default="-", help="file that each answer is appended to as it finishes (default: standard output)")
+    batch.add_argument("--resume", action="store_true", help="go on where FILE ends: skip the ids that it holds")
+    batch.add_argument("--format", choices=("json",), default="json", help="answers are lines of JSON")
+    _add_common_options(batch)
+    _add_solver_options(batch)
+    batch.set_defaults(run=_batch)
+
+    schema = verbs.add_parser("schema", help="JSON Schema of a spec")
+    schema.add_argument("--format", choices=("json",), default="json", help="the schema is JSON")
+    schema.add_argument("--output", metavar="FILE", help="write it there instead of standard output")
+    _add_common_options(schema)
+    schema.set_defaults(run=_schema)
 
     check = verbs.add_parser("check", parents=[shared], help="check a spec without solving it")
     check.add_argument("spec", metavar="SPEC")
@@ -74,7 +85,33 @@ def _parser() -> argparse.ArgumentParser:
     show = catalog.add_parser("show", parents=[shared], help="one record with every figure and its source")
     show.add_argument("name", help="name or alias of a record, or KIND/NAME")
     show.set_defaults(run=_catalog_show)
+
+    dashboard = verbs.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
+    dashboard.add_argument("--server.port", dest="port", type=int, metavar="PORT", help="port to listen on (default: 8501 or the next free one)")
+    dashboard.add_argument("--server.address", dest="address", metavar="HOST", default="localhost", help="address to listen on (default: %(default)s)")
+    dashboard.add_argument("--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser")
+    dashboard.set_defaults(run=_dashboard)
     return parser
+
+
+def _add_common_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--catalog", metavar="DIR", action="append", default=[], help="folder of JSON overlays on the catalog (may be repeated)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_solver_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change one value of the spec, such as limits.budget=\"420M CNY\"")
+    parser.add_argument("--gap", type=float, help="stop at this gap, a fraction")
+    parser.add_argument("--time-limit", metavar="TIME", help='stop the solver after this time, such as "60 s"')
+    parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend")
+    parser.add_argument("--seed", type=int, help="seed of the solver")
+
+
+def _jobs(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= 1024:
+        raise argparse.ArgumentTypeError("expected a number of processes from 1 to 1024")
+    return count
 
 
 # -- verbs -------------------------------------------------------------------------------------------------------------
@@ -85,13 +122,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from planner.report import render
     from planner.verify import verify_plan
 
-    document = _spec_document(arguments)
-    solver = {key: value for key in ("gap", "time_limit", "seed") if (value := getattr(arguments, key)) is not None}
-    if arguments.solver:
-        solver["backend"] = arguments.solver
-    if solver:
-        document["solver"] = {**_object(document.get("solver"), "solver"), **solver}
-    plan = solve_document(document, overlays=_overlays(arguments), progress=_progress(arguments))
+    plan = solve_document(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
     if plan.has_answer and (broken := verify_plan(plan, overlays=_overlays(arguments))):
         for finding in broken:
             print(f"bug: the plan fails its own check: {finding}", file=sys.stderr)
@@ -105,6 +136,41 @@ def _check(arguments: argparse.Namespace) -> int:
 
     counts = check_document(_spec_document(arguments), overlays=_overlays(arguments))
     _print(arguments, _rows_as(arguments.format, [counts]) if arguments.format != "table" else "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n")
+    return OK
+
+
+def _batch(arguments: argparse.Namespace) -> int:
+    from planner import batch
+
+    to_file = arguments.output != "-"
+    output = Path(arguments.output)
+    if arguments.resume and not to_file:
+        print("--resume needs the file to go on with: --output FILE", file=sys.stderr)
+        return USAGE
+    if to_file and not arguments.resume and output.exists():
+        print(f"{output}: exists already; go on with it by --resume, or name another file", file=sys.stderr)
+        return USAGE
+    lines = batch.read_lines(sys.stdin.buffer.read() if arguments.specs == "-" else Path(arguments.specs).read_bytes())
+    done, statuses = batch.resume(output) if arguments.resume and output.exists() else ({}, set())
+    left = batch.left_over(lines, done)
+    say = _progress(arguments) or (lambda line: None)
+    if len(left) < len(lines):
+        say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
+    settings = batch.Settings(tuple(arguments.set), _solver_options(arguments), tuple(_overlays(arguments)))
+    with output.open("a" if arguments.resume else "x", encoding="utf-8") if to_file else nullcontext(sys.stdout) as file:
+
+        def write(record: str) -> None:
+            file.write(record)
+            file.flush()
+
+        statuses |= batch.run(left, write, jobs=arguments.jobs, settings=settings, progress=say)
+    return batch.exit_code(statuses)
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from planner.schema import schema_text
+
+    _print(arguments, schema_text())
     return OK
 
 
@@ -138,47 +204,30 @@ def _catalog_show(arguments: argparse.Namespace) -> int:
     return OK
 
 
+def _dashboard(arguments: argparse.Namespace) -> int:
+    from planner.dashboard.launch import MISSING, has_streamlit, launch
+
+    if not has_streamlit():
+        print(MISSING, file=sys.stderr)
+        return USAGE
+    launch(arguments.port, arguments.address, arguments.headless)
+    return OK
+
+
 # -- input and output --------------------------------------------------------------------------------------------------
 
 
 def _spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
-    from planner.spec import read_document
+    from planner.document import changed, read_document
 
     text = sys.stdin.buffer.read() if arguments.spec == "-" else Path(arguments.spec).read_bytes()
-    document = read_document(text)
-    for assignment in arguments.set:
-        _assign(document, assignment)
-    return document
+    return changed(read_document(text), arguments.set, _solver_options(arguments))
 
 
-def _assign(document: dict[str, Any], assignment: str) -> None:
-    """`workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON where it parses, else text."""
-    path, equals, text = assignment.partition("=")
-    parts = [int(part) if part.isdigit() else part for part in path.replace("[", ".").replace("]", "").split(".")]
-    if not equals or not path:
-        raise SpecError([Problem("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    place: Any = document
-    for part in parts[:-1]:
-        try:
-            place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
-        except (IndexError, TypeError):
-            raise SpecError([Problem(f"--set {path}", f'there is no "{part}" in the spec')]) from None
-    try:
-        place[parts[-1]] = value
-    except (IndexError, TypeError):
-        raise SpecError([Problem(f"--set {path}", f'"{parts[-1]}" cannot be set there')]) from None
-
-
-def _object(value: Any, path: str) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise SpecError([Problem(path, "expected an object")])
-    return value
+def _solver_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those of the command line, which go before the spec's own."""
+    names = {"gap": "gap", "time_limit": "time_limit", "seed": "seed", "backend": "solver"}
+    return {key: value for key, name in names.items() if (value := getattr(arguments, name, None)) is not None}
 
 
 def _overlays(arguments: argparse.Namespace) -> list[Path]:

@@ -5,7 +5,7 @@ Layouts of both sides come from the grids of `planner.serving_points`; the close
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from models.batching import BOUNDS, within_slo
 from models.decode import ServingLayouts
 from models.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
 from models.power import serving_power_w
+from models.queueing import gamma_quantile
+from models.serving_constants import ServingConstants
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem import Problem, ServingFacts, SystemFacts
@@ -30,7 +32,8 @@ from planner.serving_points import (
     mfu,
 )
 
-MOST_WORKERS = 4  # of each kind in one group; a plan takes any number of groups
+MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
+MOST_BATCHES = 4  # of each decode layout
 LINK_START_S = 5 * MICRO
 
 
@@ -81,9 +84,10 @@ def evaluate(
 def choose(
     workload: ServingFacts, prefills: Sequence[Grid], decodes: Sequence[Grid], first: Lot, second: Lot, allowance_s: float, problem: Problem
 ) -> tuple[list[PairChoice], int]:
-    """The group that serves most per system of both kinds, at each precision; and how many were evaluated.
+    """The groups that serve most per system of either kind, at each precision; and how many were evaluated.
 
-    Prefill workers are the layouts of least occupied systems per prompt; all decode layouts, batches and ratios are tried.
+    Prefill workers are the layouts of least occupied systems per prompt; all decode layouts and ratios are tried, with the
+    largest batches of each that meet the limits.
     """
     limits = limits_at_site(workload.spec.slo, allowance_s)
     n_p, n_d = worker_ratios(MOST_WORKERS)
@@ -92,29 +96,80 @@ def choose(
         decode = next((grid for grid in decodes if grid.precision == prefill.precision), None)
         if decode is None:
             continue
-        index = _lean_prefill(prefill)
-        found = evaluate(
-            workload, (first.system, second.system), (first.scaleout_bytes_per_s, second.scaleout_bytes_per_s),
-            (prefill.layouts.take((index, None, None, None)), decode.layouts.take((slice(None), None, None))),
-            BATCHES[:, None], (n_p, n_d), prefill.precision, problem,
-        )  # fmt: skip
-        rate = np.where(within_slo(found.point, limits).satisfied, found.point.requests_per_s, 0.0)
-        evaluated += rate.size
-        systems = prefill.systems[index][:, None, None, None] * n_p + decode.systems[:, None, None] * n_d
-        best = np.unravel_index(np.argmax(rate / systems), rate.shape)
-        if rate[best] > 0:
-            p, d, b, r = map(int, best)
-            chosen.append(PairChoice(prefill, decode, int(index[p]), d, b, (int(n_p[r]), int(n_d[r])), found, (p, d, b, r)))
+
+        def group(prefill_layouts: ServingLayouts, batch: np.ndarray, workers: tuple, prefill=prefill, decode=decode) -> tuple[DisaggregatedPoint, np.ndarray]:
+            scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
+            layouts = prefill_layouts, decode.layouts.take((slice(None), None, None))
+            found = evaluate(workload, (first.system, second.system), scaleouts, layouts, batch, workers, prefill.precision, problem)
+            return found, np.where(within_slo(found.point, limits).satisfied, found.point.requests_per_s, 0.0)
+
+        index = _lean_prefill(prefill, limits, problem.serving_constants)
+        if not index.size:
+            continue
+        # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
+        fastest = index[np.argmin(np.asarray(prefill.point.prompt_s)[index, 0])]
+        _, alone = group(prefill.layouts.take(fastest), BATCHES[:, None], (MOST_WORKERS, 1))
+        batch = np.sort(np.argsort(alone[..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
+        found, rate = group(prefill.layouts.take((index, None, None, None)), BATCHES[batch][..., None], (n_p, n_d))
+        rate = _no_larger_than_the_work(rate, workload, problem)
+        evaluated += alone.size + rate.size
+        occupied = np.broadcast_arrays(prefill.systems[index][:, None, None, None] * n_p, decode.systems[:, None, None] * n_d, rate)[:2]
+        most = 1 if first is second else problem.spec.solver.points_per_system
+        for place in _least_occupying(*occupied, rate, (_worth(first), _worth(second)), most):
+            p, d, b, r = map(int, np.unravel_index(place, rate.shape))
+            chosen.append(PairChoice(prefill, decode, int(index[p]), d, int(batch[d, b]), (int(n_p[r]), int(n_d[r])), found, (p, d, b, r)))
     return chosen, evaluated
 
 
-def _lean_prefill(grid: Grid, most: int = 3) -> np.ndarray:
-    """Layouts whose prompts occupy the fewest system-seconds, a few of them: short latency may need a wider one."""
+def _no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
+    """Drop groups that serve more than the whole demand: a part of a group has shorter queues only on paper."""
+    if problem.spec.objective.maximise or not rate.any():
+        return rate
+    whole = max(workload.requests_per_s.sum(axis=0).max(), rate[rate > 0].min())
+    return np.where(rate <= whole, rate, 0.0)
+
+
+def _worth(lot: Lot) -> float:
+    """What one system of the lot ties up: purchase with fabric and building. A rented lot is paired only with itself."""
+    return lot.capital + lot.fabric_capital + lot.facility_capital if lot.owned else 1.0
+
+
+def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, worth: tuple[float, float], most: int) -> list[int]:
+    """Flat positions of the groups that occupy the fewest systems per request.
+
+    A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count:
+    the one that ties up the least, and its neighbours, which save either kind where it is scarce.
+    """
+    able = np.flatnonzero(rate)
+    if not able.size:
+        return []
+    x, y = worth[0] * first.flat[able] / rate.flat[able], worth[1] * second.flat[able] / rate.flat[able]
+    order = np.lexsort((y, x))
+    falling = y[order] < np.minimum.accumulate(np.concatenate([[np.inf], y[order]]))[:-1]
+    hull: list[int] = []
+    for i in order[falling]:
+        while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-2]]) <= (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]):
+            hull.pop()
+        hull.append(int(i))
+    middle = int(np.argmin([x[i] + y[i] for i in hull]))
+    kept = [hull[i] for i in (middle, middle - 1, middle + 1) if 0 <= i < len(hull)]
+    return [int(able[i]) for i in kept[:most]]
+
+
+def _lean_prefill(grid: Grid, limits: Mapping[str, Sequence[tuple[str | float, float]]], constants: ServingConstants, most: int = 3) -> np.ndarray:
+    """Layouts whose prompts occupy the fewest system-seconds, a few of them: each further one is faster than those before it.
+
+    Left out is what takes longer than the limit on the time to first token even without a queue.
+    """
+    latency = np.asarray(grid.point.prompt_s)[:, 0]
     occupied = np.asarray(grid.point.prefill_s)[:, 0] * grid.systems
-    fits = np.asarray(grid.point.fits)[:, 0]
-    order = np.argsort(np.where(fits, occupied, np.inf), kind="stable")
-    kept = order[: max(min(most, int(fits.sum())), 1)]
-    return np.sort(kept)
+    able = np.asarray(grid.point.fits)[:, 0].copy()
+    for quantile, limit in limits.get("ttft", ()):
+        slowest = 1.0 if quantile == "mean" else gamma_quantile(quantile, grid.point.input_scv)
+        able &= constants.disaggregated_first_token_factor * slowest * latency <= limit
+    order = np.flatnonzero(able)[np.argsort(occupied[able], kind="stable")]
+    faster = latency[order] < np.minimum.accumulate(np.concatenate([[np.inf], latency[order]]))[:-1]
+    return np.sort(order[faster][:most])
 
 
 def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Problem) -> float:
@@ -147,9 +202,21 @@ def as_point(workload: ServingFacts, first: Lot, second: Lot, choice: PairChoice
 
 
 def not_replaceable(pairs: Sequence[Point], alone: Sequence[Point]) -> list[Point]:
-    """Pairs that serve more than the same systems would with one pool each; a mere saving of power is not looked at."""
+    """Pairs that serve more than the same systems would by themselves; a mere saving of power is not looked at.
+
+    By themselves: with one pool for both, or, where a pair takes two kinds of system, with separate pools on each kind.
+    """
     best: dict[int, float] = {}
-    for point in alone:
-        use = point.uses[0]
-        best[id(use.lot)] = max(best.get(id(use.lot), 0.0), point.capacity / use.systems)
-    return [pair for pair in pairs if pair.capacity > (1 + 1e-9) * sum(best.get(id(use.lot), 0.0) * use.systems for use in pair.uses)]
+
+    def learn(points: Iterable[Point]) -> None:
+        for point in points:
+            lot = id(point.uses[0].lot)
+            best[lot] = max(best.get(lot, 0.0), point.capacity / sum(use.systems for use in point.uses))
+
+    def better(points: Iterable[Point]) -> list[Point]:
+        return [p for p in points if p.capacity > (1 + 1e-9) * sum(best.get(id(use.lot), 0.0) * use.systems for use in p.uses)]
+
+    learn(alone)
+    one_kind = better(pair for pair in pairs if pair.uses[0].lot is pair.uses[1].lot)
+    learn(one_kind)
+    return one_kind + better(pair for pair in pairs if pair.uses[0].lot is not pair.uses[1].lot)

@@ -51,8 +51,11 @@ def slot_rates(problem: Problem) -> Rates:
     return Rates(price * calendar.seconds * calendar.discount, carbon * calendar.seconds, calendar.seconds)
 
 
-def formulate(problem: Problem, candidates: Candidates) -> Formulation:
-    """Arrays for `solvers.joint`. Raises Unbounded when a most-throughput question has no limit at all."""
+def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -> Formulation:
+    """Arrays for `solvers.joint`. Raises Unbounded when a most-throughput question has no limit at all.
+
+    `by_need`: counts are bounded by the demand and the networks only, so that other limits may be loosened afterwards.
+    """
     calendar, lots = problem.calendar, candidates.lots
     rates = slot_rates(problem)
     site_of = {site.region: i for i, site in enumerate(problem.sites)}
@@ -79,7 +82,7 @@ def formulate(problem: Problem, candidates: Candidates) -> Formulation:
         lot_fabric=_fabric_numbers(lots),
         holding_lot=np.array([k for k, _ in holdings], dtype=np.int64),
         holding_window=np.array([w for _, w in holdings], dtype=np.int64),
-        holding_upper=_uppers(problem, lots, holdings, points, holding_cost, objective),
+        holding_upper=_uppers(problem, lots, holdings, points, holding_cost, objective, by_need),
         holding_cost=holding_cost,
         holding_power_w=np.array([lots[k].idle_it_w * lots[k].site.pue if lots[k].owned else 0.0 for k, _ in holdings]),
         point_pool=point_pool,
@@ -148,8 +151,8 @@ def _point_costs(points, site_of, rates: Rates) -> dict[str, np.ndarray]:
     own = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in points])
     every = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses) for point in points])
     return {
-        COST: own[:, None] * rates.cost_per_w[sites].reshape(len(points), -1),
-        CARBON: every[:, None] * rates.carbon_per_w[sites].reshape(len(points), -1),
+        COST: own[:, None] * rates.cost_per_w[sites],
+        CARBON: every[:, None] * rates.carbon_per_w[sites],
         ENERGY: every[:, None] * rates.seconds,
     }
 
@@ -213,8 +216,8 @@ def _objective(problem: Problem) -> Objective:
     return Objective({"cost": COST, "carbon": CARBON}[asked.minimise])
 
 
-def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: Objective) -> np.ndarray:
-    """Largest useful count of each holding: physics and money first, else what would carry the whole demand alone."""
+def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: Objective, by_need: bool) -> np.ndarray:
+    """Largest useful count of each holding: physics and money (unless `by_need`), else what would carry the whole demand alone."""
     need = np.zeros(len(lots))
     lot_of = {id(lot): k for k, lot in enumerate(lots)}
     per_request: dict[tuple[int, str], float] = {}
@@ -234,13 +237,13 @@ def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: O
     for u, (k, _) in enumerate(holdings):
         lot = lots[k]
         draw = lot.idle_it_w * lot.site.pue if lot.owned else 0.0
-        ceilings = [
-            math.ceil(need[k]) if math.isfinite(need[k]) else math.inf,
-            lot.largest,
+        needed = [math.ceil(need[k]) if math.isfinite(need[k]) else math.inf, lot.largest]
+        ceilings = needed if by_need else [
+            *needed,
             lot.offer.supply,
             lot.site.power_limit_w / draw if draw else math.inf,
             *(upper / holding_cost[name][u] for name, upper in ((COST, problem.budget), (CAPITAL, problem.capital), (CARBON, problem.carbon_kg)) if holding_cost[name][u] > 0),
-        ]
+        ]  # fmt: skip
         result[u] = math.floor(min(ceilings)) if math.isfinite(min(ceilings)) else math.inf
     if not np.isfinite(result).all():
         raise Unbounded("nothing limits the throughput: give a budget, a site's power, or a supply for every offer")

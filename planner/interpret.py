@@ -14,6 +14,7 @@ import numpy as np
 
 from planner import __version__
 from planner.accounts import Accounts, Decisions, limit_rows
+from planner.explain import Explanation
 from planner.formulate import CARBON, Formulation
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates
@@ -23,14 +24,18 @@ from solvers.joint import Solution
 NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the solver's rounding
 
 
-def interpret(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any]) -> Plan:
+def interpret(
+    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any], explanation: Explanation
+) -> Plan:
     """The plan for a solution with an answer."""
-    return Plan(_Interpreter(problem, candidates, form, solution, document).document())
+    return Plan(_Interpreter(problem, candidates, form, solution, document, explanation).document())
 
 
-def without_answer(problem: Problem | None, candidates: Candidates | None, status: str, solution: Solution | None, document: dict[str, Any], digest: str) -> Plan:
+def without_answer(
+    problem: Problem, candidates: Candidates, status: str, solution: Solution | None, document: dict[str, Any], diagnosis: dict[str, Any] | None = None
+) -> Plan:
     """The same form with nothing decided: infeasible, unbounded, or out of time without any plan."""
-    sense, unit = _sense_and_unit(document)
+    sense, unit = sense_and_unit(document)
     return Plan(
         {
             "schema_version": PLAN_SCHEMA_VERSION,
@@ -49,23 +54,27 @@ def without_answer(problem: Problem | None, candidates: Candidates | None, statu
             "cost_lines": [],
             "carbon_lines": [],
             "limits": [],
+            "runner_up": [],
             "dropped": _dropped(candidates),
             "assumptions": [],
             "provenance": [],
             "versions": _versions(),
             "solver": _solver(problem, solution),
-            "diagnosis": None,
-            "catalog_digest": digest,
+            "diagnosis": diagnosis,
+            "catalog_digest": problem.catalog_digest,
             "spec": document,
         }
     )
 
 
 class _Interpreter:
-    def __init__(self, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any]):
+    def __init__(
+        self, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any], explanation: Explanation
+    ):
+        self.explanation = explanation
         self.problem, self.candidates, self.form, self.solution, self.spec_document = problem, candidates, form, solution, document
         self.data = form.data
-        self.flow = _without_rounding(solution.values["f"])
+        self.flow = _exactly_served(_without_rounding(solution.values["f"]), form, solution)
         self.active = self._active()
         self.point_id = self._point_ids()
         self.decided = Decisions(
@@ -96,7 +105,7 @@ class _Interpreter:
                 j = data.point_job[p]
                 share = np.clip(values["v"][p], 0.0, 1.0)
                 done = data.point_capacity[p] * float(share @ data.slot_hours_s)
-                active[p] = share * min(1.0, data.job_work[j] / done)
+                active[p] = share * (data.job_work[j] / done)
         return active
 
     def _point_ids(self) -> dict[int, str]:
@@ -116,7 +125,7 @@ class _Interpreter:
         problem, solution = self.problem, self.solution
         costs = self.accounts.by_component()
         totals = self._totals(sum(costs.values()))
-        sense, unit = _sense_and_unit(self.spec_document)
+        sense, unit = sense_and_unit(self.spec_document)
         value = {"cost": totals["cost"], "carbon_kg": totals["carbon_kg"]}.get(self.data.objective.functional)
         if value is None:
             value = float(np.ravel(solution.values["lambda"])[0])
@@ -138,7 +147,8 @@ class _Interpreter:
             "costs": costs,
             "cost_lines": _lines(self.accounts.lines),
             "carbon_lines": _lines(self.accounts.carbon),
-            "limits": limit_rows(self.decided, self.accounts, self._all_slo()),
+            "limits": self.explanation.of_limits(limit_rows(self.decided, self.accounts, self._all_slo())),
+            "runner_up": self.explanation.runner_up,
             "dropped": _dropped(self.candidates),
             "assumptions": self._assumptions(value),
             "provenance": _provenance(problem),
@@ -340,6 +350,18 @@ def _without_rounding(flow: np.ndarray) -> np.ndarray:
     return np.where(flow > NEGLIGIBLE * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
 
 
+def _exactly_served(flow: np.ndarray, form: Formulation, solution: Solution) -> np.ndarray:
+    """Flows scaled to the demand, which the solver meets to its tolerance only."""
+    data, result = form.data, flow.copy()
+    factor = np.ravel(solution.values["lambda"])[0] if data.objective.maximises else 1.0
+    for w, o in sorted({(w, o) for w, o, _, _ in form.arcs}):
+        mine = (data.arc_workload == w) & (data.arc_origin == o)
+        wanted = data.demand[w, o] * (factor if data.scaled()[w] else 1.0)
+        total = flow[mine].sum(axis=0)
+        result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
+    return result
+
+
 def _fits(pattern: tuple[str, str, str], line: tuple[str, str, str]) -> bool:
     return all(wanted in ("*", found) for wanted, found in zip(pattern, line))
 
@@ -348,7 +370,7 @@ def _lines(lines: dict[tuple[str, str, str, str], float]) -> list[dict[str, Any]
     return [{"component": c, "site": site, "system": system, "how": how, "amount": amount} for (c, site, system, how), amount in sorted(lines.items())]
 
 
-def _sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
+def sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
     objective = document.get("objective") or {"minimise": "cost"}
     if "maximise" in objective:
         return "max", "x demand"

@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from planner.plan import Plan
-from planner.spec import PlanSpec, parse_spec, read_document
+from planner.document import read_document
+from planner.spec import PlanSpec
 
 Progress = Callable[[str], None]
+THREADS = 2
 
 
-def solve(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None) -> Plan:
-    """The plan that answers a spec, given as a file or as a mapping.
+def solve(
+    source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
+) -> Plan:
+    """The plan that answers a spec, given as a file or as a mapping; `threads`: of the solver.
 
     Raises SpecError for an invalid spec and OSError for an unreadable file; infeasible, unbounded and out of time
     are plans with that status.
     """
     document = dict(source) if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
-    return solve_document(document, overlays=overlays, progress=progress)
+    return solve_document(document, overlays=overlays, progress=progress, threads=threads)
 
 
 def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
@@ -30,9 +34,9 @@ def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Pat
 
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
-    from planner.resolve import resolve
+    from planner.resolve import resolve_document
 
-    problem = resolve(parse_spec(document), overlays)
+    problem = resolve_document(document, overlays)
     return {
         "workloads": len(problem.serving) + len(problem.training),
         "sites": len(problem.sites),
@@ -43,32 +47,37 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
     }
 
 
-def solve_document(document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None) -> Plan:
+def solve_document(
+    document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
+) -> Plan:
     """As `solve`, for a document that was read already."""
     from planner.candidates import find_candidates
+    from planner.explain import explain
     from planner.formulate import Unbounded, formulate
-    from planner.interpret import interpret, without_answer
-    from planner.resolve import resolve
+    from planner.interpret import interpret, sense_and_unit, without_answer
+    from planner.resolve import resolve_document
     from solvers.joint import solve as solve_program
 
     say, began = progress or (lambda line: None), time.perf_counter()
-    problem = resolve(parse_spec(document), overlays)
+    problem = resolve_document(document, overlays)
     candidates = find_candidates(problem)
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s")
     try:
         form = formulate(problem, candidates)
     except Unbounded:
-        return without_answer(problem, candidates, "unbounded", None, document, problem.catalog_digest)
-    solution = solve_program(form.data, _options(problem.spec))
+        return without_answer(problem, candidates, "unbounded", None, document)
+    options = _options(problem.spec, threads)
+    solution = solve_program(form.data, options)
     say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status} in {solution.seconds:.1f} s")
     if not solution.values:
-        return without_answer(problem, candidates, solution.status, solution, document, problem.catalog_digest)
-    return interpret(problem, candidates, form, solution, document)
+        return without_answer(problem, candidates, solution.status, solution, document)
+    explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
+    return interpret(problem, candidates, form, solution, document, explanation)
 
 
-def _options(spec: PlanSpec):
+def _options(spec: PlanSpec, threads: int):
     from solvers.backends import Options
 
     asked = spec.solver
-    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=2)
+    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=threads)

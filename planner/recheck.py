@@ -81,7 +81,10 @@ class Lots:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A used point, evaluated again; `stated` is what the plan must say of it."""
+    """A used point, evaluated again; `stated` is what the plan must say of it.
+
+    The rest is what it does say, since all that follows is added up from that.
+    """
 
     workload: str
     stated: Mapping[str, Any]
@@ -97,6 +100,10 @@ class Evaluated:
 def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]) -> Evaluated:
     """The row of a plan as one evaluation of the closed forms. Raises KeyError or ValueError for a row that makes no sense."""
     pools = row["pools"]
+    for pool in pools:
+        sizes = [pool["batch"], pool["workers"], *pool["layout"].values()]
+        if not all(type(size) is int and size >= 0 for size in sizes):
+            raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
     held = [lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["offer"]] for pool in pools]
     if isinstance(workload, TrainingFacts):
         return _training(problem, workload, held[0], row)
@@ -109,8 +116,7 @@ def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | Traini
 
 def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
     layout = ServingLayouts(**pool["layout"])
-    whole = all(isinstance(size, int) and size >= 1 for size in pool["layout"].values())
-    if not whole or workload.architecture.heads % layout.tp:
+    if min(pool["layout"].values()) < 1 or workload.architecture.heads % layout.tp:
         raise ValueError(f"layout {pool['layout']} is not legal")
     return layout
 
@@ -194,9 +200,10 @@ def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, bre
             "pools": dict(enumerate(pools)), "capacity": capacity, "latency_s": latency, "breakdown": breakdown, "mfu": mfu,
             "memory_bytes": memory, "goodput": goodput,
         },
-        fits=fits, capacity=capacity, latency=latency, mfu=mfu, systems=systems,
-        chips=sum(n * lot.system.chips for n, lot in zip(systems, lots)),
-        extra=list(zip(lots, extra)),
+        fits=fits, capacity=row["capacity"], latency=row["latency_s"], mfu=row["mfu"],
+        systems=[pool["systems_per_replica"] for pool in row["pools"]],
+        chips=sum(pool["systems_per_replica"] * lot.system.chips for pool, lot in zip(row["pools"], lots)),
+        extra=[(lot, pool["extra_power_w"]) for pool, lot in zip(row["pools"], lots)],
     )  # fmt: skip
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
+from catalog.errors import CatalogError, MissingFigure
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import YEAR_S
@@ -22,9 +24,10 @@ from planner.architectures import shape_of, weights_bytes
 from planner.calendar import Calendar, build_calendar, local_to_utc, utc_offset_s
 from planner.electricity import carbon_by_hour, price_by_hour
 from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError, close_matches
+from planner.errors import SpecError
 from planner.hardware import network_facts, system_facts
 from planner.ledger import Ledger
+from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
 from planner.problem import (
     Economics,
     OfferFacts,
@@ -37,7 +40,17 @@ from planner.problem import (
     TreeFacts,
     permitted,
 )
-from planner.spec import PlanSpec, Serving, Site, Training
+from planner.spec import PlanSpec, Serving, Site, Training, parse_spec
+
+
+def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Problem:
+    """A spec as read from JSON, resolved. Raises SpecError with the problems of its form and of its names at once."""
+    try:
+        spec = parse_spec(document)
+    except SpecError as error:
+        told = {problem.path for problem in error.problems}
+        raise SpecError([*error.problems, *(p for p in unknown_names(document, overlays) if p.path not in told)]) from None
+    return resolve(spec, overlays)
 
 
 def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str, Mapping] | None = None) -> Problem:
@@ -50,11 +63,17 @@ def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str
 
 def _catalog(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
     try:
-        catalog = Catalog.load(overlays, [spec.catalog] if spec.catalog else [])
+        catalog = Catalog.load(overlays, [spec.catalog]) if overlays or spec.catalog else _shipped_catalog()
         overrides = {**recorded, **{path: override.model_dump() for path, override in spec.overrides.items()}}
         return catalog.with_overrides(overrides) if overrides else catalog
     except CatalogError as error:
         raise SpecError(SpecProblem(path, message) for path, message in error.problems) from None
+
+
+@cache
+def _shipped_catalog() -> Catalog:
+    """Our own data, which do not change while a process runs: a batch reads them once."""
+    return Catalog.load()
 
 
 @dataclass(slots=True)
@@ -170,17 +189,12 @@ class _Resolver:
     # -- records ---------------------------------------------------------------------------------------------------
 
     def _find(self, kind: str, name: str, path: str) -> Record | None:
-        """The record, or None and a problem with close matches. Things that nobody sells need an override."""
+        """The record, or None and a problem."""
         try:
-            record = self.catalog.get(kind, name)
-        except UnknownName as error:
-            singular = kind.removesuffix("s")
-            self._wrong(path, f'unknown {singular} "{name}"{did_you_mean(error.close)}; `tokenwatt catalog list {kind}` lists them all')
+            return find_record(self.catalog, kind, name, self.spec.overrides)
+        except WrongName as error:
+            self._wrong(path, str(error))
             return None
-        if record.brief_only and not any(p.startswith(f"{kind}/{record.name}/") for p in self.spec.overrides):
-            self._wrong(path, f'"{record.name}" is known from the brief only and nobody sells it; state its figures under "overrides"')
-            return None
-        return record
 
     def _wrong(self, path: str, message: str) -> None:
         self.problems.append(SpecProblem(path, message))
@@ -209,6 +223,7 @@ class _Resolver:
             if isinstance(workload, Training) and workload.deadline > self.spec.horizon.years * YEAR_S:
                 self._wrong(f"{path}.deadline", f"lies after the horizon of {self.spec.horizon.years} years; lengthen the horizon or bring it forward")
             origins = [self._find("regions", o.region, f"{path}.origins[{i}].region") for i, o in enumerate(workload.origins)] if isinstance(workload, Serving) else []
+            self._each_once(origins, f"{path}.origins", "add its shares up in one entry")
             if record is None or None in origins:
                 continue
             try:
@@ -242,21 +257,32 @@ class _Resolver:
         source = workload.weights_from or origins[0].name
         if workload.weights_from is not None and (found := self._find("regions", source, f"{path}.weights_from")) is not None:
             source = found.name
+        named = [origin.model_copy(update={"region": region.name}) for origin, region in zip(workload.origins, origins)]
+        workload = workload.model_copy(update={"origins": named})  # an alias is a region's own name from here on
         return ServingFacts(path, workload, shape, np.array(by_hour), weights_bytes(shape, workload.precision), source)
 
     def _check_residency(self, workload: Serving | Training, path: str) -> None:
-        known = set(self.catalog.names("regions")) | {self.catalog.get("regions", n).text.get("residency", "") for n in self.catalog.names("regions")}
+        zones = residency_zones(self.catalog)
         for i, name in enumerate(workload.residency or []):
-            if name not in known:
-                self._wrong(f"{path}.residency[{i}]", f'unknown region or zone "{name}"{close_matches(name, known)}')
+            if message := wrong_zone(name, zones):
+                self._wrong(f"{path}.residency[{i}]", message)
+
+    def _each_once(self, regions: Sequence[Record | None], path: str, remedy: str) -> None:
+        """A region may stand once in a list, whatever it is called there."""
+        first: dict[str, int] = {}
+        for i, region in enumerate(regions):
+            if region is not None and first.setdefault(region.name, i) != i:
+                self._wrong(f"{path}[{i}].region", f'"{region.name}" stands at {path}[{first[region.name]}] already; {remedy}')
 
     # -- places and things -----------------------------------------------------------------------------------------
 
     def _sites(self) -> list[SiteFacts]:
         sites = []
+        regions = [self._find("regions", site.region, f"sites[{i}].region") for i, site in enumerate(self.spec.sites)]
+        self._each_once(regions, "sites", "join the two sites")
         for index, site in enumerate(self.spec.sites):
             path = f"sites[{index}]"
-            region = self._find("regions", site.region, f"{path}.region")
+            region = regions[index]
             network = self._find("fabrics", site.network, f"{path}.network")
             named = [self._find("systems", name, f"{path}.systems[{i}]") for i, name in enumerate(site.systems or [])]
             if site.tariff is not None and self._find("tariffs", site.tariff, f"{path}.tariff") is None:

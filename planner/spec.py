@@ -1,112 +1,90 @@
 """The question as the user wrote it: types, units and keys of a spec. Names are looked up in `planner.resolve`.
 
-Every quantity is a text with its unit (`"500 ms"`, `"20 MW"`, `"420M CNY"`) and is held in SI.
+The docstrings here are the descriptions of the JSON Schema that `tokenwatt schema` prints.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from planner.document import read_document
+from planner.errors import SpecError
+from planner.malformed import problems_of
+from planner.quantities import (
+    WHOLE,
+    Amount,
+    AmountPerSecond,
+    Day,
+    EnergyPrice,
+    Fraction,
+    Kilograms,
+    Name,
+    Rate,
+    Real,
+    RequestRate,
+    Seconds,
+    SecondsFromStart,
+    Switch,
+    TokenRate,
+    Tokens,
+    UpdatesPerYear,
+    Watts,
+    offer_price,
 )
 
-from catalog import units
-from planner.errors import Problem, SpecError, close_matches, path_text
-
 SCHEMA_VERSION = 1
+MOST_ENTRIES = 1000  # of any list
 FABRIC_DESIGNS = ("scale-up", "rail-optimised", "fat-tree-1:1", "fat-tree-2:1")
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "int8")
 
+Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["CNY"])]
+Precisions = Annotated[list[Literal[PRECISIONS]], Field(min_length=1, max_length=len(PRECISIONS))]
 
-def _quantity(unit: str, example: str, *, zero: bool = False, bare: bool = False) -> Any:
-    """A number of SI `unit`, written as text with a unit; positive, or not negative when `zero`."""
-
-    def read(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise ValueError(f'expected a text such as "{example}", got {_shown(value)}')
-        number = units.parse(value, unit)
-        if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
-            raise ValueError(f'expected a {"non-negative" if zero else "positive"} quantity such as "{example}", got {_shown(value)}')
-        return number
-
-    kinds = ["string", "number"] if bare else ["string"]
-    schema = WithJsonSchema({"type": kinds, "examples": [example], "description": f"held in {unit}"})
-    return Annotated[float, BeforeValidator(read), schema]
-
-
-def _money(per: str, example: str) -> Any:
-    """(amount, currency); `per` is the SI unit that the amount is per, or empty."""
-
-    def read(value: Any) -> tuple[float, str]:
-        if not isinstance(value, str):
-            raise ValueError(f'expected an amount with its currency such as "{example}", got {_shown(value)}')
-        amount, currency = units.parse_money(value, per)
-        if amount < 0:
-            raise ValueError(f'expected an amount that is not negative such as "{example}", got {_shown(value)}')
-        return amount, currency
-
-    return Annotated[tuple[float, str], BeforeValidator(read), WithJsonSchema({"type": "string", "examples": [example]})]
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-Seconds = _quantity("s", "500 ms")
-SecondsFromStart = _quantity("s", "0 d", zero=True)
-Tokens = _quantity("token", "15T", bare=True)
-TokenRate = _quantity("token/s", "10B tokens/day")
-RequestRate = _quantity("request/s", "40", bare=True, zero=True)
-Watts = _quantity("W", "20 MW")
-Kilograms = _quantity("kg", "5 kt")
-Count = _quantity("1", "100", bare=True, zero=True)
-Fraction = _quantity("1", "0.08", bare=True, zero=True)
-PositiveNumber = _quantity("1", "1.2", bare=True)
-Amount = _money("", "420M CNY")
-AmountPerSecond = _money("s", "2M USD/year")
-EnergyPrice = _money("J", "0.08 USD/kWh")
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+SOME = Field(min_length=1, max_length=MOST_ENTRIES)
 
 
 class Block(BaseModel):
     """A part of the spec: unknown keys are refused, values never change after parsing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
 
 
 class Exchange(Block):
-    per_usd: PositiveNumber
+    """What a US dollar costs in a currency."""
+
+    per_usd: Rate
+    """Units of the currency for one US dollar."""
     date: str | None = None
+    """When that was so."""
 
 
 class Horizon(Block):
     """What is paid for: `years` from `start`, each day standing for one typical day."""
 
-    start: date = date(2027, 1, 1)
-    years: Annotated[int, Field(ge=1, le=30)] = 1
+    start: Day = date(2027, 1, 1)
+    """First day."""
+    years: Annotated[int, Field(ge=1, le=30), WHOLE] = 1
+    """Whole years of 365 days."""
     calendar: Literal["representative-day"] = "representative-day"
+    """How time is cut: one typical day of 24 hours between any two starts or deadlines."""
     discount_rate: Fraction | None = None
+    """Per year; the catalog's default where it is left out."""
 
 
 class Objective(Block):
     """`{"minimise": "cost"}`, `{"minimise": "carbon"}` or `{"maximise": "throughput"}` (of one `workload` or of all)."""
 
     minimise: Literal["cost", "carbon"] | None = None
+    """Net present value of all costs, or kilograms of carbon."""
     maximise: Literal["throughput"] | None = None
-    workload: str | None = None
+    """The largest factor by which the demand can be multiplied within the limits."""
+    workload: Name | None = None
+    """The serving workload whose demand is multiplied; all of them where it is left out."""
 
     @model_validator(mode="after")
     def _one(self) -> Objective:
@@ -121,30 +99,46 @@ class Demand(Block):
     """Mean over the day, as requests or as output tokens; `profile`: 24 weights by local hour of the origin."""
 
     requests_per_s: RequestRate | None = None
+    """Requests; give these or `output_tokens`."""
     output_tokens: TokenRate | None = None
-    profile: Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=24, max_length=24)] | None = None
+    """Tokens of the answers; give these or `requests_per_s`."""
+    profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
+    """Weights of the hours of a day, of any size; flat where it is left out."""
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
         if (self.requests_per_s is None) == (self.output_tokens is None):
             raise ValueError('give exactly one of "requests_per_s" (such as 40) and "output_tokens" (such as "10B tokens/day")')
-        if self.profile is not None and sum(self.profile) <= 0:
-            raise ValueError("the profile needs at least one hour with a positive weight")
         return self
+
+    @field_validator("profile")
+    @classmethod
+    def _some_demand(cls, profile: list[float] | None) -> list[float] | None:
+        if profile is not None and max(profile) < 1e-6:
+            raise ValueError("expected at least one hour with a weight of 0.000001 or more")
+        return profile
 
 
 class Lengths(Block):
     """Mean tokens of a request, and the coefficients of variation of both (0: all requests alike)."""
 
-    input: Annotated[int, Field(ge=1, le=10_000_000)]
-    output: Annotated[int, Field(ge=2, le=1_000_000)]
-    input_cv: Annotated[float, Field(ge=0, le=10)] = 1.0
-    output_cv: Annotated[float, Field(ge=0, le=10)] = 1.0
+    input: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
+    """Tokens of the prompt."""
+    output: Annotated[int, Field(ge=2, le=1_000_000), WHOLE]
+    """Tokens of the answer."""
+    input_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
+    """Standard deviation of the prompts over their mean."""
+    output_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
+    """Standard deviation of the answers over their mean."""
 
 
 class Origin(Block):
+    """A region whose users send requests."""
+
     region: Name
-    share: Annotated[float, Field(gt=0, le=1)]
+    """A region of the catalog."""
+    share: Annotated[Real, Field(ge=1e-6, le=1)]
+    """Its part of the demand; the shares of all origins add up to 1."""
 
 
 class Percentiles(Block):
@@ -164,8 +158,11 @@ class Slo(Block):
     """Time to first token, time per output token and end to end, as the user at the origin sees them."""
 
     ttft: Percentiles | None = None
+    """Time to first token."""
     tpot: Percentiles | None = None
+    """Time per output token after the first."""
     e2e: Percentiles | None = None
+    """From the request to the last token."""
 
     def limits(self) -> list[tuple[str, str, float]]:
         """(metric, percentile, limit in seconds) for every limit given."""
@@ -178,150 +175,201 @@ class Slo(Block):
 
 
 class Serving(Block):
+    """Requests to answer, day after day."""
+
     name: Name
     kind: Literal["serving"]
     architecture: Name
+    """An architecture of the catalog."""
     demand: Demand
     lengths: Lengths
-    origins: Annotated[list[Origin], Field(min_length=1)]
+    origins: Annotated[list[Origin], SOME]
+    """Where the users are."""
     slo: Slo = Slo()
     grade: Literal["consumer", "professional", "frontier"] | None = None
-    precision: Annotated[list[Literal[PRECISIONS]], Field(min_length=1)] = ["fp8", "bf16"]
+    """Grade of the tokens; a label."""
+    precision: Precisions = ["fp8", "bf16"]
+    """Precisions of the weights that may be used."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
-    residency: list[Name] | None = None
+    """Whether prefill and decode may, must not or must run in separate pools."""
+    residency: Annotated[list[Name], SOME] | None = None
+    """Regions or residency zones within which the data must stay; anywhere where it is left out."""
     weights_from: Name | None = None
-    weight_updates_per_year: Count = 12.0
+    """Region from which new weights are sent to the sites; the first origin where it is left out."""
+    weight_updates_per_year: UpdatesPerYear = 12.0
     note: str = ""
 
-    @model_validator(mode="after")
-    def _shares(self) -> Serving:
-        total = sum(origin.share for origin in self.origins)
+    @field_validator("origins")
+    @classmethod
+    def _shares(cls, origins: list[Origin]) -> list[Origin]:
+        total = sum(origin.share for origin in origins)
         if abs(total - 1) > 1e-6:
-            raise ValueError(f"the shares of origins add up to {total:g}; they must add up to 1")
-        regions = [origin.region for origin in self.origins]
-        if len(set(regions)) < len(regions):
-            raise ValueError("a region stands twice under origins; add its shares up in one entry")
-        return self
+            raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
+        return origins
 
 
 class Training(Block):
+    """A run over `tokens` between `start` and `deadline`, both counted from the start of the horizon."""
+
     name: Name
     kind: Literal["training"]
     architecture: Name
+    """An architecture of the catalog."""
     tokens: Tokens
-    deadline: Seconds
     start: SecondsFromStart = 0.0
-    sequence_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 4096
+    deadline: Seconds
+    sequence_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] = 4096
+    """Tokens of one sequence."""
     batch_tokens: Tokens = 4_194_304.0
-    precision: Annotated[list[Literal[PRECISIONS]], Field(min_length=1)] = ["bf16"]
-    residency: list[Name] | None = None
+    """Tokens of one optimizer step."""
+    precision: Precisions = ["bf16"]
+    """Precisions of the matrix products that may be used."""
+    residency: Annotated[list[Name], SOME] | None = None
+    """Regions or residency zones within which the data must stay; anywhere where it is left out."""
     note: str = ""
 
-    @model_validator(mode="after")
-    def _window(self) -> Training:
-        if self.deadline <= self.start:
-            raise ValueError("the deadline must be after the start")
-        if self.batch_tokens < self.sequence_tokens:
-            raise ValueError("batch_tokens must hold at least one sequence of sequence_tokens")
-        return self
+    @field_validator("deadline")
+    @classmethod
+    def _after_start(cls, deadline: float, known: ValidationInfo) -> float:
+        if deadline <= known.data.get("start", 0.0):
+            raise ValueError("lies before the start; bring the start forward or put the deadline off")
+        return deadline
+
+    @field_validator("batch_tokens")
+    @classmethod
+    def _a_sequence(cls, batch: float, known: ValidationInfo) -> float:
+        if batch < known.data.get("sequence_tokens", 1):
+            raise ValueError(f"expected at least the {known.data['sequence_tokens']} tokens of one sequence, got {batch:g}")
+        return batch
 
 
 class Site(Block):
+    """A place where systems may stand."""
+
     region: Name
+    """A region of the catalog."""
     power: Watts | None = None
-    systems: Annotated[list[Name], Field(min_length=1)] | None = None
-    fabrics: Annotated[list[Literal[FABRIC_DESIGNS]], Field(min_length=1)] = list(FABRIC_DESIGNS)
+    """Ceiling on what our own systems there draw at the meter; none where it is left out."""
+    systems: Annotated[list[Name], SOME] | None = None
+    """Systems that may stand there; all that are offered where it is left out."""
+    fabrics: Annotated[list[Literal[FABRIC_DESIGNS]], SOME] = list(FABRIC_DESIGNS)
+    """Designs of the network between our own systems that may be chosen."""
     network: Name = "InfiniBand NDR"
+    """A fabric of the catalog: the switches, cables and optics of that network."""
     fixed_cost: AmountPerSecond | None = None
+    """Paid as soon as anything stands there."""
     electricity_price: EnergyPrice | None = None
+    """One price for all hours, in place of the catalog's."""
     tariff: Name | None = None
-    pue: Annotated[float, Field(ge=1, le=5)] | None = None
+    """A time-of-use tariff of the catalog."""
+    pue: Annotated[Real, Field(ge=1, le=5)] | None = None
+    """Power at the meter over power of the systems; the region's where it is left out."""
     note: str = ""
 
-    @model_validator(mode="after")
-    def _one_price(self) -> Site:
-        if self.electricity_price is not None and self.tariff is not None:
+    @field_validator("tariff")
+    @classmethod
+    def _one_price(cls, tariff: str | None, known: ValidationInfo) -> str | None:
+        if tariff is not None and known.data.get("electricity_price") is not None:
             raise ValueError('give "electricity_price" or "tariff", not both')
-        return self
+        return tariff
 
 
 class Offer(Block):
     """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
 
     system: Name
+    """A system of the catalog."""
     how: Literal["buy", "reserved", "on_demand"]
-    price: str | None = None
-    supply: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
-    regions: Annotated[list[Name], Field(min_length=1)] | None = None
+    price: Annotated[str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})] | None = None
+    """Per system when bought, per system and time when rented."""
+    supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
+    """Most systems that can be had; any number where it is left out."""
+    regions: Annotated[list[Name], SOME] | None = None
+    """Regions where it holds; at all sites where it is left out."""
     note: str = ""
 
     def amount(self) -> tuple[float, str] | None:
         """(amount, currency), per system when bought and per system and second when rented."""
-        if self.price is None:
-            return None
-        return units.parse_money(self.price, "" if self.how == "buy" else "s")
+        return None if self.price is None else offer_price(self.price, self.how == "buy")
 
-    @model_validator(mode="after")
-    def _price(self) -> Offer:
-        try:
-            self.amount()
-        except units.UnitError as error:
-            raise ValueError(f"price: {error}") from None
-        return self
+    @field_validator("price")
+    @classmethod
+    def _readable(cls, price: str | None, known: ValidationInfo) -> str | None:
+        if price is not None and "how" in known.data:
+            offer_price(price, known.data["how"] == "buy")
+        return price
 
 
 class Limits(Block):
-    """Ceilings of the whole plan over the horizon. `budget`: present value of all costs; `capital`: what is bought."""
+    """Ceilings of the whole plan over the horizon."""
 
     budget: Amount | None = None
+    """Of the present value of all costs."""
     capital: Amount | None = None
+    """Of the purchase price of what is bought."""
     carbon: Kilograms | None = None
-    export_control: bool = True
+    """Of the carbon of operation and, in proportion, of making the systems."""
+    export_control: Switch = True
+    """Whether chips that may not be sold to China are kept from sites there."""
     licences: list[Name] = []
+    """Chips or systems that need an export licence for China and have one."""
 
 
 class Override(Block):
-    value: str | float
+    """A figure in place of the catalog's, under its path `kind/record/figure`."""
+
+    value: Annotated[str, Field(min_length=1, max_length=200)] | Real
+    """A number, or a text with its unit."""
     note: Annotated[str, Field(min_length=1)]
+    """Why; it stands among the plan's assumptions."""
 
 
 class SolverOptions(Block):
-    gap: Annotated[float, Field(gt=0, lt=1)] = 0.001
+    """How far and how long to search."""
+
+    gap: Annotated[Real, Field(ge=1e-9, le=0.5)] = 0.001
+    """Proven relative distance from the best plan at which to stop."""
     time_limit: Seconds = 60.0
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
     backend: Literal["highs", "pulp"] = "highs"
-    points_per_system: Annotated[int, Field(ge=1, le=100)] = 3
+    points_per_system: Annotated[int, Field(ge=1, le=100), WHOLE] = 3
+    """Most operating points of a workload that go on from one system at one site."""
 
 
 class PlanSpec(Block):
-    """A whole question. Only `name`, `workloads` and `sites` must be given."""
+    """A question to tokenwatt. Only `name`, `workloads` and `sites` must be given."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, populate_by_name=True)
-
-    schema_uri: str | None = Field(default=None, alias="$schema")
+    schema_uri: Annotated[str | None, Field(alias="$schema")] = None
+    """Place of this schema, for editors; ignored."""
     schema_version: Literal[1] = SCHEMA_VERSION
-    id: str | int | None = None
+    id: Annotated[str, Field(max_length=200)] | Annotated[int, WHOLE] | None = None
+    """Name of this question among others."""
     name: Name
     note: str = ""
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
-    exchange: dict[str, Exchange] = {}
+    currency: Currency = "USD"
+    """Currency of all amounts of the plan."""
+    exchange: dict[Currency, Exchange] = {}
+    """Rates of other currencies than the US dollar."""
     horizon: Horizon = Horizon()
     objective: Objective = Objective(minimise="cost")
-    workloads: Annotated[list[Annotated[Serving | Training, Field(discriminator="kind")]], Field(min_length=1)]
-    sites: Annotated[list[Site], Field(min_length=1)]
-    offers: list[Offer] | None = None
+    workloads: Annotated[list[Annotated[Serving | Training, Field(discriminator="kind")]], SOME]
+    sites: Annotated[list[Site], SOME]
+    offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
+    """Ways to obtain systems; all of the catalog for the systems that the sites name where it is left out."""
     limits: Limits = Limits()
     overrides: dict[str, Override] = {}
+    """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""
     catalog: dict[Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions"], list[dict[str, Any]]] = {}
+    """Records that the catalog lacks, each figure with a note."""
     solver: SolverOptions = SolverOptions()
 
-    @model_validator(mode="after")
-    def _unique(self) -> PlanSpec:
-        for label, names in (("workloads", [w.name for w in self.workloads]), ("sites", [s.region for s in self.sites])):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise ValueError(f"{label}: {', '.join(twice)} stands twice; names must differ")
-        return self
+    @field_validator("workloads")
+    @classmethod
+    def _unique(cls, workloads: list[Serving | Training]) -> list[Serving | Training]:
+        names = [workload.name for workload in workloads]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{', '.join(twice)} stands twice; names must differ")
+        return workloads
 
 
 def parse_spec(document: Mapping[str, Any]) -> PlanSpec:
@@ -332,27 +380,7 @@ def parse_spec(document: Mapping[str, Any]) -> PlanSpec:
     try:
         return PlanSpec.model_validate(document)
     except ValidationError as error:
-        raise SpecError([_problem(item) for item in error.errors()]) from None
-
-
-def read_document(text: str | bytes) -> dict[str, Any]:
-    """The JSON object in `text`; NaN, infinities and repeated keys are refused. Raises SpecError."""
-    try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8-sig")
-        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
-    except UnicodeDecodeError as error:
-        raise SpecError([Problem("", f"the file is not UTF-8 text (byte {error.start}); save it as UTF-8")]) from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise SpecError([Problem("", f"not valid JSON: {error.msg} at {where}")]) from None
-    except RecursionError:
-        raise SpecError([Problem("", "nested too deeply; a spec needs fewer than ten levels")]) from None
-    except ValueError as error:
-        raise SpecError([Problem("", str(error))]) from None
-    if not isinstance(document, dict):
-        raise SpecError([Problem("", f'expected a JSON object {{"name": ..., "workloads": [...], "sites": [...]}}, got {_shown(document)}')])
-    return document
+        raise SpecError(problems_of(error, PlanSpec)) from None
 
 
 def load_spec(source: str | Path | Mapping[str, Any]) -> PlanSpec:
@@ -360,55 +388,3 @@ def load_spec(source: str | Path | Mapping[str, Any]) -> PlanSpec:
     if isinstance(source, Mapping):
         return parse_spec(source)
     return parse_spec(read_document(Path(source).read_bytes()))
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number that a spec may hold; write a finite number")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f'the key "{key}" stands twice in one object; keep one')
-        result[key] = value
-    return result
-
-
-def _problem(item: Mapping[str, Any]) -> Problem:
-    """A pydantic error as a place in the user's words and a remedy."""
-    location = list(item["loc"])
-    if len(location) > 2 and location[0] == "workloads":
-        del location[2]  # the discriminator, which is no key of the user's
-    kind, given = item["type"], item.get("input")
-    if kind == "extra_forbidden":
-        known = _known_keys(location[:-1])
-        return Problem(path_text(location), f'unknown key{close_matches(str(location[-1]), known)}; known here: {", ".join(known)}')
-    if kind == "missing":
-        return Problem(path_text(location), "is missing; add it")
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return Problem(path_text([*location, "kind"]), 'expected "serving" or "training"')
-    message = item["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-    if kind != "value_error":
-        message += f", got {_shown(given)}"
-    return Problem(path_text(location), message)
-
-
-def _known_keys(location: list[str | int]) -> list[str]:
-    """Keys of the block at `location`, found by walking the field types."""
-    blocks: list[type[Block]] = [PlanSpec]
-    for part in location:
-        if isinstance(part, int):
-            continue
-        found: list[type[Block]] = []
-        for block in blocks:
-            if part in block.model_fields:
-                found += _blocks_in(block.model_fields[part].annotation)
-        blocks = found or blocks
-    return sorted({field.alias or name for block in blocks for name, field in block.model_fields.items()})
-
-
-def _blocks_in(annotation: Any) -> list[type[Block]]:
-    if isinstance(annotation, type) and issubclass(annotation, Block):
-        return [annotation]
-    return [block for part in getattr(annotation, "__args__", ()) for block in _blocks_in(part)]

@@ -98,8 +98,10 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
 def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: Options) -> tuple[Floats, Floats] | None:
     """(x, row duals) of the linear program with the given bounds, None where it has no solution."""
     lower, upper = fixed
-    linear = replace(arrays, lower=lower, upper=upper, integer=np.zeros_like(arrays.integer))
-    scaled = linear.scaled(cost)
+    scaled = arrays.scaled(cost)  # before the bounds are fixed: the size of the objective is judged by their width
+    column = scaled.column
+    scaled = replace(scaled, arrays=replace(scaled.arrays, lower=lower / column, upper=upper / column,
+                                            integer=np.zeros_like(arrays.integer)))
     # quick with the integers fixed, and an answer in hand is worth finishing: no limit of time
     unlimited = replace(options, solver="highs", node_limit=None, time_limit_s=math.inf)
     outcome = _run_highs(scaled, unlimited, LP_TOLERANCE)
@@ -174,7 +176,7 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
     highs = highspy.Highs()
     settings = {"output_flag": False, "threads": options.threads, "random_seed": options.seed,
                 "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
-                "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": min(1e-7, tolerance),
+                "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": 1e-7,
                 "mip_feasibility_tolerance": tolerance}
     if options.node_limit is not None:
         settings["mip_max_nodes"] = int(options.node_limit)
@@ -204,6 +206,9 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
 
     if (scaled.arrays.lower > scaled.arrays.upper).any():
         return _Outcome("infeasible")
+    if not len(scaled.cost):  # nothing to decide: either 0 is in every row or there is no answer
+        holds = scaled.arrays.violation(scaled.cost) <= tolerance
+        return _Outcome("optimal", np.zeros(0), 0.0, np.zeros(len(scaled.row))) if holds else _Outcome("infeasible")
     highs = _highs(options, tolerance, scaled)
     if target is not None:
         highs.setOptionValue("objective_target", target)
@@ -213,23 +218,22 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
         highs.setSolution(known)
     highs.run()
     status, kinds = highs.getModelStatus(), highspy.HighsModelStatus
-    if status == kinds.kUnboundedOrInfeasible:
-        # without an objective it cannot be unbounded, so the answer tells the two apart
+    if status in (kinds.kUnboundedOrInfeasible, kinds.kUnbounded):
+        if not scaled.cost.any():
+            return _Outcome("infeasible")
+        # without an objective it cannot be unbounded, so the answer tells the two apart; an unbounded relaxation does
+        # not mean that there is a whole answer
         feasible = _run_highs(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
         return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
     if status == kinds.kInfeasible:
         return _Outcome("infeasible")
-    if status == kinds.kUnbounded:
-        return _Outcome("unbounded")
     info = highs.getInfo()
     whole = bool(scaled.arrays.integer.any())
     solution = highs.getSolution()
     has_x = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     x = np.array(solution.col_value) if has_x else None
-    if status in (kinds.kOptimal, kinds.kModelEmpty):
-        if x is None:
-            x = np.clip(0.0, scaled.arrays.lower, scaled.arrays.upper)
-        bound = info.mip_dual_bound if whole and status == kinds.kOptimal else float(scaled.cost @ x)
+    if status == kinds.kOptimal:
+        bound = info.mip_dual_bound if whole else float(scaled.cost @ x)
         duals = np.array(solution.row_dual) if not whole and solution.dual_valid else None
         return _Outcome("optimal", x, bound, duals)
     if status in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit, kinds.kInterrupt, kinds.kMemoryLimit,
@@ -264,7 +268,8 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
         return Finished(math.inf if outcome.x is None else float(scaled.cost @ outcome.x), outcome.x, bound)
 
     binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
-    search = Search(binary, relaxation.solve, finish, options.gap, options.node_limit or NODES)
+    counts = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower > 1))
+    search = Search(binary, counts, relaxation.solve, finish, options.gap, options.node_limit or NODES)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
@@ -288,7 +293,7 @@ class _Relaxation:
         self._left = left
         self.ended = ""
 
-    def solve(self, lower: Floats, upper: Floats, basis: object) -> Relaxed:
+    def solve(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
         import highspy
 
         changed = np.flatnonzero((lower != self._lower) | (upper != self._upper))
@@ -299,6 +304,7 @@ class _Relaxation:
             # weights of Devex pricing start at 1; those of steepest edge would be computed anew from the basis
             self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)
             self._highs.setBasis(basis)
+        self._highs.setOptionValue("objective_bound", stop_at)
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self._left()))
         self._highs.run()
         status, kinds = self._highs.getModelStatus(), highspy.HighsModelStatus
@@ -306,6 +312,8 @@ class _Relaxation:
             self.ended = "optimal"
             return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value),
                            self._highs.getBasis())
+        if status == kinds.kObjectiveBound:
+            return Relaxed(stop_at)
         if status == kinds.kInfeasible:
             self.ended = "infeasible"
             return Relaxed(math.inf)
@@ -314,6 +322,45 @@ class _Relaxation:
             return Relaxed(-math.inf)
         self.ended = "limit"
         return Relaxed(None)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearAnswer:
+    """`row_duals`, `column_duals`: change of the objective per unit of a row's side, or of the bound a column is at."""
+
+    status: str                       # optimal | infeasible | unbounded | limit
+    value: float | None = None
+    x: Floats | None = None
+    row_duals: Floats | None = None
+    column_duals: Floats | None = None
+
+
+class Linear:
+    """A linear program that is minimised again and again under other bounds, each time from the last basis."""
+
+    def __init__(self, arrays: Arrays, cost: Floats, options: Options) -> None:
+        self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
+        self._highs = _highs(replace(options, node_limit=None), 1e-7, self._scaled)
+        self._lower, self._upper, self._seconds = arrays.lower, arrays.upper, options.time_limit_s
+
+    def solve(self, lower: Floats, upper: Floats) -> LinearAnswer:
+        import highspy
+
+        column, highs = self._scaled.column, self._highs
+        for j in np.flatnonzero((lower != self._lower) | (upper != self._upper)):
+            highs.changeColBounds(int(j), lower[j] / column[j], upper[j] / column[j])
+        self._lower, self._upper = lower.copy(), upper.copy()
+        highs.setOptionValue("time_limit", highs.getRunTime() + self._seconds)
+        highs.run()
+        kinds = highspy.HighsModelStatus
+        named = {kinds.kOptimal: "optimal", kinds.kInfeasible: "infeasible", kinds.kUnbounded: "unbounded"}
+        status = named.get(highs.getModelStatus(), "limit")
+        if status != "optimal":
+            return LinearAnswer(status)
+        solution, scale = highs.getSolution(), self._scaled.objective
+        return LinearAnswer(
+            status, highs.getInfo().objective_function_value / scale, np.array(solution.col_value) * column,
+            np.array(solution.row_dual) * self._scaled.row / scale, np.array(solution.col_dual) / column / scale)
 
 
 # --- PuLP and CBC ----------------------------------------------------------------------------------------------
@@ -361,16 +408,12 @@ def _run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats 
         problem.solve(command)
         text = log.read_text() if log.exists() else ""
     state = problem.sol_status
-    if state == pulp.LpSolutionInfeasible:
-        unsure = "infeasible or unbounded" in text.lower()
-        if unsure or "unbounded" in text.lower():
-            if not scaled.cost.any():
-                return _Outcome("infeasible")
-            feasible = _run_pulp(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
-            return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
-        return _Outcome("infeasible")
-    if state == pulp.LpSolutionUnbounded:
-        return _Outcome("unbounded")
+    if state in (pulp.LpSolutionInfeasible, pulp.LpSolutionUnbounded) or "infeasible or unbounded" in text:
+        if not scaled.cost.any():
+            return _Outcome("infeasible")
+        # CBC says the one of the other too; without an objective it can only mean what it says
+        feasible = _run_pulp(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
+        return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
     x = np.array([np.nan if variable.varValue is None else variable.varValue for variable in variables])
     x = np.where(np.isnan(x), np.clip(0.0, arrays.lower, arrays.upper), x)  # a variable in no row and no cost
     x = np.where(arrays.integer, np.round(x), x)

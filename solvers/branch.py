@@ -1,8 +1,9 @@
 """Branch and bound over the few yes-or-no columns of a program whose many other columns are continuous or counts.
 
 Sites, placements and designs are the hard integers; counts cost little once those are settled. So the search branches
-on the binaries alone with warm linear programs, whose optima are the bounds, and leaves the counts to a solver at
-nodes where every binary is whole. It sees arrays and two functions; which solver answers them is not its business."""
+on the binaries alone with warm linear programs, whose optima are the bounds. Where every binary is whole it rounds the
+counts, and where that is not good enough asks a solver. It sees arrays and two functions; which solver answers them
+is not its business."""
 
 from __future__ import annotations
 
@@ -12,22 +13,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.program import Floats, Ints
 
-WHOLE = 1e-6          # a binary this close to 0 or 1 is settled
+WHOLE = 1e-6          # a value this close to an integer is settled
 TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
+LOOKS_FAR = 0.01      # a child that costs this much more than its parent, relatively, is not solved to the end at first
 SURE = 0.75           # the dive settles all binaries above this at once
-DIVE_GAPS = 3         # the first plan is there to cut nodes off: its counts need not be within the asked gap
+DIVE_AFTER = 30       # nodes without any plan before the dive
+DIVE_GAPS = 3         # its plan is there to cut nodes off: the counts need not be within the asked gap
 SHARE_OF_GAP = 0.9    # of the asked gap; a leaf's search stops there, the rest is for rounding
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The optimum of a linear program: infinite where it has no solution, None where the time was up. `basis` is
-    the solver's own note of where it stood, to start the next one from."""
+    """The optimum of a linear program: infinite where it has no solution, None where the time was up, and without x
+    where only a bound was reached. `basis` is the solver's own note of where it stood, to start the next one from."""
 
     value: float | None
     x: Floats | None = None
@@ -43,7 +45,8 @@ class Finished:
     bound: float
 
 
-Relax = Callable[[Floats, Floats, object], Relaxed]     # (lower, upper, basis to start from)
+# (lower, upper, basis to start from, value from which on the bound is enough) -> answer
+Relax = Callable[[Floats, Floats, object, float], Relaxed]
 # (lower, upper, start, stop as soon as this value is reached, relative gap) -> answer
 Finish = Callable[[Floats, Floats, Floats | None, float, float], Finished]
 
@@ -60,11 +63,13 @@ class Found:
 
 @dataclass(order=True, slots=True)
 class _Node:
+    """Bounds of a part of the search, and the optimum of its relaxation; without x only its bound is known."""
+
     value: float
     order: int
     lower: Floats = field(compare=False)
     upper: Floats = field(compare=False)
-    x: Floats = field(compare=False)
+    x: Floats | None = field(compare=False)
     basis: object = field(compare=False)
 
 
@@ -73,6 +78,7 @@ class Search:
     """One search; `run` returns what it found."""
 
     binary: Ints
+    counts: Ints
     relax: Relax
     finish: Finish
     gap: float
@@ -88,19 +94,19 @@ class Search:
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
         if start is not None:
             self.value, self.x = start_value, start
-        root = self.relax(lower, upper, None)
-        if root.value is None or not math.isfinite(root.value):
+        root = self.relax(lower, upper, None, math.inf)
+        if root.x is None:
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
-        self._push(root, lower, upper)
-        if not self._good(root.value):
-            self._dive(self._nodes[0])
+        self._push(root, lower, upper, root.basis)
         visited = 0
         while self._nodes and not self._good(self._nodes[0].value):
-            if visited >= self.node_limit or self.out_of_time:
+            if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
             visited += 1
+            if visited == DIVE_AFTER and self.x is None and self._nodes[0].x is not None:
+                self._dive(self._nodes[0])
             self._visit(heapq.heappop(self._nodes))
-        return Found(self.value, self.x, self.bound(), not self.out_of_time)
+        return Found(self.value, self.x, self.bound(), True)
 
     def bound(self) -> float:
         """No plan costs less than this."""
@@ -113,45 +119,42 @@ class Search:
         """The best plan is within the gap of a node's bound, so the node need not be opened."""
         return self.value <= self._target(bound)
 
-    def _push(self, relaxed: Relaxed, lower: Floats, upper: Floats) -> None:
+    def _push(self, relaxed: Relaxed, lower: Floats, upper: Floats, basis: object) -> None:
         self._order += 1
-        heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x, relaxed.basis))
+        heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x, relaxed.basis or basis))
 
-    def _open(self, x: Floats) -> Ints:
-        part = x[self.binary]
-        return self.binary[np.minimum(part, 1 - part) > WHOLE]
+    def _between(self, x: Floats, columns: Ints) -> Ints:
+        part = x[columns]
+        return columns[np.abs(part - np.round(part)) > WHOLE]
 
-    def _offer(self, answer: Finished) -> None:
-        if answer.x is not None and answer.value < self.value:
-            self.value, self.x = answer.value, answer.x
+    def _offer(self, value: float, x: Floats | None) -> None:
+        if x is not None and value < self.value:
+            self.value, self.x = value, x
 
-    def _fixed(self, node: _Node, x: Floats) -> tuple[Floats, Floats]:
+    def _settled(self, node: _Node, x: Floats) -> tuple[Floats, Floats]:
         lower, upper = node.lower.copy(), node.upper.copy()
         lower[self.binary] = upper[self.binary] = np.round(x[self.binary])
         return lower, upper
 
-    def _dive(self, node: _Node) -> None:
-        """A first plan: settle the largest fractions at 1 until no binary is left between."""
-        lower, upper, last = node.lower.copy(), node.upper.copy(), Relaxed(node.value, node.x, node.basis)
-        while (between := self._open(last.x)).size:
-            sure = between[last.x[between] >= SURE]
-            settled = sure if sure.size else between[[np.argmax(last.x[between])]]
-            lower[settled] = 1.0
-            relaxed = self.relax(lower, upper, last.basis)
-            if relaxed.x is None and len(settled) == 1:
-                lower[settled], upper[settled] = 0.0, 0.0
-                relaxed = self.relax(lower, upper, last.basis)
-            if relaxed.x is None:
-                return
-            last = relaxed
-        low, high = self._fixed(node, last.x)
-        self._offer(self.finish(low, high, None, self._target(last.value), DIVE_GAPS * self.gap))
-
     def _visit(self, node: _Node) -> None:
-        between = self._open(node.x)
-        if not between.size:
-            self._leaf(node)
+        if node.x is None:  # its bound is the least now, so it is worth knowing in full
+            relaxed = self.relax(node.lower, node.upper, node.basis, math.inf)
+            if relaxed.value is None:
+                self._give_back(node)
+            elif math.isfinite(relaxed.value):
+                self._push(relaxed, node.lower, node.upper, node.basis)
             return
+        between = self._between(node.x, self.binary)
+        if between.size:
+            self._branch(node, between)
+        else:
+            self._leaf(node)
+
+    def _give_back(self, node: _Node) -> None:
+        self.out_of_time = True
+        heapq.heappush(self._nodes, node)
+
+    def _branch(self, node: _Node, between: Ints) -> None:
         best: tuple[float, list] | None = None
         tried = 0
         for column in self._ranked(node.x, between):
@@ -161,33 +164,30 @@ class Search:
             tried += not known
             children = [self._child(node, column, side) for side in (0, 1)]
             if any(child[0].value is None for child in children):
-                self.out_of_time = True
-                self._order += 1
-                heapq.heappush(self._nodes, _Node(node.value, self._order, node.lower, node.upper, node.x, node.basis))
+                self._give_back(node)
                 return
             gains = [max(child[0].value - node.value, 0.0) for child in children]
             for side, gain in enumerate(gains):
                 if math.isfinite(gain):
                     distance = node.x[column] if side == 0 else 1 - node.x[column]
                     self._gain.setdefault((column, side), []).append(gain / distance)
-            alive = [child for child in children if math.isfinite(child[0].value) and not self._good(child[0].value)]
-            for child in children:  # a child that is good enough is closed by its bound
-                if math.isfinite(child[0].value) and self._good(child[0].value):
-                    self._closed = min(self._closed, child[0].value)
-            if len(alive) < 2:  # settled without branching
+            alive = [child for child in children if not self._good(child[0].value) and math.isfinite(child[0].value)]
+            if len(alive) < 2:  # settled without branching; what is good enough is closed by its bound
+                self._closed = min([self._closed, *(child[0].value for child in children if self._good(child[0].value))])
                 for child in alive:
-                    self._push(*child)
+                    self._push(*child, node.basis)
                 return
             score = max(gains[0], 1e-9) * max(gains[1], 1e-9)
             if best is None or score > best[0]:
                 best = score, children
         for child in best[1]:
-            self._push(*child)
+            self._push(*child, node.basis)
 
     def _child(self, node: _Node, column: int, side: int) -> tuple[Relaxed, Floats, Floats]:
-        low, high = node.lower.copy(), node.upper.copy()
-        low[column] = high[column] = side
-        return self.relax(low, high, node.basis), low, high
+        lower, upper = node.lower.copy(), node.upper.copy()
+        lower[column] = upper[column] = side
+        far = node.value + max(LOOKS_FAR, 2 * self.gap) * abs(node.value)
+        return self.relax(lower, upper, node.basis, far), lower, upper
 
     def _ranked(self, x: Floats, between: Ints) -> list[int]:
         """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
@@ -204,14 +204,53 @@ class Search:
 
     def _leaf(self, node: _Node) -> None:
         """Every binary is whole: find the counts; if the plan is not good enough, prove what the node holds."""
-        low, high = self._fixed(node, node.x)
-        answer = self.finish(low, high, None, self._target(node.value), self.gap)
-        self._offer(answer)
-        bound = node.value
+        lower, upper = self._settled(node, node.x)
+        rounded = self._round_counts(lower, upper, node)
+        bound, answer = node.value, None
         if not self._good(bound):
-            settled = (low[self.binary] == node.lower[self.binary]) & (high[self.binary] == node.upper[self.binary])
-            if not settled.all():
-                answer = self.finish(node.lower, node.upper, answer.x, self._target(node.value), self.gap)
-                self._offer(answer)
+            answer = self.finish(lower, upper, rounded, self._target(bound), self.gap)
+            self._offer(answer.value, answer.x)
+        if not self._good(bound):
+            whole_node = (lower[self.binary] == node.lower[self.binary]) & (upper[self.binary] == node.upper[self.binary])
+            if not whole_node.all():
+                answer = self.finish(node.lower, node.upper, answer.x, self._target(bound), self.gap)
+                self._offer(answer.value, answer.x)
             bound = max(bound, answer.bound)
         self._closed = min(self._closed, bound)
+
+    def _round_counts(self, lower: Floats, upper: Floats, node: _Node) -> Floats | None:
+        """Counts made whole one by one, the most decided first, each to the side that costs less."""
+        last = Relaxed(node.value, node.x, node.basis)
+        lower, upper = lower.copy(), upper.copy()
+        while (between := self._between(last.x, self.counts)).size:
+            part = last.x[between] - np.floor(last.x[between])
+            column = between[np.argmin(np.minimum(part, 1 - part))]
+            sides = []
+            for whole in (math.floor(last.x[column]), math.ceil(last.x[column])):
+                low, high = lower.copy(), upper.copy()
+                low[column] = high[column] = whole
+                sides.append((self.relax(low, high, last.basis, self.value), low, high))
+            sides = [side for side in sides if side[0].x is not None]
+            if not sides:
+                return None
+            last, lower, upper = min(sides, key=lambda side: side[0].value)
+        self._offer(last.value, last.x)
+        return last.x
+
+    def _dive(self, node: _Node) -> None:
+        """A plan to cut nodes off with: settle the largest fractions at 1 until no binary is left between."""
+        lower, upper, last = node.lower.copy(), node.upper.copy(), Relaxed(node.value, node.x, node.basis)
+        while (between := self._between(last.x, self.binary)).size:
+            sure = between[last.x[between] >= SURE]
+            settled = sure if sure.size else between[[np.argmax(last.x[between])]]
+            lower[settled] = 1.0
+            relaxed = self.relax(lower, upper, last.basis, math.inf)
+            if relaxed.x is None and len(settled) == 1:
+                lower[settled], upper[settled] = 0.0, 0.0
+                relaxed = self.relax(lower, upper, last.basis, math.inf)
+            if relaxed.x is None:
+                return
+            last = relaxed
+        lower, upper = self._settled(node, last.x)
+        answer = self.finish(lower, upper, None, self._target(last.value), DIVE_GAPS * self.gap)
+        self._offer(answer.value, answer.x)

@@ -15,6 +15,7 @@ Ints = NDArray[np.int64]
 
 DROP = 1e-12  # a coefficient this much smaller than the largest of its row is below the solver's precision
 OBJECTIVE_SPAN = 1e6  # the largest possible term of a scaled objective
+OBJECTIVE_COEFFICIENT = 1e4  # and its largest coefficient
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +171,9 @@ class Arrays:
             matrix.eliminate_zeros()
         cost = objective * column
         span = np.where(np.isfinite(self.upper - self.lower), (self.upper - self.lower) / column, 1.0)
-        largest = float(np.abs(cost * span).max(initial=0.0))
-        scale = float(_power_of_two(np.array(OBJECTIVE_SPAN / largest))) if largest > 0 else 1.0
+        largest = max(float(np.abs(cost * span).max(initial=0.0)) / OBJECTIVE_SPAN,
+                      float(np.abs(cost).max(initial=0.0)) / OBJECTIVE_COEFFICIENT)
+        scale = float(_power_of_two(np.array(1 / largest))) if largest > 0 else 1.0
         arrays = Arrays(matrix, self.row_lower * row, self.row_upper * row, self.lower / column, self.upper / column,
                         self.integer, np.ones_like(column))
         return Scaled(arrays, cost * scale, column, row, scale)

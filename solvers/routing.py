@@ -58,7 +58,8 @@ def arc_most(data: PlanData) -> Floats:
     np.add.at(served, (data.arc_workload, data.arc_origin), most)
     asked = (data.demand > 0) & scaled[:, None, None]
     factor = np.min(served[asked] / data.demand[asked]) if asked.any() else np.inf
-    grown = np.where(demand > 0, demand * np.where(scaled[data.arc_workload], factor, 1.0)[:, None], 0.0)
+    times = np.where(scaled[data.arc_workload], factor, 1.0)[:, None] * np.ones(data.slots)
+    grown = np.multiply(demand, times, out=np.zeros_like(demand), where=demand > 0)   # 0 even where the factor has no bound
     return np.minimum(most, grown)
 
 

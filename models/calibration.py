@@ -1,0 +1,188 @@
+"""Fitting a few shared constants to measured times: robust loss on the logarithm of the ratio, Gaussian priors. It knows no chip and no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+RATIO_SCALE = 0.10  # ln(predicted / measured) beyond which a row counts as an outlier
+ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision, in ln(time)
+STEP = 1e-4  # of the transformed constant, for differences
+CHANGE = 1e-9  # in ln(time): below it a constant does not touch a row
+SCALES = ("ln", "logit")
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Belief in a positive constant: centre [its unit], spread of its logarithm or log-odds [1], and a physical upper bound."""
+
+    centre: float
+    spread: float
+    scale: str = "ln"
+    upper: float = float("inf")
+
+    def to_free(self, value: float) -> float:
+        """The constant on the whole real line."""
+        return float(np.log(value / (1.0 - value))) if self.scale == "logit" else float(np.log(value))
+
+    def from_free(self, free: float) -> float:
+        """Back to the constant."""
+        return float(1.0 / (1.0 + np.exp(-free))) if self.scale == "logit" else float(np.exp(free))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Fitted constants with the standard deviation of their transformed values, and the offsets of anchored groups [ln(time)]."""
+
+    values: Mapping[str, float]
+    spreads: Mapping[str, float]
+    offsets: np.ndarray
+    offset_spreads: np.ndarray
+    residuals: np.ndarray  # ln(predicted / measured), offsets included
+
+
+Predict = Callable[[Mapping[str, float]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Linearised:
+    """A finished fit and the slopes at it, from which fits to fewer rows follow without new slopes."""
+
+    predict: Predict
+    log_measured: np.ndarray
+    weights: np.ndarray
+    priors: Mapping[str, Prior]
+    values: Mapping[str, float]
+    slope: np.ndarray  # rows x constants
+
+
+def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, float]:
+    """Constants of least robust loss over the rows kept: Gauss-Newton steps with the slopes of the whole fit, exact residuals.
+
+    Each round solves the weighted normal equations with the robust weights 1 / sqrt(1 + (r/s)^2) of the rows kept, and
+    predicts again. The rows left out have no say in the loss; only the slopes, which hardly depend on them, were taken once.
+    Shapes: keep one flag per row. Units: [1].
+    Reference: Holland and Welsch, Communications in Statistics A6 (1977) (iteratively reweighted least squares).
+
+    >>> predict = lambda c: np.log(c["a"] * np.array([1.0, 2.0, 3.0]))
+    >>> priors, measured = {"a": Prior(1.5, 1.0)}, np.log([2.0, 4.0, 60.0])
+    >>> whole = Linearised(predict, measured, np.ones(3), priors, {"a": 2.1}, np.ones((3, 1)))
+    >>> round(refit(whole, np.array([True, True, False]))["a"], 2)
+    2.0
+    """
+    names = list(whole.priors)
+    centres = np.array([whole.priors[n].to_free(whole.priors[n].centre) for n in names])
+    uppers = np.array([whole.priors[n].to_free(whole.priors[n].upper) if np.isfinite(whole.priors[n].upper) else np.inf for n in names])
+    precision = np.array([1.0 / whole.priors[n].spread ** 2 for n in names])
+    slope, measured, weights = whole.slope[keep], whole.log_measured[keep], whole.weights[keep]
+    x = np.array([whole.priors[n].to_free(whole.values[n]) for n in names])
+    values = dict(whole.values)
+    for _ in range(rounds):
+        ratio = whole.predict(values)[keep] - measured
+        robust = (weights / RATIO_SCALE) ** 2 / np.sqrt(1.0 + (ratio / RATIO_SCALE) ** 2)
+        normal = (slope * robust[:, None]).T @ slope + np.diag(precision)
+        step = np.linalg.solve(normal, -(slope * robust[:, None]).T @ ratio - precision * (x - centres))
+        x = np.minimum(x + step, uppers)
+        values |= {n: whole.priors[n].from_free(free) for n, free in zip(names, x, strict=True)}
+    return values
+
+
+def group_weights(labels: Sequence[str]) -> np.ndarray:
+    """Weight of each row so that a large source does not drown the others:  1 / sqrt(rows of its group).
+
+    Shapes: one axis. Units: [1]. Reference: compromise between weighting rows and weighting sources alike.
+
+    >>> group_weights(["a", "a", "a", "a", "b"]).tolist()
+    [0.5, 0.5, 0.5, 0.5, 1.0]
+    """
+    _, inverse, counts = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
+    return 1.0 / np.sqrt(counts[inverse])
+
+
+def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[str, float], base: np.ndarray) -> np.ndarray:
+    """Derivative of ln(time) of each row by each transformed constant, by differences.
+
+    Shapes: rows x constants. Units: ln(time) [1] per transformed unit [1].
+    Reference: Nocedal and Wright, Numerical Optimization, 2nd edition, equation 8.1.
+
+    >>> slope = sensitivity(lambda c: np.log([2.0 * c["a"], 1.0]), {"a": Prior(1.0, 0.1)}, {"a": 1.0}, np.log([2.0, 1.0]))
+    >>> slope.round(6).tolist()
+    [[1.0], [0.0]]
+    """
+    if hasattr(predict, "base"):
+        predict.base(values, list(priors))
+    columns = []
+    for name, prior in priors.items():
+        moved = prior.from_free(prior.to_free(values[name]) + STEP)
+        columns.append((predict({**values, name: moved}) - base) / STEP)
+    return np.stack(columns, axis=1) if columns else np.zeros((len(base), 0))
+
+
+def fit(
+    predict: Predict, log_measured: np.ndarray, weights: np.ndarray, priors: Mapping[str, Prior], start: Mapping[str, float], *,
+    anchors: np.ndarray | None = None, anchor_spread: float = ANCHOR_SPREAD, evaluations: int = 30,
+) -> Fit:  # fmt: skip
+    """Constants of least robust loss.
+
+    Minimises  sum w^2 s^2 rho((r/s)^2) + sum ((x - x0)/sigma)^2  with r = ln(predicted / measured), rho(z) = 2 (sqrt(1 + z) - 1),
+    s = 0.10, x the transformed constants with prior x0 and sigma. `anchors` numbers the group of each row (-1: none); each
+    group has an offset of its own with prior N(0, anchor_spread^2).
+    Shapes: rows along one axis. Units: logarithms of seconds, weights [1].
+    Reference: Branch, Coleman and Li, SIAM J. Scientific Computing 21 (1999) (least squares with soft_l1 loss in scipy).
+
+    >>> found = fit(lambda c: np.log(c["a"] * np.array([1.0, 2.0, 3.0])), np.log([2.0, 4.0, 60.0]), np.ones(3), {"a": Prior(1.5, 1.0)}, {"a": 1.5})
+    >>> round(found.values["a"], 1)  # the third row is an outlier
+    2.1
+    """
+    names = list(priors)
+    centres = np.array([priors[name].to_free(priors[name].centre) for name in names])
+    sigmas = np.array([priors[name].spread for name in names])
+    uppers = np.array([priors[name].to_free(priors[name].upper) if np.isfinite(priors[name].upper) else np.inf for name in names])
+    groups = 0 if anchors is None or not len(anchors) else int(anchors.max()) + 1
+    members = np.zeros((len(log_measured), groups))
+    for group in range(groups):
+        members[anchors == group, group] = 1.0
+    x0 = np.minimum(np.array([priors[name].to_free(start[name]) for name in names]), uppers - 1e-6)
+    x0 = np.concatenate([x0, np.zeros(groups)])
+    offset_scale = np.full(groups, 1.0 / anchor_spread)
+    rows, scaled = len(log_measured), weights / RATIO_SCALE
+
+    def constants(x: np.ndarray) -> dict[str, float]:
+        return {**start, **{name: priors[name].from_free(value) for name, value in zip(names, x)}}
+
+    def residuals(x: np.ndarray) -> np.ndarray:
+        ratio = predict(constants(x)) + members @ x[len(names):] - log_measured
+        return np.concatenate([ratio / RATIO_SCALE, (x[: len(names)] - centres) / sigmas, x[len(names):] * offset_scale])
+
+    def jacobian(x: np.ndarray) -> np.ndarray:
+        values = constants(x)
+        if hasattr(predict, "base"):
+            predict.base(values, names)
+        slope = sensitivity(predict, priors, values, predict(values)) / RATIO_SCALE
+        below = np.zeros((len(names) + groups, len(names) + groups))
+        below[range(len(below)), range(len(below))] = np.concatenate([1.0 / sigmas, offset_scale])
+        return np.concatenate([np.concatenate([slope, members / RATIO_SCALE], axis=1), below])
+
+    squares = np.concatenate([weights**2, np.ones(len(names) + groups)])
+
+    def loss(z: np.ndarray) -> np.ndarray:
+        """Soft l1 with each row's weight for the measurements, plain squares for the priors."""
+        root = np.sqrt(1.0 + z)
+        rho = np.stack([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
+        rho[:, rows:] = np.stack([z, np.ones_like(z), np.zeros_like(z)])[:, rows:]
+        return rho * squares
+
+    bounds = (np.full(len(x0), -np.inf), np.concatenate([uppers, np.full(groups, np.inf)]))
+    found = least_squares(residuals, x0, jac=jacobian, bounds=bounds, loss=loss, x_scale="jac" if len(x0) else 1.0, max_nfev=evaluations, xtol=1e-4, ftol=1e-5)
+    values = constants(found.x)
+    ratio = found.fun[:rows] * RATIO_SCALE
+    slope = jacobian(found.x)
+    robust = np.concatenate([(scaled * RATIO_SCALE) ** 2 / np.sqrt(1.0 + (ratio / RATIO_SCALE) ** 2), np.ones(len(names) + groups)])
+    spread = np.sqrt(np.diag(np.linalg.inv((slope * robust[:, None]).T @ slope)))
+    return Fit(
+        values={name: values[name] for name in names}, spreads=dict(zip(names, spread[: len(names)].tolist())),
+        offsets=found.x[len(names):], offset_spreads=spread[len(names):], residuals=ratio,
+    )  # fmt: skip

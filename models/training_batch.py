@@ -1,0 +1,154 @@
+"""Many different training runs at once: runs of one kind stacked into arrays, so that a fit over hundreds of them is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from models.layouts import Layouts
+from models.memory import training_memory
+from models.operators import Architecture
+from models.roofline import ChipRates
+from models.training import CHUNK, Recipe, TrainingConstants, TrainingStep, training_step
+
+_ARCHITECTURE_FLAGS = ("gated", "tied", "mla")
+# Figures that switch a block on: runs with and without one are not stacked.
+_SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
+_RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run: the arguments of `training.training_step` for a single layout."""
+
+    arch: Architecture
+    chip: ChipRates
+    layout: Mapping[str, int]
+    global_batch_sequences: float
+    sequence_tokens: int
+    precision: str
+    family: str
+    recipe: Recipe
+
+    def memory_bytes(self, recompute: int, constants: TrainingConstants) -> float:
+        """Memory of the fullest chip at a level of recompute [byte]."""
+        layouts = Layouts.of(**{**self.layout, "recompute": recompute})
+        run = {"global_batch_sequences": self.global_batch_sequences, "sequence_tokens": self.sequence_tokens}
+        return float(training_memory(self.arch, layouts, constants=constants, recipe=self.recipe, **run).total[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Runs of one kind, stacked; `index` says where each stands among all."""
+
+    index: np.ndarray
+    arguments: Mapping[str, object]
+
+    def step(self, constants: TrainingConstants) -> TrainingStep:
+        """Time and memory of every run of the batch."""
+        return training_step(constants=constants, **self.arguments)
+
+
+def stack(cases: Sequence[Case]) -> list[Batch]:
+    """Runs grouped by what the closed forms branch on, each group as arrays.
+
+    Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `training.training_step`.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> runs = [Case(DENSE, CHIP, {"tp": tp, "dp": 8}, 64.0, 4096, "bf16", "hopper", Recipe(release_year=y)) for tp, y in ((1, 2025.0), (8, 2026.0))]
+    >>> [(batch.index.tolist(), batch.step(TRAINING).step_s.shape) for batch in stack(runs)]
+    [([0, 1], (2,))]
+    """
+    groups: dict[tuple, list[int]] = {}
+    for i, case in enumerate(cases):
+        groups.setdefault(_kind(case), []).append(i)
+    batches = []
+    for members in groups.values():
+        for start in range(0, len(members), CHUNK):
+            part = members[start : start + CHUNK]
+            batches.append(Batch(np.array(part), _stacked([cases[i] for i in part])))
+    return batches
+
+
+def step_times(batches: Sequence[Batch], constants: TrainingConstants, count: int) -> np.ndarray:
+    """Step time of all runs, in the order in which they were stacked.
+
+    Shapes: one axis of `count`. Units: [s]. Reference: `training.training_step`.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> from models.training_examples import TRAINING
+    >>> runs = [Case(DENSE, CHIP, {"dp": 8}, batch, 4096, "bf16", "hopper", Recipe()) for batch in (64.0, 128.0)]
+    >>> bool(np.diff(step_times(stack(runs), TRAINING, 2))[0] > 0)
+    True
+    """
+    seconds = np.empty(count)
+    for batch in batches:
+        seconds[batch.index] = batch.step(constants).step_s
+    return seconds
+
+
+class Predictor:
+    """ln(step time) of many runs as a function of the constants; a batch that a changed constant does not touch is not repeated."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self.count = len(cases)
+        self._batches = stack(cases)
+        self._touching: list[set[str] | None] = [None] * len(self._batches)
+        self._last: list[tuple[dict[str, float], np.ndarray] | None] = [None] * len(self._batches)
+
+    def __call__(self, values: Mapping[str, float]) -> np.ndarray:
+        """ln(step time) [1] of all runs, in their order."""
+        constants = TrainingConstants.from_values(values)
+        out = np.empty(self.count)
+        for batch, touching, last in zip(self._batches, self._touching, self._last, strict=True):
+            fresh = last is None or touching is None or any(values[name] != last[0][name] for name in touching)
+            out[batch.index] = np.log(batch.step(constants).step_s) if fresh else last[1]
+        return out
+
+    def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
+        """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
+        constants = TrainingConstants.from_values(values)
+        for i, batch in enumerate(self._batches):
+            if self._touching[i] is not None and self._last[i] is not None and all(values[n] == self._last[i][0][n] for n in self._touching[i]):
+                continue
+            here = np.log(batch.step(constants).step_s)
+            if self._touching[i] is None:
+                self._touching[i] = {name for name in names if self._moves(batch, values, name, here)}
+            self._last[i] = (dict(values), here)
+
+    @staticmethod
+    def _moves(batch: Batch, values: Mapping[str, float], name: str, here: np.ndarray) -> bool:
+        moved = TrainingConstants.from_values({**values, name: values[name] * 0.7})
+        return bool(np.any(batch.step(moved).step_s != np.exp(here)) and np.any(np.abs(np.log(batch.step(moved).step_s) - here) > 0.0))
+
+
+def _kind(case: Case) -> tuple:
+    arch, recipe = case.arch, case.recipe
+    flags = tuple(getattr(arch, name) for name in _ARCHITECTURE_FLAGS) + tuple(bool(getattr(arch, name)) for name in _SWITCHES)
+    recipe = replace(recipe, **{name: 0.0 for name in _RECIPE_NUMBERS})
+    return flags, recipe, case.precision, case.family
+
+
+def _stacked(cases: Sequence[Case]) -> dict[str, object]:
+    first = cases[0]
+
+    def column(items: Sequence[object], name: str) -> np.ndarray:
+        return np.array([getattr(item, name) for item in items])
+
+    arches, chips, recipes = ([getattr(case, part) for case in cases] for part in ("arch", "chip", "recipe"))
+    counts = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _ARCHITECTURE_FLAGS}
+    names = [f.name for f in fields(Layouts) if any(f.name in case.layout for case in cases)]
+    layout = {name: [case.layout[name] for case in cases] for name in names}
+    return {
+        "arch": replace(first.arch, **counts),
+        "chip": ChipRates(**{f.name: column(chips, f.name) for f in fields(ChipRates)}),
+        "layouts": Layouts.of(**layout),
+        "global_batch_sequences": column(cases, "global_batch_sequences"),
+        "sequence_tokens": column(cases, "sequence_tokens"),
+        "precision": first.precision,
+        "family": first.family,
+        "recipe": replace(first.recipe, **{name: column(recipes, name) for name in _RECIPE_NUMBERS}),
+    }

@@ -1,0 +1,248 @@
+"""Many specs, one per line, answered side by side: one line of JSON for each, appended as it finishes.
+
+What an output holds already is never done again, so a batch that was stopped, by whatever, goes on where it was.
+Not here: how one spec is answered (`planner.pipeline`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.document import changed, read_document
+from planner.errors import Problem, SpecError
+from planner.exits import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
+from planner.pipeline import Progress, solve_document
+
+INVALID_LINE, DUPLICATE, FAILED = "invalid", "duplicate", "bug"  # statuses of lines without a plan
+EXIT_BY_LINE = {**EXIT_BY_STATUS, INVALID_LINE: INVALID, DUPLICATE: INVALID, FAILED: BUG}
+RECORD_START = b'{"id": '
+ORPHANED_S = 1  # how soon a worker notices that its parent was killed
+
+Write = Callable[[str], None]
+Key = tuple[str, bool]  # an id, and whether the line only repeats it
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the input: a document to answer, or (with a `status`) what is wrong with it."""
+
+    number: int
+    id: str | int
+    document: dict[str, Any] = field(default_factory=dict)
+    status: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> Key:
+        return json.dumps(self.id), self.status == DUPLICATE
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line says of every spec."""
+
+    assignments: tuple[str, ...] = ()
+    solver: Mapping[str, Any] = field(default_factory=dict)
+    overlays: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a line; `record` is the line of the output."""
+
+    line: Line
+    status: str
+    error: str
+    seconds: float
+    record: str
+
+
+# -- input and output --------------------------------------------------------------------------------------------------
+
+
+def read_lines(data: bytes) -> list[Line]:
+    """Every line that is not blank. Line numbers start at 1 and are the ids of lines without one."""
+    lines: list[Line] = []
+    first: dict[Key, int] = {}
+    for number, text in enumerate(data.split(b"\n"), start=1):
+        if not text.strip():
+            continue
+        line = _read_line(number, text)
+        taken = first.setdefault(line.key, number)
+        if taken != number:
+            error = f"id: {json.dumps(line.id)} is the id of line {taken} already; give line {number} one of its own"
+            line = Line(number, line.id, status=DUPLICATE, error=error)
+        lines.append(line)
+    return lines
+
+
+def _read_line(number: int, text: bytes) -> Line:
+    try:
+        document = read_document(text)
+        name = document.get("id")
+        if isinstance(name, bool) or not isinstance(name, str | int | None):
+            raise SpecError([Problem("id", f"expected a text or a whole number, got {json.dumps(name)}")])
+    except SpecError as error:
+        return Line(number, number, status=INVALID_LINE, error=str(error))
+    return Line(number, number if name is None else name, document)
+
+
+def resume(output: Path) -> tuple[Counter[Key], set[str]]:
+    """What an output holds, after its torn last line is dropped: how often each id, and the statuses.
+
+    Raises SpecError, and leaves the file alone, when it is not the output of a batch.
+    """
+    whole, newline, torn = output.read_bytes().rpartition(b"\n")
+    done: Counter[Key] = Counter()
+    statuses: set[str] = set()
+    for number, text in enumerate(whole.split(b"\n") if newline else (), start=1):
+        try:
+            record = json.loads(text)
+            name, status = record["id"], record["status"]
+            known = isinstance(name, str | int) and status in EXIT_BY_LINE
+        except (ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise SpecError([Problem(f"{output} line {number}", "is not a line of a batch's output; name another file under --output")])
+        done[json.dumps(name), status == DUPLICATE] += 1
+        statuses.add(status)
+    if not (torn.startswith(RECORD_START) or RECORD_START.startswith(torn)):
+        raise SpecError([Problem(str(output), "does not end like a batch's output; name another file under --output")])
+    if torn:
+        with output.open("r+b") as file:
+            file.truncate(len(whole) + len(newline))
+    return done, statuses
+
+
+def left_over(lines: Iterable[Line], done: Counter[Key]) -> list[Line]:
+    """The lines that are not done; of lines that repeat an id, as many as were done are done."""
+    done = Counter(done)
+    left = []
+    for line in lines:
+        if done[line.key]:
+            done[line.key] -= 1
+        else:
+            left.append(line)
+    return left
+
+
+def exit_code(statuses: Iterable[str]) -> int:
+    """The worst of its lines."""
+    met = {EXIT_BY_LINE[status] for status in statuses}
+    return next((code for code in WORST_FIRST if code in met), OK)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def run(lines: Sequence[Line], write: Write, *, jobs: int, settings: Settings, progress: Progress) -> set[str]:
+    """Answer the lines in `jobs` processes and `write` each record as it comes. Returns the statuses met."""
+    statuses: set[str] = set()
+    with closing(_answers(lines, jobs, settings)) as answers:  # stops the workers too, when interrupted
+        for done, found in enumerate(answers, start=1):
+            write(found.record)
+            statuses.add(found.status)
+            reason = f"  {found.error.splitlines()[0]}" if found.error else ""
+            progress(f"[{done}/{len(lines)}] {found.line.id}: {found.status} in {found.seconds:.2f} s{reason}")
+    return statuses
+
+
+def answer(line: Line, settings: Settings) -> Answer:
+    """The answer to one line. Never raises, whatever the line holds."""
+    began = time.perf_counter()
+    if line.status:
+        return _without_plan(line, line.status, line.error, began)
+    try:
+        return _solved(line, settings, began)
+    except SpecError as error:
+        return _without_plan(line, INVALID_LINE, str(error), began)
+    except Exception as error:  # a bug in one line must not stop the others
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return _without_plan(line, FAILED, f"{type(error).__name__}: {error} (line {place.lineno} of {Path(place.filename).name})", began)
+
+
+def _solved(line: Line, settings: Settings, began: float) -> Answer:
+    from planner.verify import verify_plan
+
+    document = changed(line.document, settings.assignments, settings.solver)
+    plan = solve_document(document, overlays=settings.overlays, threads=1)  # one: the lines share the processors
+    if broken := verify_plan(plan, overlays=settings.overlays):
+        return _without_plan(line, FAILED, "the plan fails its own check: " + "; ".join(map(str, broken)), began)
+    return _answer(line, plan.status, "", {"plan": plan.document}, began)
+
+
+def _without_plan(line: Line, status: str, error: str, began: float) -> Answer:
+    return _answer(line, status, error, {"error": error}, began)
+
+
+def _answer(line: Line, status: str, error: str, content: Mapping[str, Any], began: float) -> Answer:
+    seconds = round(time.perf_counter() - began, 4)
+    record = json.dumps({"id": line.id, "status": status, **content, "seconds": seconds}, allow_nan=False) + "\n"
+    return Answer(line, status, error, seconds, record)
+
+
+def _answer_apart(line: Line, settings: Settings, parent: int) -> Answer:
+    """As `answer`, in a worker process."""
+    _settle_in(parent)
+    return answer(line, settings)
+
+
+@cache
+def _settle_in(parent: int) -> None:
+    """Once per worker: leave an interrupt to the parent, and end when the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(ORPHANED_S)
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Iterator[Answer]:
+    """Answers in the order in which they come. When a worker dies, the lines in flight are tried again, each alone."""
+    if jobs == 1:
+        yield from (answer(line, settings) for line in lines)
+        return
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    flying: dict[int, Line] = {}
+
+    def calls(some: Iterable[Line]) -> Iterator[Any]:
+        for line in some:
+            flying[line.number] = line
+            yield delayed(_answer_apart)(line, settings, os.getpid())
+
+    def answers(some: Iterable[Line]) -> Iterator[Answer]:
+        # one line per task, or an answer would wait for its neighbours
+        for found in Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls(some)):
+            del flying[found.line.number]
+            yield found
+
+    waiting = iter(lines)
+    while True:
+        try:
+            yield from answers(waiting)
+            return
+        except TerminatedWorkerError:
+            for line in list(flying.values()):
+                began = time.perf_counter()
+                try:
+                    yield from answers([line])
+                except TerminatedWorkerError:
+                    del flying[line.number]
+                    yield _without_plan(line, FAILED, "its process died twice; is the memory too small for it?", began)

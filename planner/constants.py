@@ -1,0 +1,62 @@
+"""Constants of the closed forms, read from the catalog and booked in the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.power import PowerConstants
+from models.serving_constants import ServingConstants
+from models.training_constants import TrainingConstants
+from planner.ledger import Ledger
+
+RELIABILITY_REASONS = {
+    "interruption_interval_s": "chip time per interruption of a training run",
+    "chip_failure_interval_s": "chip time per failure of a chip",
+    "recovery_s": "restart after an interruption",
+    "repair_s": "time until a failed system is back",
+    "checkpoint_bytes_per_parameter": "size of a checkpoint",
+    "checkpoint_storage_bytes_per_s": "bandwidth at which checkpoints are written",
+    "spares_availability": "share of the time in which a job has all its systems",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """What failures, checkpoints and repairs cost a long run."""
+
+    chip_interruption_s: float  # chip time per interruption of any cause
+    chip_failure_s: float  # chip time per failure of a chip
+    recovery_s: float
+    repair_s: float
+    checkpoint_bytes_per_parameter: float
+    storage_bytes_per_s: float
+    availability: float  # share of the time in which a job has all its systems
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConstants:
+    """Everything that the closed forms take besides the question and the hardware."""
+
+    training: TrainingConstants
+    serving: ServingConstants
+    power: PowerConstants
+    reliability: Reliability
+
+
+def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
+    """The catalog's constants; those of failures are listed as assumptions where the question trains anything."""
+    if trains:
+        figures = [ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()]
+    else:
+        figures = [ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS]
+    return ModelConstants(
+        training=TrainingConstants.from_values(_values(ledger, "training.")),
+        serving=ServingConstants.from_values(_values(ledger, "serving.")),
+        power=PowerConstants.from_values(_values(ledger, "power.")),
+        reliability=Reliability(*figures),
+    )
+
+
+def _values(ledger: Ledger, prefix: str) -> dict[str, float]:
+    names = [name for name in ledger.catalog.names("constants") if name.startswith(prefix)]
+    return {name.removeprefix(prefix): ledger.value("constants", name, "value") for name in names}

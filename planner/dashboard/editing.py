@@ -1,0 +1,128 @@
+"""The main figures of a spec as fields of text, and the spec with changed ones. No Streamlit here.
+
+A field holds the text that stands in the spec, unit and all; whether a new text is right, the spec's own parser says.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.units import show
+from planner.errors import path_text
+from planner.problem import OfferFacts
+from planner.spec import SolverOptions
+
+Path = tuple[str | int, ...]
+SLO_ALWAYS = (("ttft", "p95"), ("tpot", "p95"))  # offered even where the spec has no such limit
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One editable figure: `text` as the spec has it (empty: not given), `fallback` what holds when it is not given."""
+
+    path: Path
+    group: str  # workloads, sites, offers, limits or solver
+    label: str  # key of the label's text
+    subject: str = ""  # what the label is about: a workload, a region, an offer
+    text: str = ""
+    fallback: str = ""
+
+    @property
+    def key(self) -> str:
+        return path_text(self.path)
+
+
+def main_figures(document: Mapping[str, Any], offers: tuple[OfferFacts, ...] = (), currency: str = "USD") -> list[Field]:
+    """Fields of a valid spec; `offers` (as resolved) tell the prices that the catalog fills in."""
+    return [
+        Field(path, group, label, subject, _text(_get(document, path)), fallback)
+        for path, group, label, subject, fallback in _places(document, _prices(offers, currency))
+    ]
+
+
+def with_changes(document: Mapping[str, Any], texts: Mapping[str, str], fields: list[Field]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """The spec with the new `texts` (by field key; empty removes the figure), and rows of what changed."""
+    changed, rows = copy.deepcopy(dict(document)), []
+    for field in fields:
+        new = texts.get(field.key, field.text).strip()
+        if new == field.text:
+            continue
+        _set(changed, field.path, _value(new, _get(document, field.path), field))
+        rows.append({"path": field.key, "from": field.text or field.fallback, "to": new or field.fallback})
+    return changed, rows
+
+
+def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[tuple[Path, str, str, str, str]]:
+    """(path, group, label, subject, fallback) of every field."""
+    for i, workload in enumerate(document["workloads"]):
+        name, at = workload["name"], ("workloads", i)
+        if workload["kind"] == "training":
+            yield (*at, "tokens"), "workloads", "field.tokens", name, ""
+            yield (*at, "deadline"), "workloads", "field.deadline", name, ""
+            continue
+        for unit in ("output_tokens", "requests_per_s"):
+            if workload["demand"].get(unit) is not None:
+                yield (*at, "demand", unit), "workloads", f"field.{unit}", name, ""
+        given = [(metric, percentile) for metric, block in (workload.get("slo") or {}).items() for percentile in block or {}]
+        for metric, percentile in dict.fromkeys((*SLO_ALWAYS, *given)):
+            yield (*at, "slo", metric, percentile), "workloads", "field.slo", f"{name}|{metric.upper()} {percentile}", ""
+    for i, site in enumerate(document["sites"]):
+        yield ("sites", i, "power"), "sites", "field.power", site["region"], ""
+    for i, offer in enumerate(document.get("offers") or []):
+        subject = f"{offer['system']}, {offer['how'].replace('_', ' ')}"
+        yield ("offers", i, "price"), "offers", "field.price", subject, prices.get(f"offers[{i}]", "")
+    for name in ("budget", "capital", "carbon"):
+        yield ("limits", name), "limits", f"field.{name}", "", ""
+    for name, unit in (("gap", "1"), ("time_limit", "s")):
+        yield ("solver", name), "solver", f"field.{name}", "", show(SolverOptions.model_fields[name].default, unit).strip()
+
+
+def _prices(offers: tuple[OfferFacts, ...], currency: str) -> dict[str, str]:
+    """Price of each offer in words, a range where it differs by region."""
+    texts = {}
+    for offer in offers:
+        unit = currency if offer.how == "buy" else f"{currency}/s"
+        texts[offer.path] = " – ".join(dict.fromkeys(show(price, unit) for price in (min(offer.prices.values()), max(offer.prices.values()))))
+    return texts
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _value(text: str, old: Any, field: Field) -> Any:
+    """None for an empty text; a number where a number stood (or the gap, which has no unit); else the text."""
+    if not text:
+        return None
+    if field.label == "field.gap" or (isinstance(old, (int, float)) and not isinstance(old, bool)):
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
+def _get(document: Any, path: Path) -> Any:
+    for part in path:
+        if isinstance(part, int):
+            document = document[part]
+        else:
+            document = (document or {}).get(part)
+    return document
+
+
+def _set(document: Any, path: Path, value: Any) -> None:
+    """Put `value` at `path`, making the blocks in between; None takes the key away."""
+    *blocks, last = path
+    for part in blocks:
+        if not isinstance(part, int) and document.get(part) is None:
+            document[part] = {}
+        document = document[part]
+    if value is None:
+        document.pop(last, None)
+    else:
+        document[last] = value

@@ -1,0 +1,36 @@
+"""Starts Streamlit on the dashboard from the command line. Imports Streamlit only when it starts it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+REQUIREMENT = "streamlit>=1.56"
+MISSING = f'The dashboard needs Streamlit, which is not installed here. Install it with: python -m pip install "{REQUIREMENT}"'
+OPTIONS = (
+    "--browser.gatherUsageStats=false",
+    "--client.toolbarMode=minimal",
+    "--server.showEmailPrompt=false",
+    "--server.fileWatcherType=none",  # an installed package does not change while it runs
+    "--server.maxUploadSize=5",  # MB; a spec has a few kB
+    "--theme.light.primaryColor=#0072B2",  # as in the charts; the default red would look like an alarm
+    "--theme.dark.primaryColor=#2A8FD0",
+)
+
+
+def has_streamlit() -> bool:
+    return find_spec("streamlit") is not None
+
+
+def options(port: int | None, address: str, headless: str | None) -> list[str]:
+    """Arguments of `streamlit` for our page."""
+    asked = {"port": port, "address": address, "headless": headless}
+    script = str(Path(__file__).with_name("__main__.py"))
+    return ["run", script, *OPTIONS, *(f"--server.{name}={value}" for name, value in asked.items() if value is not None)]
+
+
+def launch(port: int | None = None, address: str = "localhost", headless: str | None = None) -> None:
+    """Serve the dashboard until interrupted."""
+    from streamlit.web.cli import main
+
+    main(options(port, address, headless), prog_name="streamlit", standalone_mode=False)

@@ -1,0 +1,202 @@
+"""The page itself: choose a question, edit it, solve it, watch, and show what came out. Parts of a plan: `sections`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from planner.dashboard import answers, editing, sections, sources
+from planner.dashboard.solving import STAGES, Job
+from planner.errors import Problem, SpecError
+from planner.locale import DEFAULT, Words, languages
+from planner.plan import Plan
+
+UPLOAD = "upload"
+POLL_S = 0.5
+KEPT_PLANS = 8
+GROUPS = ("workloads", "sites", "offers", "limits", "solver")
+
+
+@dataclass(slots=True)
+class Question:
+    """A valid spec as chosen: its fields are edited, the document itself never is."""
+
+    key: str
+    document: dict[str, Any]
+    fields: list[editing.Field]
+
+
+@dataclass(slots=True)
+class Shown:
+    """A plan on the page with what belongs to it."""
+
+    plan: Plan
+    files: tuple[answers.Download, ...]
+    findings: tuple[str, ...] = ()
+    changes: list[dict[str, str]] = field(default_factory=list)
+    stored: bool = False
+
+
+def draw() -> None:
+    """Everything, top to bottom."""
+    t = _language()
+    st.set_page_config(page_title=t("page.title"), page_icon=str(sources.DATA / "icon.png"), layout="wide")
+    state = st.session_state
+    if "plans" not in state:
+        state.plans, state.job, state.question, state.shown, state.problems, state.trace = {}, None, None, None, (), ""
+    with st.sidebar:
+        st.title(t("page.title"))
+        _choose(t)
+        if state.question:
+            _edit(state.question, t)
+        _choose_language(t)
+    _report(t)
+    if state.job:
+        st.fragment(_watch, run_every=POLL_S)(t)
+    if state.shown:
+        sections.draw_plan(state.shown, t)
+    elif state.question and not state.job:
+        st.info(t("page.unsolved"))
+
+
+# -- the question ------------------------------------------------------------------------------------------------------
+
+
+def _choose(t: Words) -> None:
+    """An example or an uploaded file; a choice other than the last one replaces question and plan."""
+    state, known, busy = st.session_state, sources.examples(), st.session_state.job is not None
+    chosen = st.selectbox(
+        t("choose.label"), [*known, UPLOAD], format_func=lambda name: t("choose.upload") if name == UPLOAD else name.replace("_", " "), key="source", disabled=busy
+    )
+    if chosen != UPLOAD:
+        if not state.question or state.question.key != chosen:
+            _take(chosen, known[chosen].read_bytes())
+        return
+    upload = st.file_uploader(t("choose.file"), type=["json"], key="file", disabled=busy)
+    if upload is None:
+        _forget(UPLOAD)
+        return
+    text = upload.getvalue()
+    key = f"{UPLOAD}-{hashlib.sha256(text).hexdigest()[:12]}"
+    if state.get("taken") != key:
+        _take(key, text)
+
+
+def _take(key: str, text: bytes) -> None:
+    """Make the spec in `text` the question, with the plan that is known for it; or say what is wrong with it."""
+    state = st.session_state
+    _forget(key)
+    try:
+        document, problem = sources.read_question(text)
+    except SpecError as error:
+        state.problems = tuple(error.problems)
+        return
+    state.question = Question(key, document, editing.main_figures(document, problem.offers, problem.spec.currency))
+    canonical = sources.canonical(document)
+    if canonical not in state.plans and key == sources.MAIN:
+        stored = sources.stored_plan()
+        if sources.canonical(stored["spec"]) == canonical:
+            state.plans[canonical] = Shown(stored, answers.downloads(stored, key), stored=True)
+    state.shown = state.plans.get(canonical)
+
+
+def _forget(key: str) -> None:
+    state = st.session_state
+    state.taken, state.question, state.shown, state.problems, state.trace = key, None, None, (), ""
+
+
+def _edit(question: Question, t: Words) -> None:
+    """The form of the main figures; its button starts the solve."""
+    texts = {}
+    with st.form(f"form-{question.key}", border=False):
+        solve = st.form_submit_button(t("edit.solve"), type="primary", width="stretch", disabled=st.session_state.job is not None, key="solve")
+        for group in GROUPS:
+            fields = [item for item in question.fields if item.group == group]
+            if not fields:
+                continue
+            with st.expander(t(f"group.{group}"), expanded=group == "workloads"):
+                for item in fields:
+                    name, _, what = item.subject.partition("|")
+                    texts[item.key] = st.text_input(
+                        t(item.label, name=name, what=what), item.text, key=f"{question.key}/{item.key}", placeholder=item.fallback or t("edit.none"), help=item.key
+                    )
+    if solve:
+        _start(*editing.with_changes(question.document, texts, question.fields))
+
+
+def _start(document: dict[str, Any], changes: list[dict[str, str]]) -> None:
+    state = st.session_state
+    state.problems, state.trace, state.changes, state.job = (), "", changes, Job(document)
+    st.rerun()  # so that the form is drawn as busy
+
+
+# -- the solve ---------------------------------------------------------------------------------------------------------
+
+
+def _watch(t: Words) -> None:
+    """A fragment that runs by itself while a solve is under way."""
+    state = st.session_state
+    job: Job | None = state.job
+    if job is None:  # ended meanwhile, the page is about to be drawn anew
+        return
+    if job.poll():
+        _finish(job)
+        st.rerun()
+    step = STAGES.index(job.stage)
+    words = t("solve.step", step=step + 1, steps=len(STAGES), what=t(f"stage.{job.stage}"), seconds=f"{job.seconds:.0f}")
+    st.progress((step + 1) / (len(STAGES) + 1), text=words)
+    for line in job.lines:
+        st.caption(line)
+    if st.button(t("solve.cancel"), key="cancel"):
+        job.cancel()
+        state.job = None
+        st.rerun()
+
+
+def _finish(job: Job) -> None:
+    state, outcome = st.session_state, job.outcome
+    state.job = None
+    state.problems, state.trace = outcome.problems, outcome.trace
+    if outcome.plan:
+        state.shown = Shown(outcome.plan, answers.downloads(outcome.plan, state.question.key), outcome.findings, state.changes)
+        state.plans[sources.canonical(job.document)] = state.shown
+        while len(state.plans) > KEPT_PLANS:
+            state.plans.pop(next(iter(state.plans)))
+
+
+def _report(t: Words) -> None:
+    """What is wrong with the question, place by place; or the trace of a bug of ours."""
+    state = st.session_state
+    if state.problems:
+        st.error(t("problems.title"))
+        st.dataframe(_problem_rows(state.problems, t), hide_index=True, width="stretch")
+    if state.trace:
+        st.error(t("problems.bug"))
+        st.code(state.trace, language=None)
+
+
+def _problem_rows(problems: Sequence[Problem], t: Words) -> list[dict[str, str]]:
+    return [{t("column.path"): problem.path or t("problems.file"), t("column.remedy"): problem.message} for problem in problems]
+
+
+# -- the language ------------------------------------------------------------------------------------------------------
+
+
+def _language() -> Words:
+    """From the address (`?lang=zh`), else the default."""
+    asked = st.query_params.get("lang", DEFAULT)
+    return Words(asked if asked in languages() else DEFAULT)
+
+
+def _choose_language(t: Words) -> None:
+    known = languages()
+    if len(known) < 2:
+        return
+    chosen = st.segmented_control(t("choose.language"), list(known), format_func=known.get, default=t.language, key=f"language-{t.language}", label_visibility="collapsed")
+    if chosen and chosen != t.language:
+        st.query_params["lang"] = chosen
+        st.rerun()

@@ -1,0 +1,150 @@
+"""The parts of the page that show a plan: each takes rows from `answers` or a chart from `planner.charts` and places it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit import column_config
+
+from catalog.units import DAY_S
+from planner import charts
+from planner.dashboard import answers
+from planner.locale import Words
+from planner.plan import Plan
+
+if TYPE_CHECKING:
+    from planner.dashboard.page import Shown
+
+NARROW_PX, WIDE_PX = 180, 229  # of metrics, which wrap where the page is narrow
+CHARTS_PER_ROW = 2
+
+
+def draw_plan(shown: Shown, t: Words) -> None:
+    """A plan from its verdict down to its sources."""
+    plan = shown.plan
+    st.header(plan["name"])
+    _verdict(shown, t)
+    if plan.has_answer:
+        _metrics(plan, t)
+        _downloads(shown, t)
+        _fleet(plan, t)
+        _costs(plan, t)
+        _day(plan, t)
+        _workloads(plan, t)
+        _limits(plan, t)
+        _runner_up(plan, t)
+        _assumptions(plan, t)
+    else:
+        _diagnosis(plan, t)
+        _downloads(shown, t)
+    _background(plan, t)
+
+
+def _verdict(shown: Shown, t: Words) -> None:
+    level, sentence = answers.verdict(shown.plan, t)
+    {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
+    if shown.findings:
+        st.error(t("check.broken") + "\n\n" + "\n".join(f"- {finding}" for finding in shown.findings))
+    elif shown.plan.has_answer:
+        st.caption(t("check.stored" if shown.stored else "check.holds"))
+    if shown.changes:
+        st.caption(t("changes.title", changes="; ".join(f"`{row['path']}` {row['from'] or '–'} → {row['to'] or '–'}" for row in shown.changes)))
+
+
+def _metrics(plan: Plan, t: Words) -> None:
+    for found, width in ((answers.plan_metrics(plan, t), NARROW_PX), (answers.workload_metrics(plan, t), WIDE_PX)):
+        with st.container(horizontal=True):
+            for metric in found:
+                st.metric(metric.label, metric.value, help=metric.help, border=True, width=width)
+    st.caption(answers.energy_line(plan, t))
+
+
+def _downloads(shown: Shown, t: Words) -> None:
+    with st.container(horizontal=True):
+        for file in shown.files:
+            st.download_button(t(file.label), file.data, file.file, file.mime, on_click="ignore", icon=":material/download:")
+
+
+def _fleet(plan: Plan, t: Words) -> None:
+    st.subheader(t("section.fleet"))
+    st.altair_chart(charts.fleet_chart(plan, t), width="stretch")
+    st.dataframe(answers.fleet_table(plan, t), hide_index=True, width="stretch")
+
+
+def _costs(plan: Plan, t: Words) -> None:
+    st.subheader(t("section.costs"))
+    left, right = st.columns(2)
+    left.altair_chart(charts.cost_chart(plan, t), width="stretch")
+    money = t("column.amount", currency=answers.currency(plan))
+    config = {money: column_config.NumberColumn(format="localized", step=1), t("column.share"): column_config.NumberColumn(format="percent")}
+    right.dataframe(answers.cost_table(plan, t), hide_index=True, width="stretch", column_config=config)
+
+
+def _day(plan: Plan, t: Words) -> None:
+    """Load over price, site by site, with the hours of both under each other."""
+    sites, phases = charts.sites_with_load(plan), charts.phases(plan)
+    if not sites:
+        return
+    st.subheader(t("section.day"))
+    st.caption(t("day.words"))
+    phase = next(iter(phases))
+    if len(phases) > 1:
+        phase = st.segmented_control(
+            t("day.phase"), list(phases), format_func=lambda p: t("day.days", phase=p, days=f"{phases[p] / DAY_S:.0f}"), default=phase, key="phase", required=True
+        )
+    for begin in range(0, len(sites), CHARTS_PER_ROW):
+        for column, site in zip(st.columns(CHARTS_PER_ROW, gap="medium"), sites[begin : begin + CHARTS_PER_ROW]):
+            column.markdown(f"**{site}**")
+            column.altair_chart(charts.load_chart(plan, site, phase, t), width="stretch")
+            column.altair_chart(charts.price_chart(plan, site, phase, t), width="stretch")
+
+
+def _workloads(plan: Plan, t: Words) -> None:
+    st.subheader(t("section.workloads"))
+    shares = {t(key): column_config.NumberColumn(format="percent") for key in ("column.mfu", "column.utilisation")}
+    config = {
+        **shares,
+        t("column.tokens"): column_config.NumberColumn(format="%.2f"),
+        t("column.per_million", currency=answers.currency(plan)): column_config.NumberColumn(format="%.4f"),
+    }
+    st.dataframe(answers.workload_table(plan, t), hide_index=True, width="stretch", column_config=config)
+    if rows := answers.slo_table(plan, t):
+        st.dataframe(rows, hide_index=True, width="stretch")
+
+
+def _limits(plan: Plan, t: Words) -> None:
+    st.subheader(t("section.limits"))
+    st.caption(t("limits.words"))
+    used = {t("column.used_share"): column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0)}
+    st.dataframe(answers.limit_table(plan, t), hide_index=True, width="stretch", column_config=used)
+
+
+def _runner_up(plan: Plan, t: Words) -> None:
+    if rows := answers.runner_up_table(plan, t):
+        st.subheader(t("section.runner_up"))
+        st.dataframe(rows, hide_index=True, width="stretch")
+
+
+def _assumptions(plan: Plan, t: Words) -> None:
+    st.subheader(t("section.assumptions"))
+    st.caption(t("assumptions.words"))
+    share = {t("column.objective_share"): column_config.NumberColumn(format="percent")}
+    st.dataframe(answers.assumption_table(plan, t), hide_index=True, width="stretch", column_config=share)
+
+
+def _diagnosis(plan: Plan, t: Words) -> None:
+    for key, rows in (("conflict", answers.conflict_table(plan, t)), ("repair", answers.repair_table(plan, t))):
+        if rows:
+            st.subheader(t(f"section.{key}"))
+            st.dataframe(rows, hide_index=True, width="stretch")
+
+
+def _background(plan: Plan, t: Words) -> None:
+    """What a careful reader asks for: sources, what was dropped, and what made the plan."""
+    for key, rows in (("provenance", answers.provenance_table(plan, t)), ("dropped", answers.dropped_table(plan, t))):
+        if rows:
+            with st.expander(t(f"section.{key}", count=len(rows))):
+                st.dataframe(rows, hide_index=True, width="stretch")
+    versions = ", ".join(f"{name} {version}" for name, version in plan["versions"].items())
+    st.caption(t("versions", versions=versions, digest=plan["catalog_digest"][:12]))

@@ -1,0 +1,105 @@
+"""A solve in a process of its own: start, look, cancel. No Streamlit here; what the process does: `worker`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import IO, Any
+
+from planner.errors import Problem
+from planner.plan import Plan
+
+STAGES = ("points", "program", "verify")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a solve ended: with a plan, with problems of the spec, or with the trace of a bug."""
+
+    plan: Plan | None = None
+    findings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    trace: str = ""
+
+
+class Job:
+    """One solve under way. The process dies with the job: when cancelled, forgotten, or when the server ends."""
+
+    def __init__(self, document: dict[str, Any]):
+        self.document = document
+        self.stage = STAGES[0]
+        self.lines: list[str] = []
+        self.outcome: Outcome | None = None
+        self._began = time.monotonic()
+        self._errors = tempfile.TemporaryFile()
+        with tempfile.TemporaryFile() as question:
+            question.write(json.dumps(document).encode())
+            question.seek(0)
+            self._process = subprocess.Popen(
+                # -P: a folder of the user's must not shadow our packages; the path of this process is the right one
+                [sys.executable, "-P", "-m", "planner.dashboard.worker"],
+                stdin=question,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+                start_new_session=True,  # a solver may start a process of its own, which must end with it
+            )
+        self._end = weakref.finalize(self, _kill, self._process)
+        self._said: deque[bytes] = deque()
+        # The thread must not hold the job, or the job would never be forgotten.
+        self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._said), daemon=True)
+        self._reader.start()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def poll(self) -> Outcome | None:
+        """Take in what the process has said since; the outcome once there is one."""
+        ended = not self._reader.is_alive()  # asked first, so that nothing said before the end is missed
+        while self._said:
+            self._take(json.loads(self._said.popleft()))
+        if ended and self.outcome is None:
+            code = self._process.wait()
+            self._errors.seek(0)
+            trace = self._errors.read().decode(errors="replace").strip()
+            self.outcome = Outcome(trace=trace or f"exit code {code}")
+        return self.outcome
+
+    def cancel(self) -> None:
+        """End the process at once."""
+        self._end()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "say" in message:
+            self.stage = STAGES[1]
+            self.lines.append(message["say"])
+        elif "stage" in message:
+            self.stage = message["stage"]
+        elif "problems" in message:
+            self.outcome = Outcome(problems=tuple(Problem(*pair) for pair in message["problems"]))
+        else:
+            self.outcome = Outcome(plan=Plan(message["plan"]), findings=tuple(message["findings"]))
+
+
+def _read(stream: IO[bytes], said: deque[bytes]) -> None:
+    with stream:
+        said.extend(stream)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()

@@ -1,0 +1,37 @@
+"""The process that solves: reads a spec on standard input and answers in lines of JSON. Started by `solving.Job`.
+
+Lines: {"say": text}, {"stage": "verify"}, and at the end either {"plan": ..., "findings": [...]} or
+{"problems": [[path, message], ...]}. An exception is a bug: it goes to standard error as usual.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a solver prints by itself must not mix with the answers
+
+    def send(**message: Any) -> None:
+        print(json.dumps(message, allow_nan=False), file=answers, flush=True)
+
+    from planner.errors import SpecError
+    from planner.pipeline import solve_document
+    from planner.verify import verify_plan
+
+    try:
+        plan = solve_document(json.load(sys.stdin), progress=lambda line: send(say=line))
+    except SpecError as error:
+        send(problems=[[problem.path, problem.message] for problem in error.problems])
+        return
+    send(stage="verify")
+    findings = verify_plan(plan) if plan.has_answer else []
+    send(plan=plan.document, findings=[str(finding) for finding in findings])
+
+
+if __name__ == "__main__":
+    main()

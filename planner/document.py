@@ -1,0 +1,96 @@
+"""A spec as a JSON document: reading it from text, and changing single values in it. What it means: `planner.spec`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.errors import Problem, SpecError
+from planner.quantities import shown
+
+EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
+
+
+def read_document(text: str | bytes) -> dict[str, Any]:
+    """The JSON object in `text`; NaN, infinities, repeated keys and half characters are refused. Raises SpecError."""
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
+        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise SpecError([Problem("", f"the text is not UTF-8 (byte {error.start + 1}); save it as UTF-8")]) from None
+    except UnicodeEncodeError:
+        raise SpecError([Problem("", "a text holds half of a character (a lone \\ud800 to \\udfff); remove it")]) from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise SpecError([Problem("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]) from None
+    except RecursionError:
+        raise SpecError([Problem("", "nested too deeply; a spec needs fewer than ten levels")]) from None
+    except _Refused as error:
+        raise SpecError([Problem("", str(error))]) from None
+    except ValueError:  # Python refuses to read whole numbers of thousands of digits
+        raise SpecError([Problem("", "a number has too many digits; write it as 1e9, or as a text such as \"15T\"")]) from None
+    if not isinstance(document, dict):
+        raise SpecError([Problem("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
+    return document
+
+
+class _Refused(ValueError):
+    """Legal to Python's reader, but not to ours."""
+
+
+def _no_constant(name: str) -> float:
+    raise _Refused(f"{name} is not a number that a spec may hold; write a finite number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _Refused(f"{text[:40]} is too large for a number; write a smaller one")
+    return value
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise _Refused(f"the key {shown(key)} stands twice in one object; keep one")
+        result[key] = value
+    return result
+
+
+def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mapping[str, Any]) -> dict[str, Any]:
+    """`document` after each `PATH=VALUE`, and with the `solver` options over its own. Raises SpecError."""
+    for assignment in assignments:
+        assign(document, assignment)
+    if solver:
+        own = document.get("solver")
+        if not isinstance(own, dict | None):
+            raise SpecError([Problem("solver", f"expected an object, got {shown(own)}")])
+        document["solver"] = {**(own or {}), **solver}
+    return document
+
+
+def assign(document: dict[str, Any], assignment: str) -> None:
+    """`workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON where it parses, else text."""
+    path, equals, text = assignment.partition("=")
+    parts = [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+    if not equals or not path:
+        raise SpecError([Problem("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
+    try:
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError):
+        value = text
+    place: Any = document
+    for part in parts[:-1]:
+        try:
+            place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
+        except (IndexError, TypeError):
+            raise SpecError([Problem(f"--set {path}", f'there is no "{part}" in the spec')]) from None
+    try:
+        place[parts[-1]] = value
+    except (IndexError, TypeError):
+        raise SpecError([Problem(f"--set {path}", f'"{parts[-1]}" cannot be set there')]) from None

@@ -1,0 +1,156 @@
+"""What the limits of a plan are worth, and which system comes next at each site: read from linear programs around the plan.
+
+Not here: how far each limit is used (`planner.accounts`), and why there is no plan (`planner.diagnosis`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from catalog.units import show
+from planner.formulate import CARBON, COST, Formulation
+from planner.lots import Lot
+from planner.problem import Problem
+from solvers.backends import Options
+from solvers.diagnose import Row, prices
+from solvers.joint import Solution
+
+BINDING = 1e-6  # relative slack below which a limit binds
+AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
+
+POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`fixed`, `divisible`: what one unit more of each limit changes, by path and name of its row; `runner_up`: see plan.md."""
+
+    unit: str
+    fixed: Mapping[tuple[str, str | None], float]
+    divisible: Mapping[tuple[str, str | None], float]
+    runner_up: list[dict[str, Any]]
+
+    def of_limits(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Limit rows of a plan with their marginal values filled in."""
+        return [self._of(row) for row in rows]
+
+    def _of(self, row: dict[str, Any]) -> dict[str, Any]:
+        key = next((key for key in ((row["path"], None), (row["path"], row["name"])) if key in self.divisible or key in self.fixed), None)
+        if key is None:
+            return row | {"marginal_value_divisible": None, "note": POINTS_NOTE}
+        binds = row["slack"] <= BINDING * abs(row["limit"])
+        return row | {
+            "marginal_value": self.fixed.get(key) if binds else None,
+            "marginal_value_divisible": self.divisible.get(key) or None,
+            "marginal_unit": f"{self.unit}/{row['unit']}",
+            "note": "",
+        }
+
+
+def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options) -> Explanation:
+    """Marginal values of the limits and the runner-up of each site.
+
+    `fixed` holds the plan's every integer, so the fleet stays as it is: the duals of the linear program that is left.
+    `divisible` holds its yes-or-no choices (sites, networks, points of jobs) and takes system counts as divisible, so the
+    fleet may grow where a limit gives way. Both are changes of the objective (`unit`) per unit of the limit.
+    The margin of a runner-up comes from solving the second program again with one system of it forced in.
+    """
+    ways = _ways(form, solution)
+    sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
+    found = prices(form.data, solution.values, sizes, [members for _, members in ways], options)
+    paths = _paths(problem, form)
+    fixed = {(path, None): _summed(solution, row) for path, row in paths.items()} if solution.row_duals else {}
+    divisible: dict[tuple[str, str | None], float] = {}
+    if found is not None:
+        divisible = {(path, None): found.rows[row] for path, row in paths.items()}
+    for u, (k, _) in enumerate(form.holdings):
+        lot = form.lots[k]
+        if math.isfinite(lot.largest) and solution.values["n"][u] > 0.5:
+            key = f"{lot.site.path}.fabrics", size_name(lot)
+            fixed[key] = 0.0  # a larger network changes nothing while the counts stay
+            if found is not None:
+                divisible[key] = float(found.sizes[u])
+    entries = found.entries if found is not None else (None,) * len(ways)
+    return Explanation(unit, fixed, divisible, _runner_up(problem, form, solution, ways, entries, unit))
+
+
+def size_name(lot: Lot) -> str:
+    return f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
+
+
+def _paths(problem: Problem, form: Formulation) -> dict[str, Row]:
+    """The program's limits by the place in the spec that asked for each."""
+    paths: dict[str, Row] = {f"{s.path}.power": ("power", r) for r, s in enumerate(problem.sites) if math.isfinite(s.power_limit_w)}
+    limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
+    paths |= {f"{offer.path}.supply": ("supply", s) for s, offer in enumerate(limited)}
+    return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
+
+
+def _summed(solution: Solution, row: Row) -> float:
+    """Duals of all rows (slots, windows) of a limit together."""
+    block, position = row
+    index, duals = solution.row_duals.get(block, (np.zeros((0, 1), dtype=np.int64), np.zeros(0)))
+    return float(duals[index[:, 0] == position].sum())
+
+
+# -- runner-up ---------------------------------------------------------------------------------------------------------
+
+Way = tuple[str, str, str]  # site, system, how
+
+
+def _ways(form: Formulation, solution: Solution) -> list[tuple[Way, list[int]]]:
+    """At each site with a fleet, the ways to obtain systems of which it has none, with their holdings."""
+    have: dict[str, set[str]] = defaultdict(set)
+    members: dict[Way, list[int]] = defaultdict(list)
+    for u, (k, _) in enumerate(form.holdings):
+        lot = form.lots[k]
+        members[lot.site.region, lot.system.name, lot.offer.how].append(u)
+        if solution.values["n"][u] > 0.5:
+            have[lot.site.region].add(lot.system.name)
+    return [(way, us) for way, us in members.items() if have[way[0]] and way[1] not in have[way[0]]]
+
+
+def _runner_up(problem: Problem, form: Formulation, solution: Solution, ways, entries, unit: str) -> list[dict[str, Any]]:
+    best: dict[str, tuple[float, Way, list[int]]] = {}
+    for (way, members), margin in zip(ways, entries, strict=True):
+        if margin is not None and (way[0] not in best or margin < best[way[0]][0]):
+            best[way[0]] = margin, way, members
+    held = {form.lots[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5}
+    rows = []
+    for site in (site.region for site in problem.sites if site.region in held):
+        if site not in best:
+            words = "no other system that is offered could be brought in under the limits"
+            rows.append({"site": site, "system": None, "how": None, "margin": None, "margin_unit": f"{unit}/system", "words": words})
+            continue
+        margin, (_, system, how), members = best[site]
+        words = _words(problem, form, system, how, margin, members, unit)
+        rows.append({"site": site, "system": system, "how": how, "margin": margin, "margin_unit": f"{unit}/system", "words": words})
+    return rows
+
+
+def _words(problem: Problem, form: Formulation, system: str, how: str, margin: float, members: list[int], unit: str) -> str:
+    functional = form.data.objective.functional
+    if functional not in (COST, CARBON):
+        return f"one of it, brought in, would lower the factor on demand by {margin:.3g}"
+    own = _own(form, members, functional)
+    if margin <= AS_GOOD * own:
+        return "would do as well"
+    share = f" ({margin / own:.1%} of what one comes to)" if own else ""
+    if functional == CARBON:
+        return f"would have to cause {show(margin, 'kg')} less carbon per system over the horizon{share}"
+    words = f"would have to cost {show(margin, unit)} less per system over the horizon{share}"
+    if how == "buy":
+        words += f": {show(margin / problem.economics.capital_share, unit)} off its price"
+    return words
+
+
+def _own(form: Formulation, members: list[int], functional: str) -> float:
+    """What one system obtained this way comes to in itself, throughout, on the network that comes to least."""
+    values, lots = form.data.holding_cost[functional], [form.holdings[u][0] for u in members]
+    return min(sum(float(values[u]) for u in members if form.holdings[u][0] == k) for k in set(lots))

@@ -1,0 +1,158 @@
+"""Search over the parallel layouts of a training job on so many chips: enumerate, prune by memory, time the rest, rank.
+
+The same search feeds the candidates of a plan (`planner.training_points`) and the verb `tokenwatt layouts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.layouts import RECOMPUTE, Layouts, enumerate_layouts
+from models.memory import training_memory
+from models.training import Recipe, TrainingStep, training_step
+from planner.constants import ModelConstants
+from planner.problem import SystemFacts, TrainingFacts
+
+RECIPE = Recipe()
+PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Layouts that fit, fastest first, with their steps; and how many there were before."""
+
+    layouts: Layouts
+    step: TrainingStep
+    memory_bytes: np.ndarray  # of the narrowest form that the job may shrink to
+    legal: int
+    fitting: int
+
+    def __len__(self) -> int:
+        return len(self.layouts)
+
+
+def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) -> Layouts:
+    """Legal layouts on so many chips; without `every` the ones that matter in a plan, for speed."""
+    if every:
+        narrowed: dict[str, Any] = {}
+    else:
+        long = job.spec.sequence_tokens >= 16384
+        narrowed = {"micro_batches": (1, 2, 4), "interleaves": (1, 2, 4), "largest_cp": 16 if long else 1, "largest_pp": 16}
+    return enumerate_layouts(
+        job.architecture, chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=scaleup_chips, **narrowed
+    )
+
+
+def search(
+    job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
+    narrowest: int = 1, most: int | None = None,
+) -> Search:  # fmt: skip
+    """The layouts that fit in memory, fastest first, `most` of them.
+
+    `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run.
+    """
+    memory = memory_needed(job, layouts, constants, narrowest)
+    fits = memory <= system.hbm_bytes
+    fitting = layouts.take(fits)
+    step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants)
+    order = np.argsort(step.step_s, kind="stable")[:most]
+    return Search(fitting.take(order), take(step, order), memory[fits][order], len(layouts), int(fits.sum()))
+
+
+def evaluate(
+    job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants
+) -> TrainingStep:
+    """Steps of the layouts, whether they fit or not."""
+    return training_step(
+        job.architecture, system.rates(precision, scaleout_bytes_per_s), layouts, precision=precision, family=system.family, recipe=RECIPE,
+        global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=constants.training,
+    )  # fmt: skip
+
+
+def memory_needed(job: TrainingFacts, layouts: Layouts, constants: ModelConstants, narrowest: int = 1) -> np.ndarray:
+    """Memory of the fullest chip [byte], also when the job has shrunk to its narrowest form."""
+    run = {
+        "global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens, "constants": constants.training,
+        "recipe": RECIPE,
+    }  # fmt: skip
+    needed = training_memory(job.architecture, layouts, **run).total
+    if narrowest == 1:
+        return needed
+    sizes = {name: getattr(layouts, name) for name in Layouts.__dataclass_fields__}
+    shrunk = Layouts(**sizes | {"dp": np.maximum(layouts.dp // narrowest, 1)})
+    return np.maximum(needed, training_memory(job.architecture, shrunk, **run).total)
+
+
+def take(step: TrainingStep, index: np.ndarray) -> TrainingStep:
+    """The steps at an index."""
+    return TrainingStep(
+        step_s=step.step_s[index], tokens_per_s=step.tokens_per_s[index], mfu=step.mfu[index], hfu=step.hfu[index],
+        memory_bytes=step.memory_bytes[index], breakdown={name: part[index] for name, part in step.breakdown.items()},
+    )  # fmt: skip
+
+
+def rows(found: Search, count: int) -> list[dict[str, Any]]:
+    """The best layouts with the breakdown of their time and why each lost to the first."""
+    result = []
+    for i in range(min(count, len(found))):
+        layout = found.layouts.row(i)
+        parts = {name: float(part[i]) for name, part in found.step.breakdown.items()}
+        result.append(
+            {
+                "layout": layout,
+                "step_s": float(found.step.step_s[i]),
+                "tokens_per_s": float(found.step.tokens_per_s[i]),
+                "mfu": float(found.step.mfu[i]),
+                "memory_bytes": float(found.memory_bytes[i]),
+                "breakdown_s": parts,
+                "why": "fastest" if i == 0 else _why(found, i),
+            }
+        )
+    return result
+
+
+def _why(found: Search, i: int) -> str:
+    """The part of the step that costs most against the fastest layout."""
+    extra = {name: float(part[i] - part[0]) for name, part in found.step.breakdown.items()}
+    slower = found.step.step_s[i] / found.step.step_s[0] - 1
+    name = max(extra, key=lambda part: extra[part])
+    if extra[name] <= 0:
+        return f"equal to the fastest within {slower:.2%}"
+    return f"{slower:.2%} slower: {name.replace('_', ' ')} +{extra[name] / found.step.step_s[0]:.1%} of the step"
+
+
+def shown(layout: Mapping[str, int]) -> str:
+    """A layout in short, sizes of one left out."""
+    parts = [f"{name}{layout[name]}" for name in PARALLEL if layout[name] != 1]
+    parts.append(f"micro-batch {layout['micro_batch']}")
+    if layout["zero"]:
+        parts.append(f"ZeRO-{layout['zero']}")
+    if layout["recompute"]:
+        parts.append(f"{RECOMPUTE[layout['recompute']]} recompute")
+    return " ".join(parts)
+
+
+def table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for people."""
+    return [
+        {
+            "layout": shown(row["layout"]),
+            "step": f"{row['step_s']:.3f} s",
+            "tokens/s": f"{row['tokens_per_s']:,.0f}",
+            "MFU": f"{row['mfu']:.1%}",
+            "memory": f"{row['memory_bytes'] / 1e9:.1f} GB",
+            "time goes to": ", ".join(f"{name.replace('_', ' ')} {seconds / row['step_s']:.0%}" for name, seconds in _largest(row["breakdown_s"])),
+            "why": row["why"],
+        }
+        for row in result
+    ]
+
+
+def _largest(parts: Mapping[str, float], count: int = 4) -> list[tuple[str, float]]:
+    total = sum(parts.values())
+    ordered = sorted(parts.items(), key=lambda item: -item[1])
+    return [(name, seconds) for name, seconds in ordered[:count] if seconds >= 0.005 * total]

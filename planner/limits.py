@@ -1,0 +1,290 @@
+"""The limits that a spec states: where each stands, what it says in words, and how it could give way.
+
+Not here: which of them are in conflict and how far one must give (`planner.diagnosis`).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.lookup import Catalog
+from catalog.units import DAY_S, YEAR_S, UnitError, parse, parse_money, show
+from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
+from planner.spec import FABRIC_DESIGNS, PRECISIONS
+
+Edits = tuple[tuple[str, Any], ...]  # (path in the spec, value), None to take a key away
+
+UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
+LONGEST_YEARS = 30
+WAYS = {"buy": "bought", "reserved": "reserved", "on_demand": "rented on demand"}
+METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit. `loose`: edits that take it away (none for rows of the program, which are taken away there).
+
+    Numbers have `unit`, `amount` (in that unit) and may grow; all else has `choices`, each of which gives way a little.
+    """
+
+    path: str
+    name: str
+    words: str
+    written: Any
+    is_row: bool = False
+    loose: Edits = ()
+    network_of: int | None = None  # the site whose networks may then be of any size
+    unit: str | None = None
+    amount: float = math.nan
+    scale: float = 1.0  # unit of the program's row in units of the amount (currencies differ)
+    choices: tuple[Edits, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        return self.unit is not None
+
+    def grown(self, amount: float) -> Edits:
+        """Edits that set the limit to `amount`, rounded up to three digits as the user would write it."""
+        value = written_up(self.written, amount, self.unit or "")
+        if self.path.endswith(".deadline") and (beyond := math.ceil(parse(value, "s") / YEAR_S)) > 1:
+            return ((self.path, value), ("horizon.years", beyond))
+        return ((self.path, value),)
+
+
+def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
+    """A copy of the spec with other values; `horizon.years` only ever grows."""
+    result = copy.deepcopy(dict(document))
+    for path, value in edits:
+        parts = path_parts(path)
+        if path == "horizon.years":
+            value = max(value, at(document, path) or 1)
+        place: Any = result
+        for part in parts[:-1]:
+            if isinstance(place, dict) and place.get(part) is None:
+                place[part] = {}
+            place = place[part]
+        place[parts[-1]] = value
+    return result
+
+
+def at(document: Mapping[str, Any], path: str) -> Any:
+    """The value at a path of the spec; None where there is none."""
+    place: Any = document
+    for part in path_parts(path):
+        if isinstance(place, Mapping):
+            place = place.get(part)
+        elif isinstance(place, list) and isinstance(part, int) and part < len(place):
+            place = place[part]
+        else:
+            return None
+    return place
+
+
+def path_parts(path: str) -> list[str | int]:
+    return [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+
+
+def written_up(written: Any, amount: float, unit: str) -> Any:
+    """`amount` of an SI `unit` (or a currency) rounded up to three digits, in the form and unit of what was `written`.
+
+    >>> written_up("2 MW", 2.0341e6, "W"), written_up(60, 60.2, "system"), written_up("30 d", 2.7e6, "s")
+    ('2.04 MW', 61, '31.3 d')
+    """
+    if unit == "system":
+        return math.ceil(amount - 1e-6)
+    number = re.match(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", str(written))
+    rest = str(written)[number.end():] if number else f" {unit}"
+    base, size = _amount(f"1{rest}", unit), 0.0
+    text = ""
+    for digits in range(3, 12):
+        size = _up(amount / base, digits)
+        text = f"{size:.12g}{rest}" if 0.01 <= size < 10_000 else show(size * base, unit)
+        if _amount(text, unit) >= amount:
+            break
+    return text
+
+
+def _amount(text: str, unit: str) -> float:
+    try:
+        return parse(text, unit)
+    except (KeyError, UnitError):
+        return parse_money(text)[0]
+
+
+def _up(value: float, digits: int) -> float:
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return math.ceil(value / step * (1 - 1e-12)) * step
+
+
+# -- the limits of a spec ----------------------------------------------------------------------------------------------
+
+
+def limits_of(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> list[Limit]:
+    """What the spec states that limits these workloads, amounts first."""
+    return [*_totals(document, problem), *_power(problem), *_supplies(document, problem), *_workloads(document, problem, names), *_places(document, problem)]
+
+
+def last_resorts(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> list[Limit]:
+    """What is left to change when taking away all limits does not help: precisions, pools, and what is offered at all."""
+    found = []
+    for workload in (*problem.serving, *problem.training):
+        if workload.name not in names:
+            continue
+        asked, path = workload.spec.precision, f"{workload.path}.precision"
+        wider = tuple(((path, [*asked, p]),) for p in PRECISIONS if p not in asked)
+        found.append(Limit(path, f"precision of {workload.name}", f"{workload.name} may be computed in {_either(asked)} only", list(asked), loose=((path, list(PRECISIONS)),), choices=wider))
+        if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
+            path = f"{workload.path}.disaggregation"
+            allow = ((path, "allowed"),)
+            found.append(Limit(path, f"pools of {workload.name}", f"{workload.name} must have separate pools for prefill and decode", "always", loose=allow, choices=(allow,)))
+    if document.get("offers") is not None:
+        ways = _catalog_ways(document, problem, catalog, lambda system: True)
+        if ways:
+            every = (("offers", [*document["offers"], *ways]),)
+            single = tuple((("offers", [*document["offers"], way]),) for way in ways)
+            found.append(Limit("offers", "systems on offer", _fit_words(problem, names), document["offers"], loose=every, choices=single))
+    return found
+
+
+def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    for key, name, words, held in (
+        ("budget", "present value of all costs", "all costs together may be at most {}", problem.budget),
+        ("capital", "purchase price of systems and fabric", "what is bought may cost at most {}", problem.capital),
+        ("carbon", "carbon", "the plan may cause at most {} of CO2", problem.carbon_kg),
+    ):
+        written = at(document, f"limits.{key}")
+        if written is None:
+            continue
+        amount, unit = (held, "kg") if key == "carbon" else parse_money(written)
+        if not amount and unit != "kg":
+            written, unit = f"0 {problem.spec.currency}", problem.spec.currency
+        scale = amount / held if held else 1.0
+        yield Limit(f"limits.{key}", name, words.format(written), written, is_row=True, unit=unit, amount=amount, scale=scale)
+
+
+def _power(problem: Problem) -> Iterator[Limit]:
+    for site, spec in zip(problem.sites, problem.spec.sites):
+        if math.isfinite(site.power_limit_w):
+            words = f"systems of our own in {site.region} may draw at most {show(site.power_limit_w, 'W')}"
+            yield Limit(f"{site.path}.power", f"power in {site.region}", words, show(spec.power, "W"), is_row=True, unit="W", amount=site.power_limit_w)
+
+
+def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    for offer in problem.offers:
+        if math.isfinite(offer.supply):
+            path = f"{offer.path}.supply"
+            words = f"at most {offer.supply:,.0f} {offer.system} can be {WAYS[offer.how]}"
+            # a job may only be as wide as the supply, so its points change too
+            loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()
+            yield Limit(path, f"supply of {offer.system} ({offer.how})", words, at(document, path), is_row=True, loose=loose, unit="system", amount=offer.supply)
+
+
+def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+    for workload in (*problem.training, *problem.serving):
+        if workload.name in names:
+            yield from _deadline(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
+            if workload.spec.residency is not None:
+                yield from _residency(problem, workload)
+
+
+def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
+    for metric, percentile, limit in workload.spec.slo.limits():
+        path, name = f"{workload.path}.slo.{metric}.{percentile}", f"{metric.upper()} {percentile} of {workload.name}"
+        thing = METRICS[metric].format(name=workload.name)
+        share = "on average" if percentile == "mean" else f"in {percentile[1:]} of 100 cases"
+        words = f"{thing} may take at most {show(limit, 's')} {share}" + ("" if metric == "tpot" else ", round trip included")
+        yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit)
+
+
+def _deadline(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) -> Iterator[Limit]:
+    path, spec = f"{job.path}.deadline", job.spec
+    since = "" if not spec.start else f" and not begin before {show(spec.start, 's')}"
+    words = f"{job.name} must be done {show(spec.deadline, 's')} after the start of the horizon{since}"
+    loose = ((path, f"{LONGEST_YEARS * YEAR_S / DAY_S:g} d"), ("horizon.years", LONGEST_YEARS))
+    yield Limit(path, f"deadline of {job.name}", words, at(document, path), loose=loose, unit="s", amount=spec.deadline)
+
+
+def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
+    path, rule = f"{workload.path}.residency", list(workload.spec.residency or ())
+    barred = [site.region for site in problem.sites if not permitted(workload, site)]
+    if barred:
+        words = f"{workload.name} may run in {_either(rule)} only" if rule else f"{workload.name} may run nowhere"
+        choices = tuple(((path, [*rule, region]),) for region in barred)
+        yield Limit(path, f"residency of {workload.name}", words, rule, loose=((path, None),), choices=choices)
+
+
+def _places(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    yield from _export(document, problem)
+    offered = list(dict.fromkeys(offer.system for offer in problem.offers))
+    for i, site in enumerate(problem.sites):
+        path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
+        if missing:
+            choices = tuple(((path, [*site.systems, name]),) for name in missing)
+            yield Limit(path, f"systems in {site.region}", f"only {_either(site.systems)} may stand in {site.region}", list(site.systems), loose=((path, None),), choices=choices)
+        yield _network(problem, i)
+    regions = [site.region for site in problem.sites]
+    for i, offer in enumerate(problem.spec.offers or ()):
+        missing = [region for region in regions if offer.regions and region not in problem.offers[i].prices]
+        if missing:
+            path = f"offers[{i}].regions"
+            choices = tuple(((path, [*offer.regions, region]),) for region in missing)
+            yield Limit(path, f"regions of {offer.system} ({offer.how})", f"{offer.system} can be {WAYS[offer.how]} in {_either(offer.regions)} only", list(offer.regions), loose=((path, None),), choices=choices)
+
+
+def _network(problem: Problem, i: int) -> Limit:
+    """Designs that a site may use, and how many systems one of them joins."""
+    site = problem.sites[i]
+    path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
+    words = f"bought systems in {site.region} may be joined by {_either(site.fabrics)} only, each of limited size"
+    choices = tuple(((path, [*site.fabrics, design]),) for design in missing)
+    return Limit(path, f"networks in {site.region}", words, list(site.fabrics), loose=((path, None),) if False else ((path, list(FABRIC_DESIGNS)),), network_of=i, choices=choices)
+
+
+def _export(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    limits = problem.spec.limits
+    barred = {
+        (system.name, system.export_cn): site.region
+        for site in problem.sites
+        for offer in problem.offers
+        if site.region in offer.prices and (system := problem.systems[offer.system]) and not exportable(system, site, limits)
+    }
+    if not barred:
+        return
+    path, held = "limits.licences", list(limits.licences)
+    licensable = [system for system, status in barred if status == "licence"]
+    choices: list[Edits] = [((path, [*held, system]),) for system in licensable]
+    if len(licensable) > 1:
+        choices.append(((path, [*held, *licensable]),))
+    words = f"export control bars {_either([system for system, _ in barred], 'and')} from {_either(dict.fromkeys(barred.values()), 'and')}"
+    yield Limit("limits.export_control", "export control", words, True, loose=(("limits.export_control", False),), choices=(*choices, (("limits.export_control", False),)))
+
+
+def _catalog_ways(document: Mapping[str, Any], problem: Problem, catalog: Catalog, wanted) -> list[dict[str, str]]:
+    """Offers of the catalog, priced at some site of the spec, that the spec does not make: the cheapest first."""
+    made = {(offer.system, offer.how) for offer in problem.offers}
+    prices: dict[tuple[str, str], float] = {}
+    for record in catalog.records("offers"):
+        system, how = record.text["system"], record.text["how"]
+        here = [s for s in problem.sites if record.words("region") in ("", s.region) and record.words("zone") in ("", *s.zones)]
+        if how != "spot" and (system, how) not in made and here and wanted(system):
+            price = record.value("price") * (1.0 if how == "buy" else YEAR_S)
+            prices[system, how] = min(prices.get((system, how), math.inf), price)
+    return [{"system": system, "how": how} for system, how in sorted(prices, key=prices.__getitem__)]
+
+
+def _fit_words(problem: Problem, names: Collection[str]) -> str:
+    workload = next(w for w in (*problem.serving, *problem.training) if w.name in names)
+    system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
+    if system is None:
+        return "nothing is offered at any site"
+    return f"no system on offer can run {workload.name} ({workload.spec.architecture}); the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
+
+
+def _either(names, word: str = "or") -> str:
+    *first, last = list(names)
+    return f"{', '.join(first)} {word} {last}" if first else str(last)

@@ -1,0 +1,95 @@
+"""Names in a spec and the records they mean: what has no record is told with its close matches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from catalog.errors import CatalogError, UnknownName, did_you_mean, name_key
+from catalog.lookup import Catalog
+from catalog.records import Record
+from planner.errors import Problem, close_matches, path_text
+
+# every place of a spec that holds the name of a record; "*" stands for each entry of a list
+PLACES: tuple[tuple[str, str], ...] = (
+    ("workloads.*.architecture", "architectures"),
+    ("workloads.*.origins.*.region", "regions"),
+    ("workloads.*.weights_from", "regions"),
+    ("sites.*.region", "regions"),
+    ("sites.*.network", "fabrics"),
+    ("sites.*.systems.*", "systems"),
+    ("sites.*.tariff", "tariffs"),
+    ("offers.*.system", "systems"),
+    ("offers.*.regions.*", "regions"),
+)
+
+
+class WrongName(LookupError):
+    """No record that a plan may use has this name; the message says what to do."""
+
+
+def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str]) -> Record:
+    """The record. Raises WrongName, also for a thing that nobody sells unless a path in `stated` gives it a figure."""
+    try:
+        record = catalog.get(kind, name)
+    except UnknownName as error:
+        lists = f"`tokenwatt catalog list {kind}` lists them all"
+        raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {lists}') from None
+    labels = {name_key(label) for label in (record.name, *record.aliases)}
+    if record.brief_only and not any(path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated):
+        raise WrongName(f'"{record.name}" is known from the brief only and nobody sells it; state its figures under "overrides"')
+    return record
+
+
+def residency_zones(catalog: Catalog) -> set[str]:
+    """Everything that a residency rule may name: regions, and the zones and countries that they lie in."""
+    regions = catalog.records("regions")
+    return {region.name for region in regions} | {region.words(key) for region in regions for key in ("residency", "country")} - {""}
+
+
+def wrong_zone(name: str, zones: Collection[str]) -> str | None:
+    """What is wrong with a name under `residency`, if anything."""
+    return None if name in zones else f'unknown region or zone "{name}"{close_matches(name, zones)}'
+
+
+def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Problem]:
+    """Problems of all names in a spec that need not be valid otherwise, and of its `catalog` block; what is no text is passed over."""
+    blocks, overrides = _object(document.get("catalog")), _object(document.get("overrides"))
+    problems: list[Problem] = []
+    defined: set[str] = set()
+    try:
+        catalog = Catalog.load(overlays, [blocks] if blocks else [])
+    except CatalogError as error:
+        problems = [Problem(path, message) for path, message in error.problems]
+        defined = {name_key(name) for kind in blocks for _, name in _texts(blocks, [kind, "*", "name"])}
+        catalog = Catalog.load()
+    zones = residency_zones(catalog)
+    for pattern, kind in PLACES:
+        for path, name in _texts(document, pattern.split(".")):
+            if name_key(name) in defined:
+                continue
+            try:
+                find_record(catalog, kind, name, overrides)
+            except WrongName as error:
+                problems.append(Problem(path_text(path), str(error)))
+    for path, name in _texts(document, ["workloads", "*", "residency", "*"]):
+        if message := wrong_zone(name, zones | defined):
+            problems.append(Problem(path_text(path), message))
+    return problems
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: Any, pattern: Sequence[str], path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """(path, text) of every text at a place that fits the pattern."""
+    if not pattern:
+        if isinstance(value, str) and value.strip():
+            yield path, value.strip()
+    elif pattern[0] == "*":
+        for i, item in enumerate(value if isinstance(value, list) else ()):
+            yield from _texts(item, pattern[1:], (*path, i))
+    elif isinstance(value, Mapping) and pattern[0] in value:
+        yield from _texts(value[pattern[0]], pattern[1:], (*path, pattern[0]))

@@ -1,0 +1,42 @@
+"""The JSON Schema of a spec, made from the types of `planner.spec`: what an editor needs to help with writing one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from catalog import units
+from planner.spec import PlanSpec
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def spec_schema() -> dict[str, Any]:
+    """JSON Schema of a spec. Quantities are texts whose SI unit stands under `x-unit`.
+
+    It accepts every spec that the parser accepts. Rules across fields (shares that add up, a deadline after the start)
+    and names of the catalog are beyond it; `tokenwatt check` knows them.
+    """
+    schema = _as_written(PlanSpec.model_json_schema(by_alias=True))
+    return {"$schema": DIALECT, **schema, "title": "tokenwatt spec"}
+
+
+def schema_text() -> str:
+    return json.dumps(spec_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _as_written(node: Any) -> Any:
+    """Titles from the names of fields; defaults as a user would write them, and none for a block, whose fields have their own."""
+    if isinstance(node, list):
+        return [_as_written(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _as_written(value) for key, value in node.items()}
+    default, unit = node.get("default"), node.get("x-unit")
+    if "$ref" in node or default is None:
+        node.pop("default", None)
+    elif unit and node["type"] == "string":
+        node["default"] = units.show(default, unit)
+    for name, field in node.get("properties", {}).items():
+        field["title"] = name[0].upper() + name[1:].replace("_", " ")
+    return node

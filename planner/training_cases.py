@@ -1,0 +1,312 @@
+"""What a training measurement asks of the models: shape, chip, layout, recipe, with the stated inference of each empty cell.
+
+Reading files is in measurements.py, scoring in validate.py. Each inference is one function whose docstring states the rule.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from catalog.errors import MissingFigure, UnknownName
+from catalog.lookup import Catalog
+from catalog.records import Record
+from catalog.units import GIGA
+from models.layouts import RECOMPUTE, ZERO, Layouts
+from models.operators import Architecture
+from models.roofline import ChipRates
+from models.training import Recipe
+from models.training_batch import Case
+from planner.measurements import Row
+from planner.training_shapes import Unpredictable, architecture_of
+
+MODERN = ("megatron", "nvidia-tuned", "fsdp", "other")  # frameworks with sequence parallelism and fused attention by default
+PRECISIONS = {"": "bf16", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "mxfp8", "nvfp4": "fp4", "fp4": "fp4", "int8": "int8"}
+# NIC of one chip where a row does not say [GB/s, one direction]: what nodes of the generation usually had.
+USUAL_NIC_GBPS = {"volta": 12.5, "ampere": 25.0, "hopper": 50.0, "blackwell": 50.0}
+OTHER_NIC_GBPS = 25.0
+UNSTATED_SCALEUP_BYTES_PER_S = 64 * GIGA  # a host link of the fifth generation, where no scale-up link is published
+RACK_SCALE = 16  # a scale-up domain of more chips spans nodes, so that chips_per_node does not bound it
+FUSED_FROM, GRAPHS_FROM = 2026.0, 2026.45  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
+FULL_SHARE = 0.95  # of the memory, up to which a run is taken to need no recompute
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A row with what it asks of the models and what it measured."""
+
+    row: Row
+    case: Case
+    architecture: str
+    chip: str
+    chips: float
+    precision: str
+    capacity_bytes: float
+    step_s: float | None
+    tflops: float | None  # model FLOPs per chip [TFLOP/s]
+    hardware_flops: bool  # whether tflops counts recomputation
+    inferred: tuple[str, ...]
+
+    @property
+    def experts(self) -> bool:
+        return bool(self.case.arch.experts)
+
+    @property
+    def generation(self) -> str:
+        """Chips that share figures are one generation; each TPU is one of its own."""
+        return self.chip if self.case.family == "tpu" else self.case.family or self.chip
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A row being read, and the inferences made so far."""
+
+    row: Row
+    catalog: Catalog
+    constants: object
+    inferred: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.inferred.append(text)
+
+
+def measured_case(row: Row, catalog: Catalog, constants) -> Measured:
+    """The row as a question to the models. Raises Unpredictable with the reason."""
+    reader = _Reader(row, catalog, constants)
+    chip = chip_record(row, catalog)
+    framework = framework_of(row)
+    for name in ("n_chips", "seq_len"):
+        if not row.number(name):
+            raise Unpredictable(f"no {name}")
+    arch, name, mtp = architecture_of(row, catalog, reader.inferred)
+    precision = precision_of(row, chip, arch, reader)
+    degrees, per_chip = layout_degrees(row, framework, arch.experts, reader)
+    rates, family = chip_rates(row, chip, precision, per_chip, reader)
+    batch, micro_batch = batch_of(row, degrees, framework, reader)
+    recipe = recipe_of(row, framework, family, chip, precision, arch, degrees, mtp, reader)
+    degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
+                "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader)}  # fmt: skip
+    question = Case(arch, rates, {**degrees, "recompute": 0}, batch, int(row.number("seq_len")), precision, family, recipe)
+    level = recompute_of(row, question, framework, reader)
+    case = Case(arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe)
+    tflops, hardware = measured_tflops(row, chip)
+    return Measured(
+        row=row, case=case, architecture=name, chip=chip.name, chips=row.number("n_chips"), precision=precision,
+        capacity_bytes=rates.hbm_bytes, step_s=measured_step_s(row, batch), tflops=tflops, hardware_flops=hardware,
+        inferred=tuple(reader.inferred),
+    )  # fmt: skip
+
+
+def chip_record(row: Row, catalog: Catalog) -> Record:
+    """The catalog's chip by name or alias."""
+    label = row.text["chip"]
+    if not label:
+        raise Unpredictable("no chip")
+    try:
+        return catalog.get("chips", label)
+    except UnknownName:
+        raise Unpredictable("chip not in the catalog") from None
+
+
+def framework_of(row: Row) -> str:
+    """Column `framework`; unknown is "other"."""
+    from models.training import FRAMEWORKS
+
+    return row.text["framework"] if row.text["framework"] in FRAMEWORKS else "other"
+
+
+def release_year(row: Row) -> float:
+    """Date of the software as a year: column `release_date` ("2025-11" is the middle of November), else the middle of column `year`, else 2026.0."""
+    found = re.fullmatch(r"(\d{4})(?:-(\d{2}))?(?:-\d{2})?", row.text["release_date"])
+    if found:
+        return int(found[1]) + ((int(found[2]) - 0.5) / 12.0 if found[2] else 0.5)
+    return row.number("year") + 0.5 if row.number("year") else 2026.0
+
+
+def precision_of(row: Row, chip: Record, arch: Architecture, reader: _Reader) -> str:
+    """Column `dtype`, else 16 bit. Four-bit runs with experts keep so much at eight bits that they count as MXFP8."""
+    label = row.text["dtype"].lower()
+    if label not in PRECISIONS:
+        raise Unpredictable("unknown dtype")
+    if not label:
+        reader.note("16-bit arithmetic")
+    precision = PRECISIONS[label]
+    if precision == "fp4" and arch.experts:
+        reader.note("experts with 4-bit arithmetic count as mxfp8")
+        precision = "mxfp8"
+    return precision
+
+
+def peak_flop_per_s(chip: Record, precision: str) -> float:
+    """Peak rate at a precision; BF16 and FP16 run at one rate, MXFP8 at that of FP8."""
+    names = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "mxfp8": ("fp8",)}.get(precision, (precision,))
+    for name in names:
+        if (figure := chip.get(f"{name}_flop_per_s")) is not None:
+            return float(figure.value)
+    raise Unpredictable(f"the chip has no published {precision} rate")
+
+
+def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: _Reader) -> tuple[ChipRates, str]:
+    """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
+
+    The scale-up domain is that of the catalog; within one node it is bounded by `chips_per_node`. NICs that the row leaves
+    open take what nodes of the generation usually had.
+    """
+    def value(name: str) -> float | None:
+        figure = chip.get(name)
+        return None if figure is None else float(figure.value)
+
+    memory, bandwidth = value("hbm_bytes"), value("hbm_bytes_per_s")
+    if not memory or not bandwidth:
+        raise Unpredictable("the chip has no published memory size or bandwidth")
+    family = chip.words("family") or "other"
+    node, domain = row.number("chips_per_node"), value("scaleup_chips") or row.number("chips_per_node") or 1
+    if node and domain <= RACK_SCALE:
+        domain = min(node, domain)
+    scaleup = value("scaleup_bytes_per_s")
+    if scaleup is None:
+        reader.note("scale-up link of a host interface")
+        scaleup = UNSTATED_SCALEUP_BYTES_PER_S
+    nic = row.number("inter_node_link_GBps_per_chip")
+    if nic is None:
+        nic = USUAL_NIC_GBPS.get(family, OTHER_NIC_GBPS)
+        if row.number("n_chips") > domain:
+            reader.note(f"NIC of {nic:g} GB/s per chip")
+    rates = ChipRates(
+        flop_per_s=peak_flop_per_s(chip, precision) / per_chip, flop16_per_s=peak_flop_per_s(chip, "bf16") / per_chip,
+        hbm_bytes_per_s=bandwidth / per_chip, hbm_bytes=memory / per_chip, scaleup_bytes_per_s=scaleup / per_chip,
+        scaleup_chips=int(domain * per_chip), scaleout_bytes_per_s=nic * GIGA / per_chip, tdp_w=(value("tdp_w") or 0.0) / per_chip,
+    )  # fmt: skip
+    return rates, family
+
+
+def layout_degrees(row: Row, framework: str, experts: int, reader: _Reader) -> tuple[dict[str, int], int]:
+    """Parallel degrees, and how many ranks share a chip.
+
+    Empty TP, PP, CP and EP are 1; with FSDP, experts are spread over as many ranks as divide them. Empty DP is what is left of the chips. A printed product that is a whole multiple of the
+    chips counts cores: so many ranks per chip. Any other printed DP that does not multiply up is replaced by what is left, and
+    a pipeline deeper than the chips allow by one that they do.
+    """
+    chips = row.number("n_chips")
+    degrees = {name: max(1, row.count(name, 1)) for name in ("tp", "pp", "cp", "ep")}
+    if framework == "fsdp" and experts and not row.number("ep"):
+        degrees["ep"] = math.gcd(experts, int(chips // (degrees["tp"] * degrees["pp"])) or 1)
+        reader.note(f"ep {degrees['ep']}")
+    model = degrees["tp"] * degrees["pp"] * degrees["cp"]
+    dp, per_chip = row.number("dp"), 1
+    if dp and model * dp > chips and (model * dp) % chips == 0 and degrees["cp"] == 1:
+        per_chip = int(model * dp // chips)
+        reader.note(f"{per_chip} ranks per chip")
+    elif not dp or model * dp != chips:
+        flat = degrees["tp"] * degrees["cp"]
+        if model > chips and chips % flat == 0:
+            degrees["pp"], model = int(chips // flat), chips
+            reader.note("pp from the chips")
+        if chips % model:
+            raise Unpredictable("layout does not divide the chips")
+        dp = chips // model
+        reader.note("dp from the chips")
+    return {**degrees, "dp": int(dp)}, per_chip
+
+
+def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Reader) -> tuple[float, int]:
+    """(global batch, micro-batch) in sequences. An empty micro-batch is 1, with XLA all of the chip's share of the batch.
+
+    Without a global batch, eight micro-batches per replica, and four per stage where that is more.
+    """
+    batch, micro_batch = row.number("global_batch_sequences"), row.number("micro_batch")
+    if not micro_batch:
+        micro_batch = max(1, int(batch / degrees["dp"])) if framework == "xla" and batch else 1
+        reader.note(f"micro-batch {micro_batch}")
+    if not batch:
+        batch = degrees["dp"] * micro_batch * max(8, 4 * degrees["pp"])
+        reader.note(f"global batch {batch:g}")
+    return float(batch), int(max(1, micro_batch))
+
+
+def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Reader) -> int:
+    """Column `vpp`; empty is 1, and 2 with a pipeline of tuned software."""
+    if row.number("vpp"):
+        return row.count("vpp") if degrees["pp"] > 1 else 1
+    if degrees["pp"] > 1:
+        chunks = 2 if framework == "nvidia-tuned" else 1
+        reader.note(f"vpp {chunks}")
+        return chunks
+    return 1
+
+
+def zero_of(row: Row, framework: str, reader: _Reader) -> int:
+    """Column `sharding`; empty is none for Megatron of 2021, ZeRO-3 for XLA, ZeRO-1 elsewhere."""
+    label = row.text["sharding"]
+    if label in ZERO:
+        return ZERO.index(label)
+    level = {"megatron-2021": 0, "xla": 3}.get(framework, 1)
+    reader.note(f"sharding {ZERO[level]}")
+    return level
+
+
+def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Reader) -> int:
+    """Column `sequence_parallel`; empty is on with tensor parallelism, except in Megatron of 2021."""
+    if row.text["sequence_parallel"]:
+        return int(row.text["sequence_parallel"].lower() in ("yes", "true", "1")) if degrees["tp"] > 1 else 0
+    if degrees["tp"] == 1:
+        return 0
+    reader.note(f"sequence parallelism {'off' if framework == 'megatron-2021' else 'on'}")
+    return int(framework != "megatron-2021")
+
+
+def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> int:
+    """Column `recompute`; empty is selective for tuned software with experts (modules that are cheap to repeat), elsewhere the
+    least level at which the run fits into 0.95 of the memory, full if none does."""
+    if row.text["recompute"] in RECOMPUTE:
+        return RECOMPUTE.index(row.text["recompute"])
+    if framework == "nvidia-tuned" and question.arch.experts:
+        reader.note("fine-grained recompute")
+        return 1
+    level = 2
+    for candidate in (0, 1):
+        if question.memory_bytes(candidate, reader.constants) <= FULL_SHARE * question.chip.hbm_bytes:
+            level = candidate
+            break
+    reader.note(f"recompute {RECOMPUTE[level]} by memory")
+    return level
+
+
+def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],
+              mtp_layers: int, reader: _Reader) -> Recipe:  # fmt: skip
+    """What the software does, by framework and date.
+
+    Attention is fused except in Megatron of 2021. Tuned software fuses the dispatcher from 2026 on, overlaps the exchange
+    where it leaves the scale-up domain, captures whole iterations with experts in MXFP8 on Blackwell from mid-2026 on, and
+    trains the layers that predict further tokens, where the architecture has them.
+    """
+    year, tuned = release_year(row), framework == "nvidia-tuned"
+    whole = tuned and bool(arch.experts) and not arch.state_layers and year >= GRAPHS_FROM and family == "blackwell" and precision == "mxfp8"
+    beyond = degrees["ep"] > (chip.get("scaleup_chips").value if chip.get("scaleup_chips") else 8)
+    if arch.experts:
+        reader.note("recipe of experts by framework and date")
+    return Recipe(
+        framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
+        fused_dispatch=(tuned or framework == "fsdp") and year >= FUSED_FROM, overlapped_exchange=whole or (tuned and beyond),
+        cuda_graphs="full" if whole else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
+    )  # fmt: skip
+
+
+def measured_step_s(row: Row, batch: float) -> float | None:
+    """Step time as printed, else from tokens per second and chip."""
+    if row.number("step_time_s"):
+        return row.number("step_time_s")
+    rate = row.number("tokens_per_s_per_chip")
+    return batch * row.number("seq_len") / (rate * row.number("n_chips")) if rate else None
+
+
+def measured_tflops(row: Row, chip: Record) -> tuple[float | None, bool]:
+    """(TFLOP/s per chip, whether recomputation counts): as printed, else from MFU, else from HFU at the 16-bit peak."""
+    if row.number("model_tflops_per_chip"):
+        return row.number("model_tflops_per_chip"), False
+    peak = peak_flop_per_s(chip, PRECISIONS.get(row.text["dtype"].lower(), "bf16")) / 1e12
+    if row.number("mfu_pct"):
+        return row.number("mfu_pct") / 100.0 * peak, False
+    return (row.number("hfu_pct") / 100.0 * peak, True) if row.number("hfu_pct") else (None, False)

@@ -1,0 +1,146 @@
+"""The shape of the network that a measurement trained: from the row's own cells, completed from the catalog and by stated rules."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from catalog.errors import UnknownName
+from catalog.lookup import Catalog
+from catalog.records import Record
+from catalog.units import BILLION
+from models.operators import Architecture, parameter_counts
+
+NEEDED = ("layers", "hidden", "heads", "vocab")
+OPTIONAL = (
+    "kv_heads", "head_dim", "ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank",
+    "qk_nope_dim", "qk_rope_dim", "v_head_dim", "window_tokens", "window_layers", "linear_layers", "state_width", "state_inputs",
+    "expert_hidden", "shared_ffn", "attention_layers",
+)  # fmt: skip
+PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
+# Latent attention where a row says no more than that: the ranks that all published networks of the kind share.
+USUAL_MLA = {"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_dim": 128, "qk_rope_dim": 64, "v_head_dim": 128}
+USUAL_HEAD, USUAL_HEADS = 128, (64, 128, 256)
+UNUSUAL = 0.03  # what a shape must gain in ln(parameters) to be believed against the usual one
+
+
+class Unpredictable(Exception):
+    """The models cannot be asked about a row; the text is the reason."""
+
+
+def architecture_of(row, catalog: Catalog, notes: list[str]) -> tuple[Architecture, str, int]:
+    """(shape, name, layers that predict further tokens). A row's own cells count before the catalog's figures."""
+    label = row.text["model"]
+    record = known_record(label, catalog)
+    mtp = int(record.value("mtp_layers")) if record and record.get("mtp_layers") else 0
+    name = record.name if record else label
+    if not (row.number("layers") and row.number("hidden")):
+        if record is None:
+            raise Unpredictable("no shape, and the architecture is not in the catalog")
+        notes.append("shape of the catalog")
+        return shape_of_record(record), name, mtp
+    if record and not (record.get("layers") and record.get("hidden") and record.value("layers") == row.count("layers")
+                       and record.value("hidden") == row.count("hidden")):  # fmt: skip
+        record = None
+    return shape_of_row(row, record, notes), name, mtp
+
+
+def known_record(label: str, catalog: Catalog) -> Record | None:
+    """The architecture by name or alias, also without a remark in brackets at the end."""
+    for name in (label, re.sub(r"\s*\([^)]*\)$", "", label)):
+        try:
+            return catalog.get("architectures", name)
+        except UnknownName:
+            continue
+    return None
+
+
+def shape_of_record(record: Record) -> Architecture:
+    """The catalog's shape, also of hybrids whose layers are one block each."""
+    def value(name: str) -> int | None:
+        figure = record.get(name)
+        return None if figure is None else int(figure.value)
+
+    found = {name: v for name in (*NEEDED, *OPTIONAL) if (v := value(name)) is not None}
+    missing = [name for name in NEEDED if name not in found]
+    single_blocks = "state_width" in found
+    if missing or (record.words("shape") == "incomplete" and not single_blocks):
+        raise Unpredictable("the catalog has no complete shape of the architecture")
+    if single_blocks:
+        found["state_layers"] = found.pop("linear_layers")
+    else:
+        found.pop("attention_layers", None)
+    return _architecture(found, record)
+
+
+def _architecture(found: dict[str, int], record: Record) -> Architecture:
+    found.setdefault("kv_heads", found["heads"])
+    found.setdefault("head_dim", found["hidden"] // found["heads"])
+    found.setdefault("ffn", found.get("expert_ffn", 0))
+    return Architecture(
+        **found, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=record.words("attention") == "mla"
+    )
+
+
+def shape_of_row(row, record: Record | None, notes: list[str]) -> Architecture:
+    """The row's own shape. What it leaves open comes from the catalog's record of the same layers and width, else:
+
+    heads of 128; grouped heads as printed or as many as heads; vocabulary of padded GPT-2; feed-forward width and head dimension as in
+    `feed_forward_width` and `by_parameters`; latent attention with the usual ranks.
+    """
+    found = {"layers": row.count("layers"), "hidden": row.count("hidden"), "heads": row.count("heads")}
+    known = {name: int(record.value(name)) for name in OPTIONAL if record and record.get(name) is not None}
+    if not found["heads"]:
+        found["heads"] = int(record.value("heads")) if record and record.get("heads") else max(1, found["hidden"] // USUAL_HEAD)
+        notes.append(f"{found['heads']} heads")
+    known.pop("attention_layers", None)
+    found["kv_heads"] = row.count("kv_heads") or known.get("kv_heads", found["heads"])
+    found["vocab"] = row.count("vocab") or (int(record.value("vocab")) if record and record.get("vocab") else 0)
+    if not found["vocab"]:
+        found["vocab"] = PADDED_VOCABULARY
+        notes.append(f"vocabulary {PADDED_VOCABULARY}")
+    experts = row.count("n_experts") or known.get("experts", 0)
+    if experts:
+        found |= {"experts": experts, "topk": row.count("topk") or known.get("topk", 0), "shared_experts": row.count("n_shared_experts", known.get("shared_experts", 0)),
+                  "expert_ffn": row.count("expert_ffn") or known.get("expert_ffn", 0) or row.count("ffn"), "dense_layers": known.get("dense_layers", 0)}  # fmt: skip
+        if not found["topk"] or not found["expert_ffn"]:
+            raise Unpredictable("experts without topk or width")
+    found["ffn"] = row.count("ffn") or known.get("ffn", 0) or found.get("expert_ffn", 0) or feed_forward_width(found["hidden"], notes)
+    found |= {name: known[name] for name in ("window_tokens", "window_layers", "linear_layers") if name in known}
+    mla = (row.text["attention"] or (record.words("attention") if record else "")) == "mla"
+    if mla:
+        found |= {name: known.get(name, usual) for name, usual in USUAL_MLA.items()}
+    if record is not None:
+        found["head_dim"] = known.get("head_dim", found["hidden"] // found["heads"])
+        return Architecture(**found, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=mla)
+    return by_parameters(found, mla, row.number("params_total_B"), notes)
+
+
+def feed_forward_width(hidden: int, notes: list[str]) -> int:
+    """Width of a gated block of the usual size: 8/3 of the hidden width, rounded up to a multiple of 256."""
+    width = 256 * math.ceil(8 * hidden / 3 / 256)
+    notes.append(f"feed-forward width {width}")
+    return width
+
+
+def by_parameters(found: dict[str, int], mla: bool, billions: float | None, notes: list[str]) -> Architecture:
+    """Two or three matrices per block, and the head dimension, as fits the printed parameters best.
+
+    The usual shape (three matrices unless the width is four times the hidden one; head dimension hidden / heads) stands
+    unless another is nearer to the printed count by more than 3 %.
+    """
+    usual_gated = found["ffn"] != 4 * found["hidden"]
+    usual_head = found["hidden"] // found["heads"]
+    best, best_miss = None, math.inf
+    for gated in (usual_gated, not usual_gated):
+        for head in dict.fromkeys((usual_head, *USUAL_HEADS)):
+            arch = Architecture(**found, head_dim=head, gated=gated, mla=mla)
+            if not billions:
+                return arch
+            miss = abs(math.log(parameter_counts(arch).total / (billions * BILLION)))
+            miss += UNUSUAL * ((gated != usual_gated) + 2 * (head != usual_head))
+            if miss < best_miss:
+                best, best_miss = arch, miss
+    if best.gated != usual_gated or best.head_dim != usual_head:
+        notes.append(f"{'three' if best.gated else 'two'} matrices per block, head dimension {best.head_dim} by the parameters")
+    return best

@@ -1,0 +1,70 @@
+"""Specs that many tests start from, and plans that are solved once per run. What is tested stands in the test files."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TINY = {
+    "name": "tiny",
+    "workloads": [
+        {
+            "name": "chat",
+            "kind": "serving",
+            "architecture": "Llama-3.2-1B",
+            "demand": {"requests_per_s": 30},
+            "lengths": {"input": 500, "output": 200},
+            "origins": [{"region": "us-virginia", "share": 1}],
+            "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}},
+            "precision": ["bf16"],
+            "disaggregation": "never",
+        }
+    ],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H100"]}],
+    "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}],
+    "solver": {"gap": 1e-6},
+}
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder that holds the four packages."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., dict[str, Any]]:
+    """`tiny(limits={...})`: a spec of one site, one system and one workload, solved in a fraction of a second, with changes."""
+
+    def spec(**changes: Any) -> dict[str, Any]:
+        return copy.deepcopy({**TINY, **changes})
+
+    return spec
+
+
+@pytest.fixture(scope="session")
+def small_spec(root: Path) -> dict[str, Any]:
+    """One site, one system, a serving and a training workload, and a limit of every kind."""
+    return json.loads((root / "tests/golden/small_spec.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def small_plan(small_spec: dict[str, Any]):
+    import planner
+
+    return planner.solve(copy.deepcopy(small_spec))
+
+
+@pytest.fixture(scope="session")
+def main_plan(root: Path):
+    """The plan of the main example."""
+    import planner
+
+    return planner.solve(root / "examples/mixed_fleet.json")

@@ -1,0 +1,81 @@
+"""The charts as Vega-Lite specs, without Streamlit: what is drawn, in which units, and that every chart speaks."""
+
+import copy
+import re
+
+import pytest
+
+pytest.importorskip("altair")
+
+from planner import charts
+from planner.dashboard import sources
+from planner.locale import Words
+from planner.plan import Plan
+
+PLAN = sources.stored_plan()
+WORDS = Words()
+
+
+def drawn(chart) -> tuple[dict, list[dict]]:
+    """The spec, checked against Vega-Lite's own schema by Altair, and its inline rows."""
+    spec = chart.to_dict()
+    data = spec.get("data") or spec["layer"][0]["data"]
+    return spec, spec["datasets"][data["name"]] if "name" in data else data["values"]
+
+
+def all_charts():
+    site = charts.sites_with_load(PLAN)[0]
+    return [
+        charts.fleet_chart(PLAN, WORDS),
+        charts.cost_chart(PLAN, WORDS),
+        charts.load_chart(PLAN, site, 0, WORDS),
+        charts.price_chart(PLAN, site, 0, WORDS),
+    ]
+
+
+@pytest.mark.parametrize("chart", all_charts(), ids=["fleet", "cost", "load", "price"])
+def test_every_chart_has_words_for_those_who_cannot_see_it_and_colours_for_all(chart):
+    spec, rows = drawn(chart)
+    assert len(spec["description"]) > 30 and re.search(r"\d", spec["description"])
+    assert rows
+    colours = set(re.findall(r"#[0-9A-F]{6}", str(spec)))
+    assert colours and colours <= set(charts.PALETTE)
+
+
+def test_the_fleet_chart_adds_up_to_the_chips_of_the_plan():
+    spec, rows = drawn(charts.fleet_chart(PLAN, WORDS))
+    assert sum(row["chips"] for row in rows) == PLAN["totals"]["chips"]
+    assert spec["encoding"]["x"]["title"] == "Chips" and spec["encoding"]["x"]["field"] == "chips"
+    scale = spec["encoding"]["color"]["scale"]
+    assert len(scale["domain"]) == len(scale["range"]) == len({row["system"] for row in PLAN["fleet"]})
+
+
+def test_systems_held_in_one_phase_only_count_once_and_at_their_most():
+    document = copy.deepcopy(dict(PLAN.document))
+    row = {**document["fleet"][0], "count": 10}
+    per_system = charts.fleet_rows(Plan({**document, "fleet": [{**row, "count": 1}]}))[0]["chips"]
+    document["fleet"] = [row, {**row, "phase": 0, "count": 2}, {**row, "phase": 1, "count": 3}]
+    assert charts.fleet_rows(Plan(document)) == [{"site": row["site"], "system": row["system"], "chips": 13 * per_system}]
+
+
+def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
+    spec, rows = drawn(charts.cost_chart(PLAN, WORDS))
+    assert sum(row["amount"] for row in rows) == pytest.approx(PLAN["totals"]["cost"])
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    assert [row["amount"] for row in rows] == sorted((row["amount"] for row in rows), reverse=True)
+    assert "(USD)" in spec["layer"][0]["encoding"]["x"]["title"]
+
+
+def test_load_and_price_stand_over_the_same_hours_in_their_units():
+    for site in charts.sites_with_load(PLAN):
+        for phase in charts.phases(PLAN):
+            hours = [row for row in PLAN["schedule"] if (row["site"], row["phase"]) == (site, phase)]
+            load, loads = drawn(charts.load_chart(PLAN, site, phase, WORDS))
+            price, prices = drawn(charts.price_chart(PLAN, site, phase, WORDS))
+            assert load["encoding"]["y"]["title"] == "Load (MW)" and price["encoding"]["y"]["title"] == "USD/MWh"
+            assert load["encoding"]["x"]["scale"] == price["encoding"]["x"]["scale"]
+            assert load["encoding"]["y"]["axis"]["minExtent"] == price["encoding"]["y"]["axis"]["minExtent"]
+            assert sum(row["mw"] for row in loads) == pytest.approx(sum(row["power_w"] for row in hours) / 1e6)
+            assert sum(row["mw"] for row in loads if row["who"] == "own") == pytest.approx(sum(row["own_power_w"] for row in hours) / 1e6)
+            assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in hours])
+            assert [row["start"] for row in prices] == list(range(25))

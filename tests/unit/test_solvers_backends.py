@@ -1,0 +1,129 @@
+"""What a solver proved is what is reported: statuses, bound, gap, the polished answer and its duals."""
+
+import numpy as np
+import pytest
+
+from solvers import backends
+from solvers.backends import Options
+from solvers.program import Program
+
+BOTH = pytest.mark.parametrize("solver", ["highs", "pulp"])
+
+
+def knapsack(count=25, rows=8, seed=3):
+    """A set-covering program that takes many nodes."""
+    rng = np.random.default_rng(seed)
+    program = Program()
+    n = program.add_columns("n", (count,), upper=3.0, integer=True, cost={"cost": rng.integers(5, 30, count).astype(float)})
+    cols = np.tile(n, rows)
+    program.add_rows("cover", rng.integers(150, 220, rows).astype(float), np.inf, np.repeat(np.arange(rows), count), cols,
+                     rng.integers(0, 10, count * rows).astype(float))
+    return program
+
+
+def small(lower, upper, cost, integer=True, high=10.0):
+    """minimise cost * n with lower <= 2 n <= upper."""
+    program = Program()
+    n = program.add_columns("n", (1,), upper=high, integer=integer, cost={"cost": [cost]})
+    program.add_rows("r", [lower], [upper], np.array([0]), n, 2.0)
+    return program, program.functional("cost")
+
+
+@BOTH
+def test_optimal_is_proven(solver):
+    program = knapsack()
+    answer = backends.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.0))
+    assert answer.status == "optimal" and answer.gap <= 1e-6 and answer.bound <= answer.objective
+    assert program.arrays().violation(answer.x) <= 1e-9
+
+
+@BOTH
+def test_within_gap_is_not_called_optimal(solver):
+    program = knapsack()
+    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0)).objective
+    answer = backends.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.2))
+    assert answer.status in ("optimal", "within_gap")
+    assert answer.bound <= best <= answer.objective
+    assert answer.gap == abs(answer.objective - answer.bound) / answer.objective <= 0.2
+    assert (answer.status == "optimal") == (answer.gap <= 1e-6)
+
+
+@BOTH
+def test_a_node_limit_ends_as_limit_with_an_honest_bound(solver):
+    program = knapsack(60, 30)
+    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0)).objective
+    answer = backends.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.0, node_limit=1))
+    assert answer.status == "limit"
+    assert answer.x is None or answer.objective >= best
+    assert answer.bound is None or answer.bound <= best
+    if answer.x is not None and answer.bound is not None:
+        assert answer.gap > 1e-6
+
+
+@BOTH
+def test_infeasible_and_unbounded_are_told_apart(solver):
+    tell = lambda *made: backends.solve(made[0], made[1], "min", Options(solver=solver)).status
+    assert tell(*small(3.0, 3.0, 1.0)) == "infeasible"                        # 2 n = 3 has no whole n
+    assert tell(*small(30.0, np.inf, 1.0)) == "infeasible"                    # 2 n >= 30 with n <= 10
+    assert tell(*small(0.0, np.inf, -1.0, high=np.inf)) == "unbounded"
+    assert tell(*small(0.0, np.inf, -1.0, integer=False, high=np.inf)) == "unbounded"
+
+
+@BOTH
+def test_unbounded_costs_do_not_hide_infeasible_rows(solver):
+    program = Program()
+    n = program.add_columns("n", (2,), upper=[10.0, np.inf], integer=True, cost={"cost": [0.0, -1.0]})
+    program.add_rows("r", [3.0], [3.0], np.array([0]), n[:1], 2.0)
+    assert backends.solve(program, program.functional("cost"), "min", Options(solver=solver)).status == "infeasible"
+
+
+@BOTH
+def test_a_program_without_columns_or_rows(solver):
+    empty = Program()
+    assert backends.solve(empty, np.zeros(0), "min", Options(solver=solver)).status == "optimal"
+    empty.add_rows("r", [1.0], [np.inf], np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0), count=1)
+    assert backends.solve(empty, np.zeros(0), "min", Options(solver=solver)).status == "infeasible"
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_duals_are_the_change_per_unit_of_the_side(sense):
+    """max 3 a with a <= 4 as a row, or min -3 a: one unit more of the side changes the objective by +3, or -3."""
+    program = Program()
+    a = program.add_columns("a", (1,), cost={"gain": [3.0], "cost": [-3.0]})
+    program.add_rows("r", -np.inf, [4e5], np.array([0]), a, 1e5)   # 1e5 a <= 4e5, so per unit of the side 3 / 1e5
+    name = {"max": "gain", "min": "cost"}[sense]
+    answer = backends.solve(program, program.functional(name), sense, Options())
+    assert abs(answer.objective) == pytest.approx(12.0)
+    assert answer.row_duals == pytest.approx([3e-5 if sense == "max" else -3e-5])
+
+
+def test_the_polished_answer_is_exact():
+    """n >= 2.5 x with x = 1.3: n = 4 is whole, x is 1.3 to the last digit, and rows hold to 1e-9."""
+    program = Program()
+    n = program.add_columns("n", (1,), upper=9.0, integer=True, cost={"cost": [1.0]})
+    x = program.add_columns("x", (1,))
+    program.add_rows("r", 0.0, [np.inf], np.zeros(2, dtype=int), np.concatenate([n, x]), [1.0, -2.5])
+    program.add_rows("s", [1.3], [1.3], np.zeros(1, dtype=int), x, 1.0)
+    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0))
+    assert answer.polished and answer.x[0] == 4.0 and abs(answer.x[1] - 1.3) <= 1e-9
+
+
+@pytest.mark.parametrize("wrong", [{"solver": "gurobi"}, {"method": "luck"}])
+def test_options_name_what_they_take(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Options(**wrong)
+
+
+def test_another_number_of_threads_in_the_same_process():
+    program = knapsack()
+    values = {threads: backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, threads=threads)).objective
+              for threads in (1, 2, 1)}
+    assert len(set(values.values())) == 1
+
+
+def test_importing_the_blocks_loads_no_solver():
+    import subprocess
+    import sys
+
+    code = "import sys, solvers.joint; sys.exit(any(name in sys.modules for name in ('highspy', 'pulp')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
