@@ -19,7 +19,9 @@ def from_config(config: object, name: str, stated: Mapping[str, Any] | None = No
     """
     if not isinstance(config, Mapping):
         how = 'or put the file as "<name>.config.json" into a folder of overlays' if isinstance(config, str) else ""
-        raise CatalogError([("config", f"expected the content of a config.json as an object, got {type(config).__name__}; {how}".rstrip("; "))])
+        raise CatalogError(
+            [("config", f"expected the content of a config.json as an object, got {type(config).__name__}; {how}".rstrip("; "))]
+        )
     part = next((p for p in TEXT_PARTS if isinstance(config.get(p), Mapping)), None)
     stated = stated or {}
     reader = _Reader({**config, **config[part]}, f"config.{part}", stated) if part else _Reader(config, "config", stated)
@@ -215,7 +217,9 @@ class _Reader:
         if kv_heads and heads:
             self.texts["attention"] = "mha" if kv_heads == heads else "mqa" if kv_heads == 1 else "gqa"
             if heads % kv_heads:
-                self.problem(self.key_of("kv_heads") or KEYS["kv_heads"][0], f"expected a divisor of the {heads} attention heads, got {kv_heads}")
+                self.problem(
+                    self.key_of("kv_heads") or KEYS["kv_heads"][0], f"expected a divisor of the {heads} attention heads, got {kv_heads}"
+                )
 
     def _kv_heads(self, heads: int | None) -> int | None:
         one_for_all = self.config.get("multi_query") is True and not self.config.get("new_decoder_architecture")
@@ -329,7 +333,9 @@ class _Reader:
                 self.assume("window_layers", windows, how.removeprefix("assumed: "))
             else:
                 self.put("window_layers", windows, f"counted from {how} of the config")
-            self.texts["attention_pattern"] = f"{windows} layers with window {tokens}, {layers - windows - linear} full" + (f", {linear} linear" if linear else "")
+            self.texts["attention_pattern"] = f"{windows} layers with window {tokens}, {layers - windows - linear} full" + (
+                f", {linear} linear" if linear else ""
+            )
         elif not unknown:
             self.texts["attention_pattern"] = f"{linear} linear, {layers - linear} full" if linear else "full"
 
@@ -339,7 +345,11 @@ class _Reader:
         for key in ("layer_types", "attention_layers"):
             if isinstance(config.get(key), list):
                 return [LAYER_KINDS.get(str(kind), kind) for kind in self._per_layer(key, layers)], key
-        for key, kinds in (("attn_type_list", ("linear", "full")), ("hybrid_layer_pattern", ("full", "window")), ("no_rope_layers", ("full", "window"))):
+        for key, kinds in (
+            ("attn_type_list", ("linear", "full")),
+            ("hybrid_layer_pattern", ("full", "window")),
+            ("no_rope_layers", ("full", "window")),
+        ):
             if isinstance(config.get(key), list) and config[key]:
                 return [kinds[int(item)] if item in (0, 1) else item for item in self._per_layer(key, layers)], key
         mixed = config.get("linear_attn_config")

@@ -58,8 +58,8 @@ class Catalog:
                 entry = {"name": path.name.removesuffix(_CONFIG), "config": content}
                 placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
             elif isinstance(content, Mapping) and "model_type" in content:
-                problems.append((str(path), f'looks like a Hugging Face config.json: rename it to "<name>{_CONFIG}", '
-                                            "with the name that specs give the architecture"))
+                how = f'rename it to "<name>{_CONFIG}", with the name that specs give the architecture'
+                problems.append((str(path), f"looks like a Hugging Face config.json: {how}"))
             else:
                 placed.append((Place(f"{path}: ", origin), content))
         for block in blocks:

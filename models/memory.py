@@ -152,8 +152,9 @@ def training_memory(
     micro_batches = np.maximum(1.0, layouts.micro_batches(global_batch_sequences) / recipe.flushes)
     layers = np.ceil(arch.layers / layouts.pp)
     per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe.fused_attention)
-    working = Layouts.of(tp=layouts.tp, sequence_parallel=layouts.sequence_parallel)
-    repeated = activation_bytes_per_token(arch, working, sequence_tokens, recipe.fused_attention)
+    repeated = activation_bytes_per_token(arch, _with_recompute(layouts, 0), sequence_tokens, recipe.fused_attention)
+    dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe.fused_attention)
+    per_token = np.minimum(per_token, per_token + np.asarray(recipe.forgotten, float) * (dropped - per_token))
     stage = tokens * per_token * layers
     in_flight = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, recipe.schedule)
     first = stage * in_flight + np.where(layouts.recompute == 2, tokens * repeated, 0.0)
@@ -163,6 +164,10 @@ def training_memory(
     used = weights + gradients + optimizer + first + excess
     runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * used
     return TrainingMemory(weights, gradients, optimizer, first, excess, runtime)
+
+
+def _with_recompute(layouts: Layouts, level: int) -> Layouts:
+    return Layouts.of(tp=layouts.tp, sequence_parallel=layouts.sequence_parallel, recompute=level)
 
 
 def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray | bool:

@@ -17,7 +17,7 @@ from models.operators import Architecture, attention_flops, forward_flops_per_to
 from models.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
 from models.roofline import ChipRates
 from models.training_constants import FRAMEWORKS, Recipe, TrainingConstants
-from models.training_layer import ACTIVATION_BYTES, BACKWARD_GEMMS, PARTS, Run, Times, head_s, layer_times
+from models.training_layer import FORGOTTEN_EXPONENT, ACTIVATION_BYTES, BACKWARD_GEMMS, PARTS, Run, Times, head_s, layer_times
 
 __all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
 
@@ -257,4 +257,5 @@ def recomputed_flops_per_token(run: Run) -> np.ndarray:
     layers = forward_flops_per_token(arch, s) - 2.0 * arch.hidden * arch.vocab
     selective = c.recompute_selective_moe if np.any(arch.experts) else c.recompute_selective
     some = selective * layers if run.recipe.fused_attention else attention_flops(arch, s, s) / s
-    return np.choose(run.layouts.recompute, [0.0, some, layers])
+    repeated = np.choose(run.layouts.recompute, [0.0 * layers, some, layers])
+    return np.maximum(repeated, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT * layers)

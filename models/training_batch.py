@@ -16,7 +16,7 @@ from models.training import CHUNK, Recipe, TrainingConstants, TrainingStep, trai
 _ARCHITECTURE_FLAGS = ("gated", "tied", "mla")
 # Figures that switch a block on: runs with and without one are not stacked.
 _SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
-_RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio")
+_RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio", "forgotten")
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,8 @@ class Recipe:
 
     release_year is the date of the software [year]; flushes are optimizer steps' worth of pipeline drains per step [1];
     power_ratio is sustained power per peak relative to what the generation usually has [1]; routed_domains caps the
-    domains that a token may visit (0: no cap) [1].
+    domains that a token may visit (0: no cap) [1]; forgotten is the share of the activations that are dropped and repeated beyond
+    the level of the layout, cheap modules first [1].
     """
 
     framework: str = "other"
@@ -205,6 +206,7 @@ class Recipe:
     mtp_layers: int = 0
     flushes: float = 1.0
     power_ratio: float = 1.0
+    forgotten: float = 0.0
 
     def __post_init__(self) -> None:
         if self.framework not in FRAMEWORKS:

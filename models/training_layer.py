@@ -27,6 +27,8 @@ ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
 BACKWARD_GEMMS = 2.0  # gradients of the inputs and of the weights
 UNFUSED_ATTENTION_BACKWARD = (2.0, 1.5)  # arithmetic, score traffic
 REFERENCE_HEAD_DIM = 128.0
+FORGOTTEN_EXPONENT = 1.5
+SHARP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,22 +384,24 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     moved = elementwise_s(run, moe, mixer, ffn)
     host = moe_host_s(run) if moe else zero
     # Keys and values travel while the core runs or waits for the host; without the wait a faster chip could lose time.
-    waiting = launch_excess_s(run, compute + core + moved, moe)
+    waiting = launch_excess_s(run, compute + core + moved + tp, moe)
     forward = {
         "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0) if mixer == "attention" else zero,
         "ep": expert_exchange_s(run) if moe else zero, "overhead": host + waiting,
     }  # fmt: skip
     once = {"compute": BACKWARD_GEMMS * compute, "attention": core_backward, "elementwise": c.elementwise_backward * moved}
-    waiting = launch_excess_s(run, once["compute"] + once["attention"] + once["elementwise"], moe)
+    waiting = launch_excess_s(run, once["compute"] + once["attention"] + once["elementwise"] + tp, moe)
     once |= {"tp": tp, "cp": context_parallel_s(run, core_backward + waiting, 2.0) if mixer == "attention" else zero, "ep": forward["ep"], "overhead": 2.0 * host + waiting}
     selective = c.recompute_selective_moe if moe else c.recompute_selective
     full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
     repeated = {part: full.astype(float) for part in PARTS}
+    # Cheap modules go first, so that dropping a share of the activations repeats its square of the forward pass.
+    extra = np.where(full, 0.0, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT)
     if run.recipe.fused_attention:
         repeated |= {part: np.where(some, selective, repeated[part]) for part in ("compute", "attention", "elementwise")}
     else:
         repeated["attention"] = (full | some).astype(float)
-    return forward, {part: once[part] + repeated[part] * forward[part] for part in PARTS}
+    return forward, {part: once[part] + np.maximum(repeated[part], extra) * forward[part] for part in PARTS}
 
 
 def head_s(run: Run) -> np.ndarray:

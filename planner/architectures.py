@@ -17,14 +17,15 @@ OPTIONAL = (
 
 
 def shape_of(record: Record, ledger: Ledger) -> Architecture:
-    """The shape of an architecture record. Raises MissingFigure for a record without one, or with only a part of it."""
+    """The shape of an architecture record. Raises MissingFigure for a record without one, or with only a part of it, and
+    ValueError for an impossible one."""
     if record.text.get("shape") == "incomplete":
         missing = next((name for name in (*NEEDED, *OPTIONAL) if record.get(name) is None), "layers")
         ledger.value("architectures", record.name, missing)  # raises: half a shape would give a wrong answer
     figures = {name: int(ledger.value("architectures", record.name, name)) for name in NEEDED}
     figures |= {name: int(value) for name in OPTIONAL if (value := ledger.optional("architectures", record.name, name)) is not None}
     figures.setdefault("kv_heads", figures["heads"])
-    figures.setdefault("head_dim", figures["hidden"] // figures["heads"])
+    figures.setdefault("head_dim", figures["hidden"] // max(figures["heads"], 1))
     figures.setdefault("ffn", figures.get("expert_ffn", 0))
     text = record.text
     return Architecture(**figures, gated=text.get("gated", "true") == "true", tied=text.get("tied") == "true", mla=text.get("attention") == "mla")

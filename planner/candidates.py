@@ -88,8 +88,7 @@ class _Finder:
         key = (workload.name, lot.system.name, lot.scaleout_bytes_per_s, allowance)
         if key not in self._choices:
             counts = self.dropped[workload.name] if not any(k[:3] == key[:3] for k in self._choices) else Counter()
-            most, power = self.problem.spec.solver.points_per_system, self.problem.power_constants
-            self._choices[key] = serving_points.choose(self._grid(workload, lot), workload.spec.slo, allowance, most, power, counts)
+            self._choices[key] = serving_points.choose(workload, self._grid(workload, lot), allowance, self.problem, counts)
         power = self.problem.power_constants
         return [serving_points.as_point(workload, lot, choice, power) for choice in self._choices[key]]
 

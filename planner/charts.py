@@ -28,7 +28,10 @@ def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
     rows = fleet_rows(plan)
     sites = list(dict.fromkeys(row["site"] for row in rows))
     systems = list(dict.fromkeys(row["system"] for row in rows))
-    words = t("chart.fleet.alt", sites=", ".join(f"{site} {sum(r['chips'] for r in rows if r['site'] == site):,.0f}" for site in sites))
+    words = t(
+        "chart.fleet.alt",
+        sites=", ".join(f"{site} {sum(r['chips'] for r in rows if r['site'] == site):,.0f}" for site in sites),
+    )
     return (
         alt.Chart(alt.InlineData(values=rows), description=words)
         .mark_bar()
@@ -48,13 +51,21 @@ def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
 
 def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
     """Chips by site and system; the chips of a system are among the plan's cited figures."""
-    per_system = {row["path"].split("/", 1)[1].rsplit("/", 1)[0]: row["value"] for row in plan["provenance"] if row["path"].startswith("systems/") and row["path"].endswith("/chips")}
+    per_system = {
+        row["path"].split("/", 1)[1].rsplit("/", 1)[0]: row["value"]
+        for row in plan["provenance"]
+        if row["path"].startswith("systems/") and row["path"].endswith("/chips")
+    }
     held: dict[tuple[str, str], dict[Any, float]] = {}
     for row in plan["fleet"]:
         phases = held.setdefault((row["site"], row["system"]), {})
         phases[row["phase"]] = phases.get(row["phase"], 0) + row["count"] * per_system[row["system"]]
     return [
-        {"site": site, "system": system, "chips": phases.get(None, 0) + max((n for phase, n in phases.items() if phase is not None), default=0)}
+        {
+            "site": site,
+            "system": system,
+            "chips": phases.get(None, 0) + max((n for phase, n in phases.items() if phase is not None), default=0),
+        }
         for (site, system), phases in held.items()
     ]
 
@@ -64,7 +75,8 @@ def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
     currency, total = plan["spec"].get("currency", "USD"), sum(plan["costs"].values())
     costs = sorted(plan["costs"].items(), key=lambda item: -item[1])
     rows = [
-        {"component": t.get(f"component.{name}", name), "amount": amount, "share": amount / total if total else 0.0} for name, amount in costs
+        {"component": t.get(f"component.{name}", name), "amount": amount, "share": amount / total if total else 0.0}
+        for name, amount in costs
     ]
     words = t("chart.cost.alt", parts=", ".join(f"{row['component']} {row['share']:.1%}" for row in rows))
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
@@ -88,7 +100,16 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
     for hour in hours:
         edges = (0.0, hour["own_power_w"] / MEGA, hour["power_w"] / MEGA)
         for who, low, high in ((own, *edges[:2]), (rented, *edges[1:])):
-            rows.append({"start": hour["hour_utc"], "end": hour["hour_utc"] + 1, "who": who, "low": low, "high": high, "mw": high - low})
+            rows.append(
+                {
+                    "start": hour["hour_utc"],
+                    "end": hour["hour_utc"] + 1,
+                    "who": who,
+                    "low": low,
+                    "high": high,
+                    "mw": high - low,
+                }
+            )
     loads = [hour["power_w"] / MEGA for hour in hours]
     words = t("chart.load.alt", site=site, low=f"{min(loads):.3g}", high=f"{max(loads):.3g}")
     return (
@@ -97,9 +118,19 @@ def load_chart(plan: Plan, site: str, phase: int, t: Words) -> alt.Chart:
         .encode(
             x=_hour_axis(labels=False),
             x2="end:Q",
-            y=alt.Y("low:Q", title=t("chart.load"), scale=alt.Scale(zero=True), axis=alt.Axis(minExtent=AXIS_PX, tickCount=5)),
+            y=alt.Y(
+                "low:Q",
+                title=t("chart.load"),
+                scale=alt.Scale(zero=True),
+                axis=alt.Axis(minExtent=AXIS_PX, tickCount=5),
+            ),
             y2="high:Q",
-            color=alt.Color("who:N", title=None, scale=alt.Scale(domain=[own, rented], range=[BLUE, SKY]), legend=alt.Legend(orient="top", labelLimit=0)),
+            color=alt.Color(
+                "who:N",
+                title=None,
+                scale=alt.Scale(domain=[own, rented], range=[BLUE, SKY]),
+                legend=alt.Legend(orient="top", labelLimit=0),
+            ),
             tooltip=[
                 alt.Tooltip("start:Q", title=t("chart.hour")),
                 alt.Tooltip("who:N", title=t("chart.who")),
@@ -152,6 +183,8 @@ def _hour_axis(labels: bool, title: str | None = None) -> alt.X:
 
 
 def _colour(field: str, names: Sequence[str], title: str) -> alt.Color:
-    """Colours in a fixed order, so that a name keeps its colour while the plan changes little; they recur after eight."""
+    """Colours in a fixed order, so that names keep theirs while the plan changes little; they recur after eight."""
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
-    return alt.Color(field, title=title, scale=alt.Scale(domain=list(names), range=colours), legend=alt.Legend(labelLimit=220))
+    return alt.Color(
+        field, title=title, scale=alt.Scale(domain=list(names), range=colours), legend=alt.Legend(labelLimit=220)
+    )

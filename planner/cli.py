@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner import __version__
+from planner.accuracy_verbs import add_verbs as add_accuracy_verbs
 from planner.errors import SpecError
 from planner.exits import BROKEN, BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan, write_whole
@@ -85,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     show = catalog.add_parser("show", parents=[shared], help="one record with every figure and its source")
     show.add_argument("name", help="name or alias of a record, or KIND/NAME")
     show.set_defaults(run=_catalog_show)
+
+    add_accuracy_verbs(verbs, shared, _add_common_options, FORMATS)
 
     dashboard = verbs.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
     dashboard.add_argument("--server.port", dest="port", type=int, metavar="PORT", help="port to listen on (default: 8501 or the next free one)")

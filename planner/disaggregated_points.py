@@ -30,6 +30,7 @@ from planner.serving_points import (
     layout_of,
     limits_at_site,
     mfu,
+    no_larger_than_the_work,
 )
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
@@ -111,7 +112,7 @@ def choose(
         _, alone = group(prefill.layouts.take(fastest), BATCHES[:, None], (MOST_WORKERS, 1))
         batch = np.sort(np.argsort(alone[..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
         found, rate = group(prefill.layouts.take((index, None, None, None)), BATCHES[batch][..., None], (n_p, n_d))
-        rate = _no_larger_than_the_work(rate, workload, problem)
+        rate = no_larger_than_the_work(rate, workload, problem)
         evaluated += alone.size + rate.size
         occupied = np.broadcast_arrays(prefill.systems[index][:, None, None, None] * n_p, decode.systems[:, None, None] * n_d, rate)[:2]
         most = 1 if first is second else problem.spec.solver.points_per_system
@@ -119,14 +120,6 @@ def choose(
             p, d, b, r = map(int, np.unravel_index(place, rate.shape))
             chosen.append(PairChoice(prefill, decode, int(index[p]), d, int(batch[d, b]), (int(n_p[r]), int(n_d[r])), found, (p, d, b, r)))
     return chosen, evaluated
-
-
-def _no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
-    """Drop groups that serve more than the whole demand: a part of a group has shorter queues only on paper."""
-    if problem.spec.objective.maximise or not rate.any():
-        return rate
-    whole = max(workload.requests_per_s.sum(axis=0).max(), rate[rate > 0].min())
-    return np.where(rate <= whole, rate, 0.0)
 
 
 def _worth(lot: Lot) -> float:

@@ -64,7 +64,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     ways = _ways(form, solution)
     sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
     found = prices(form.data, solution.values, sizes, [members for _, members in ways], options)
-    paths = _paths(problem, form)
+    paths = rows_by_path(problem, form)
     fixed = {(path, None): _summed(solution, row) for path, row in paths.items()} if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
     if found is not None:
@@ -84,7 +84,7 @@ def size_name(lot: Lot) -> str:
     return f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
 
 
-def _paths(problem: Problem, form: Formulation) -> dict[str, Row]:
+def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     """The program's limits by the place in the spec that asked for each."""
     paths: dict[str, Row] = {f"{s.path}.power": ("power", r) for r, s in enumerate(problem.sites) if math.isfinite(s.power_limit_w)}
     limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]

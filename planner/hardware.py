@@ -19,7 +19,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     chips = int(ledger.value("systems", name, "chips"))
     rates = {p: rate for p in PRECISIONS if (rate := ledger.optional("chips", chip.name, f"{p}_flop_per_s")) is not None}
     _share_16_bit(rates)
-    if not rates:
+    if "bf16" not in rates:  # attention and the head run at 16 bit whatever the weights are
         ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises: the user is told which figure to state
     scaleup = _first(ledger, ("systems", name, "scaleup_bytes_per_s"), ("chips", chip.name, "scaleup_bytes_per_s"))
     domain = _first(ledger, ("systems", name, "scaleup_chips"), ("chips", chip.name, "scaleup_chips"))
@@ -29,6 +29,9 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         power = factor * chips * ledger.value("chips", chip.name, "tdp_w")
         reason = f"no power is published for this system: {factor:g} x {chips} chips x TDP"
         ledger.assume(f"systems/{name}/power_w", power, "W", reason, ("energy", "*", name), ("facility", "*", name))
+    nic = ledger.optional("systems", name, "nic_bytes_per_s")
+    if nic is None:
+        ledger.assume(f"systems/{name}/nic_bytes_per_s", 0.0, "byte/s", "no network out of this system is published: nothing spans two of them")
     idle = ledger.default("idle_power_fraction", f"systems/{name}/idle_power_fraction", "idle power as a share of the maximum", ("energy", "*", name))
     return SystemFacts(
         name=name,
@@ -40,7 +43,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         hbm_bytes_per_s=ledger.value("chips", chip.name, "hbm_bytes_per_s"),
         scaleup_bytes_per_s=scaleup or 0.0,
         scaleup_chips=int(min(domain or 1, chips)),
-        nic_bytes_per_s=ledger.optional("systems", name, "nic_bytes_per_s") or 0.0,
+        nic_bytes_per_s=nic or 0.0,
         nic_ports=int(ledger.optional("systems", name, "nic_ports") or 0),
         power_w=power,
         idle_w=idle * power,

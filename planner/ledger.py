@@ -46,13 +46,13 @@ class Ledger:
         path = f"{kind}/{record.name}/{figure}"
         self.citations.setdefault(path, Citation(path, found))
         if found.kind == "override":
-            self.assume(path, found.printed, found.unit, found.note)
+            self.assume(path, found.printed, found.unit, found.note or f"stated in {', '.join(found.source)}")
         return found
 
-    def value(self, kind: str, name: str, figure: str):
-        return self.figure(kind, name, figure).value
+    def value(self, kind: str, name: str, figure: str) -> float:
+        return self.figure(kind, name, figure).number
 
-    def optional(self, kind: str, name: str, figure: str):
+    def optional(self, kind: str, name: str, figure: str) -> float | None:
         """The figure's value, or None where the catalog has none."""
         try:
             return self.value(kind, name, figure)

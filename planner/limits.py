@@ -8,12 +8,16 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, UnitError, parse, parse_money, show
+from planner.hardware import system_facts
+from planner.ledger import Ledger
+from planner.lots import build_lots
 from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.spec import FABRIC_DESIGNS, PRECISIONS
 
@@ -21,11 +25,12 @@ Edits = tuple[tuple[str, Any], ...]  # (path in the spec, value), None to take a
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
 LONGEST_YEARS = 30
+NETWORK_PARTS = ("radix", "port_bytes_per_s", "switch_price", "link_price_one_tier", "link_price_two_tier", "switch_power_w", "optic_power_w")
 WAYS = {"buy": "bought", "reserved": "reserved", "on_demand": "rented on demand"}
 METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Limit:
     """One limit. `loose`: edits that take it away (none for rows of the program, which are taken away there).
 
@@ -41,6 +46,7 @@ class Limit:
     network_of: int | None = None  # the site whose networks may then be of any size
     unit: str | None = None
     amount: float = math.nan
+    most: float = math.inf  # the amount may not grow beyond
     scale: float = 1.0  # unit of the program's row in units of the amount (currencies differ)
     choices: tuple[Edits, ...] = ()
 
@@ -51,9 +57,13 @@ class Limit:
     def grown(self, amount: float) -> Edits:
         """Edits that set the limit to `amount`, rounded up to three digits as the user would write it."""
         value = written_up(self.written, amount, self.unit or "")
-        if self.path.endswith(".deadline") and (beyond := math.ceil(parse(value, "s") / YEAR_S)) > 1:
-            return ((self.path, value), ("horizon.years", beyond))
-        return ((self.path, value),)
+        if not self.path.endswith(".deadline"):
+            return ((self.path, value),)
+        seconds = min(parse(value, "s"), self.most)
+        if seconds == self.most:
+            value = f"{seconds / DAY_S:.12g} d"
+        years = math.ceil(seconds / YEAR_S - 1e-9)
+        return ((self.path, value), *((("horizon.years", years),) if years > 1 else ()))
 
 
 def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
@@ -99,14 +109,11 @@ def written_up(written: Any, amount: float, unit: str) -> Any:
         return math.ceil(amount - 1e-6)
     number = re.match(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", str(written))
     rest = str(written)[number.end():] if number else f" {unit}"
-    base, size = _amount(f"1{rest}", unit), 0.0
-    text = ""
-    for digits in range(3, 12):
-        size = _up(amount / base, digits)
-        text = f"{size:.12g}{rest}" if 0.01 <= size < 10_000 else show(size * base, unit)
-        if _amount(text, unit) >= amount:
-            break
-    return text
+    base = _amount(f"1{rest}", unit)
+    size = _up(amount / base)
+    if not 0.01 <= size < 10_000 and _amount(text := show(size * base, unit), unit) >= amount:
+        return text
+    return f"{size:.12g}{rest}"
 
 
 def _amount(text: str, unit: str) -> float:
@@ -116,39 +123,68 @@ def _amount(text: str, unit: str) -> float:
         return parse_money(text)[0]
 
 
-def _up(value: float, digits: int) -> float:
-    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return math.ceil(value / step * (1 - 1e-12)) * step
+def _up(value: float) -> float:
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / step - 1e-9) * step
 
 
 # -- the limits of a spec ----------------------------------------------------------------------------------------------
 
 
-def limits_of(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> list[Limit]:
+def limits_of(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> list[Limit]:
     """What the spec states that limits these workloads, amounts first."""
-    return [*_totals(document, problem), *_power(problem), *_supplies(document, problem), *_workloads(document, problem, names), *_places(document, problem)]
+    return [
+        *_totals(document, problem),
+        *_power(document, problem),
+        *_supplies(document, problem),
+        *_workloads(document, problem, names),
+        *_export(document, problem, catalog),
+        *_places(problem, catalog),
+    ]
 
 
-def last_resorts(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> list[Limit]:
-    """What is left to change when taking away all limits does not help: precisions, pools, and what is offered at all."""
+def beyond_horizon(limit: Limit) -> Limit:
+    """A deadline that may lie after the horizon, which then grows with it; any other limit as it is."""
+    if not limit.path.endswith(".deadline"):
+        return limit
+    longest = LONGEST_YEARS * YEAR_S
+    return replace(limit, loose=((limit.path, f"{longest / DAY_S:g} d"), ("horizon.years", LONGEST_YEARS)), most=longest)
+
+
+def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
+    """What is left to say where no change of the limits gives a plan."""
+    workload = next(w for w in (*problem.serving, *problem.training) if w.name in names)
+    return Limit(f"{workload.path}.architecture", f"architecture of {workload.name}", _fit_words(problem, names), workload.spec.architecture)
+
+
+def last_resorts(problem: Problem, names: Collection[str]) -> list[Limit]:
+    """What is left to change when taking away all limits does not help: precisions and pools."""
     found = []
     for workload in (*problem.serving, *problem.training):
         if workload.name not in names:
             continue
-        asked, path = workload.spec.precision, f"{workload.path}.precision"
+        asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, p]),) for p in PRECISIONS if p not in asked)
-        found.append(Limit(path, f"precision of {workload.name}", f"{workload.name} may be computed in {_either(asked)} only", list(asked), loose=((path, list(PRECISIONS)),), choices=wider))
+        words = f"{workload.name} may be computed in {_either(asked)} only"
+        found.append(Limit(path, f"precision of {workload.name}", words, asked, loose=((path, list(PRECISIONS)),), choices=wider))
         if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
             path = f"{workload.path}.disaggregation"
             allow = ((path, "allowed"),)
-            found.append(Limit(path, f"pools of {workload.name}", f"{workload.name} must have separate pools for prefill and decode", "always", loose=allow, choices=(allow,)))
-    if document.get("offers") is not None:
-        ways = _catalog_ways(document, problem, catalog, lambda system: True)
-        if ways:
-            every = (("offers", [*document["offers"], *ways]),)
-            single = tuple((("offers", [*document["offers"], way]),) for way in ways)
-            found.append(Limit("offers", "systems on offer", _fit_words(problem, names), document["offers"], loose=every, choices=single))
+            words = f"{workload.name} must have separate pools for prefill and decode"
+            found.append(Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,)))
     return found
+
+
+def further_offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> list[Edits]:
+    """Edits that add one more way to obtain a system, at the catalog's price: the cheapest system first."""
+    if document.get("offers") is None:
+        return []
+    return [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, lambda system: True)]
+
+
+def nothing_fits(document: Mapping[str, Any], problem: Problem, names: Collection[str], offer: Edits) -> Limit:
+    """What is on offer, as a limit that gives way to one more `offer`."""
+    return Limit("offers", "systems on offer", _fit_words(problem, names), document["offers"], loose=offer, choices=(offer,))
 
 
 def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
@@ -167,11 +203,11 @@ def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
         yield Limit(f"limits.{key}", name, words.format(written), written, is_row=True, unit=unit, amount=amount, scale=scale)
 
 
-def _power(problem: Problem) -> Iterator[Limit]:
-    for site, spec in zip(problem.sites, problem.spec.sites):
+def _power(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    for site in problem.sites:
         if math.isfinite(site.power_limit_w):
-            words = f"systems of our own in {site.region} may draw at most {show(site.power_limit_w, 'W')}"
-            yield Limit(f"{site.path}.power", f"power in {site.region}", words, show(spec.power, "W"), is_row=True, unit="W", amount=site.power_limit_w)
+            path, words = f"{site.path}.power", f"bought systems in {site.region} may draw at most {show(site.power_limit_w, 'W')} at the meter"
+            yield Limit(path, f"power in {site.region}", words, at(document, path), is_row=True, unit="W", amount=site.power_limit_w)
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
@@ -205,8 +241,9 @@ def _deadline(document: Mapping[str, Any], problem: Problem, job: TrainingFacts)
     path, spec = f"{job.path}.deadline", job.spec
     since = "" if not spec.start else f" and not begin before {show(spec.start, 's')}"
     words = f"{job.name} must be done {show(spec.deadline, 's')} after the start of the horizon{since}"
-    loose = ((path, f"{LONGEST_YEARS * YEAR_S / DAY_S:g} d"), ("horizon.years", LONGEST_YEARS))
-    yield Limit(path, f"deadline of {job.name}", words, at(document, path), loose=loose, unit="s", amount=spec.deadline)
+    latest = problem.spec.horizon.years * YEAR_S
+    loose = ((path, f"{latest / DAY_S:g} d"),)
+    yield Limit(path, f"deadline of {job.name}", words, at(document, path), loose=loose, unit="s", amount=spec.deadline, most=latest)
 
 
 def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
@@ -218,15 +255,14 @@ def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iter
         yield Limit(path, f"residency of {workload.name}", words, rule, loose=((path, None),), choices=choices)
 
 
-def _places(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    yield from _export(document, problem)
+def _places(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
     offered = list(dict.fromkeys(offer.system for offer in problem.offers))
     for i, site in enumerate(problem.sites):
         path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
         if missing:
             choices = tuple(((path, [*site.systems, name]),) for name in missing)
             yield Limit(path, f"systems in {site.region}", f"only {_either(site.systems)} may stand in {site.region}", list(site.systems), loose=((path, None),), choices=choices)
-        yield _network(problem, i)
+        yield _network(problem, catalog, i)
     regions = [site.region for site in problem.sites]
     for i, offer in enumerate(problem.spec.offers or ()):
         missing = [region for region in regions if offer.regions and region not in problem.offers[i].prices]
@@ -236,16 +272,24 @@ def _places(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
             yield Limit(path, f"regions of {offer.system} ({offer.how})", f"{offer.system} can be {WAYS[offer.how]} in {_either(offer.regions)} only", list(offer.regions), loose=((path, None),), choices=choices)
 
 
-def _network(problem: Problem, i: int) -> Limit:
+def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
     """Designs that a site may use, and how many systems one of them joins."""
     site = problem.sites[i]
     path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
-    words = f"bought systems in {site.region} may be joined by {_either(site.fabrics)} only, each of limited size"
-    choices = tuple(((path, [*site.fabrics, design]),) for design in missing)
-    return Limit(path, f"networks in {site.region}", words, list(site.fabrics), loose=((path, None),) if False else ((path, list(FABRIC_DESIGNS)),), network_of=i, choices=choices)
+    sizes = {(lot.fabric, lot.system.name): lot.largest for lot in build_lots(problem)[0] if lot.site is site and math.isfinite(lot.largest)}
+    joins = "; ".join(f"{design} joins at most {most:,.0f} {system}" for (design, system), most in sizes.items())
+    words = f"bought systems in {site.region} may stand on {_either(site.fabrics)} only" + (f" ({joins})" if joins else "")
+    larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, site.network.radix)]
+    choices = (*(((path, [*site.fabrics, design]),) for design in missing), *(((f"{site.path}.network", name),) for name in larger))
+    return Limit(path, f"networks in {site.region}", words, list(site.fabrics), loose=((path, list(FABRIC_DESIGNS)),), network_of=i, choices=choices)
 
 
-def _export(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _is_larger(catalog: Catalog, name: str, radix: int) -> bool:
+    record = catalog.get("fabrics", name)
+    return all(record.get(part) for part in NETWORK_PARTS) and record.value("radix") > radix
+
+
+def _export(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
     limits = problem.spec.limits
     barred = {
         (system.name, system.export_cn): site.region
@@ -260,21 +304,37 @@ def _export(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     choices: list[Edits] = [((path, [*held, system]),) for system in licensable]
     if len(licensable) > 1:
         choices.append(((path, [*held, *licensable]),))
+    if document.get("offers") is not None:
+
+        def free(system: str) -> bool:
+            return catalog.get("chips", catalog.get("systems", system).text["chip"]).text.get("export_cn") in ("domestic", "allowed")
+
+        choices += [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, free)]
+    switch = (("limits.export_control", False),)
     words = f"export control bars {_either([system for system, _ in barred], 'and')} from {_either(dict.fromkeys(barred.values()), 'and')}"
-    yield Limit("limits.export_control", "export control", words, True, loose=(("limits.export_control", False),), choices=(*choices, (("limits.export_control", False),)))
+    yield Limit("limits.export_control", "export control", words, True, loose=switch, choices=(*choices, switch))
 
 
-def _catalog_ways(document: Mapping[str, Any], problem: Problem, catalog: Catalog, wanted) -> list[dict[str, str]]:
+def _catalog_ways(problem: Problem, catalog: Catalog, wanted: Callable[[str], bool]) -> list[dict[str, str]]:
     """Offers of the catalog, priced at some site of the spec, that the spec does not make: the cheapest first."""
     made = {(offer.system, offer.how) for offer in problem.offers}
     prices: dict[tuple[str, str], float] = {}
     for record in catalog.records("offers"):
         system, how = record.text["system"], record.text["how"]
         here = [s for s in problem.sites if record.words("region") in ("", s.region) and record.words("zone") in ("", *s.zones)]
-        if how != "spot" and (system, how) not in made and here and wanted(system):
+        if how != "spot" and (system, how) not in made and here and wanted(system) and _is_whole(catalog, system):
             price = record.value("price") * (1.0 if how == "buy" else YEAR_S)
             prices[system, how] = min(prices.get((system, how), math.inf), price)
     return [{"system": system, "how": how} for system, how in sorted(prices, key=prices.__getitem__)]
+
+
+def _is_whole(catalog: Catalog, system: str) -> bool:
+    """Whether every figure of the system that a plan needs is known."""
+    try:
+        system_facts(catalog.get("systems", system), Ledger(catalog))
+    except MissingFigure:
+        return False
+    return True
 
 
 def _fit_words(problem: Problem, names: Collection[str]) -> str:
@@ -282,7 +342,9 @@ def _fit_words(problem: Problem, names: Collection[str]) -> str:
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
     if system is None:
         return "nothing is offered at any site"
-    return f"no system on offer can run {workload.name} ({workload.spec.architecture}); the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
+    memory = f"the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
+    weights = f", and its weights alone take {show(workload.weights_bytes, 'byte')}" if isinstance(workload, ServingFacts) else ""
+    return f"no system on offer can run {workload.name} ({workload.spec.architecture}): {memory}{weights}"
 
 
 def _either(names, word: str = "or") -> str:

@@ -52,6 +52,7 @@ def solve_document(
 ) -> Plan:
     """As `solve`, for a document that was read already."""
     from planner.candidates import find_candidates
+    from planner.diagnosis import diagnose
     from planner.explain import explain
     from planner.formulate import Unbounded, formulate
     from planner.interpret import interpret, sense_and_unit, without_answer
@@ -71,7 +72,11 @@ def solve_document(
     solution = solve_program(form.data, options)
     say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status} in {solution.seconds:.1f} s")
     if not solution.values:
-        return without_answer(problem, candidates, solution.status, solution, document)
+        diagnosis = None
+        if solution.status == "infeasible":
+            say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
+            diagnosis = diagnose(problem, candidates, document, overlays, options)
+        return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
     explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
     return interpret(problem, candidates, form, solution, document, explanation)
 

@@ -124,10 +124,13 @@ def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
 def _systems(lot: CheckedLot, pool: Mapping[str, Any]) -> float:
     """Systems that one replica of the pool blocks."""
     layout = pool["layout"]
-    stage, chips = layout["tp"] * layout["dp"], lot.system.chips
-    if stage > min(lot.system.scaleup_chips, chips) or (layout["pp"] > 1 and lot.scaleout_bytes_per_s <= 0):
+    stage, chips, domain = layout["tp"] * layout["dp"], lot.system.chips, lot.system.scaleup_chips
+    # beyond a scale-up domain only whole systems, with one chip per attention rank
+    spread = layout["tp"] == layout["pp"] == 1 and domain == chips and stage % chips == 0
+    leaves = layout["pp"] > 1 or stage > chips
+    if (stage > min(domain, chips) and not spread) or (leaves and lot.scaleout_bytes_per_s <= 0):
         raise ValueError(f"layout {layout} does not fit {lot.system.name} on {lot.fabric}")
-    each = layout["pp"] * 1.0 if layout["pp"] > 1 else 1.0 / (chips // stage)
+    each = layout["pp"] * max(stage / chips, 1.0) if leaves else 1.0 / (chips // stage)
     return each * pool["workers"]
 
 

@@ -230,4 +230,4 @@ def _assumption_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _amount(value: float) -> str:
-    return json.dumps(value) if abs(value) < 10 else f"{value:,.0f}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -18,7 +18,7 @@ from catalog.units import YEAR_S
 from models import economics
 from models.power import PowerConstants
 from models.serving_constants import ServingConstants
-from models.training_constants import TrainingConstants
+from models.training_constants import GEMM_FAMILIES, TrainingConstants
 from planner import wan
 from planner.architectures import shape_of, weights_bytes
 from planner.calendar import Calendar, build_calendar, local_to_utc, utc_offset_s
@@ -58,10 +58,10 @@ def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str
 
     `recorded`: figures that take the place of the catalog's, by their path. Raises SpecError with all unknown names and missing figures at once.
     """
-    return _Resolver(spec, _catalog(spec, overlays, recorded or {})).problem()
+    return _Resolver(spec, catalog_of(spec, overlays, recorded or {})).problem()
 
 
-def _catalog(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
+def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
     try:
         catalog = Catalog.load(overlays, [spec.catalog]) if overlays or spec.catalog else _shipped_catalog()
         overrides = {**recorded, **{path: override.model_dump() for path, override in spec.overrides.items()}}
@@ -96,6 +96,7 @@ class _Resolver:
         sites = self._sites()
         offers = self._offers(sites)
         systems = self._systems(offers)
+        self._unmeasured(training, systems)
         self._stop_if_wrong()
         calendar = build_calendar(
             spec.horizon.years,
@@ -156,7 +157,10 @@ class _Resolver:
         if code == "USD":
             return 1.0
         if code in self.spec.exchange:
-            return self.spec.exchange[code].per_usd
+            stated = self.spec.exchange[code]
+            reason = f"stated in the spec{f', {stated.date}' if stated.date else ''}"
+            self.ledger.assume(f"exchange.{code}.per_usd", stated.per_usd, "1", reason)
+            return stated.per_usd
         name = f"exchange_{code.lower()}"
         if name in self.catalog.names("defaults"):
             return self.ledger.default(name, f"exchange.{code}.per_usd", "rate not stated in the spec")
@@ -228,7 +232,7 @@ class _Resolver:
                 continue
             try:
                 shape = shape_of(record, self.ledger)
-            except MissingFigure as error:
+            except (MissingFigure, ValueError) as error:
                 self._wrong(f"{path}.architecture", str(error))
                 continue
             if isinstance(workload, Training):
@@ -372,6 +376,12 @@ class _Resolver:
             except MissingFigure as error:
                 self._wrong(f"{offer.path}.system", str(error))
         return systems
+
+    def _unmeasured(self, training: Sequence[TrainingFacts], systems: Mapping[str, SystemFacts]) -> None:
+        """Training efficiency differs by chip family; one without a measured run takes the base, which is an assumption."""
+        for family in {system.family for system in systems.values()} - set(GEMM_FAMILIES) if training else ():
+            reason = "no training run on this chip family was measured: the share of the peak that the base reaches is taken"
+            self.ledger.assume(f"training.generation_{family or 'unknown'}", 1.0, "1", reason)
 
     # -- network ---------------------------------------------------------------------------------------------------
 

@@ -19,10 +19,11 @@ from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from planner.lots import Lot
 from planner.points import Point, Use
-from planner.problem import ServingFacts, SystemFacts
+from planner.problem import Problem, ServingFacts, SystemFacts
 from planner.spec import Slo
 
-BATCHES = np.unique(np.rint(np.geomspace(1, 1024, 41)))
+BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))
+WIDE = (2, 4, 8)  # scale-up domains over which experts may be spread
 QUANTILES = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
@@ -53,7 +54,10 @@ def systems_per_replica(system: SystemFacts, chips: np.ndarray, stages: np.ndarr
 
 
 def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[int]) -> ServingLayouts:
-    """Legal layouts: tp divides the heads and stays in the scale-up domain; more stages only with a full domain each."""
+    """Legal layouts: tp divides the heads and stays in the scale-up domain; more stages only with a full domain each.
+
+    Where there is a network (`stages` beyond one), the experts may be spread over several full domains, one chip per attention rank.
+    """
     domain = min(system.scaleup_chips, system.chips)
     powers = [1 << i for i in range(domain.bit_length()) if 1 << i <= domain]
     found = []
@@ -66,6 +70,8 @@ def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[in
             experts = {tp * dp} if dp > 1 else {1, tp} if arch.experts else {1}
             for ep in sorted(ep for ep in experts if not arch.experts or arch.experts % ep == 0):
                 found += [(tp, pp, dp, ep) for pp in stages if pp == 1 or (tp * dp == powers[-1] and pp <= arch.layers)]
+    spread = [powers[-1] * domains for domains in WIDE if len(stages) > 1 and powers[-1] == system.chips]
+    found += [(1, 1, ranks, ranks) for ranks in spread if arch.experts and arch.experts % ranks == 0]
     columns = np.array(found, dtype=np.int64).reshape(-1, 4).T
     return ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
 
@@ -107,10 +113,20 @@ def latencies(point: ServingPoint, slo: Slo) -> dict[str, np.ndarray]:
     return {f"{metric}.{percentile}": latency_s(point, metric, QUANTILES[percentile]) for metric, percentile, _ in slo.limits()}
 
 
-def choose(
-    grids: Sequence[Grid], slo: Slo, allowance_s: float, most: int, power: PowerConstants, dropped: Counter[str]
-) -> list[Choice]:
-    """Of each system, the largest capacity per layout under the limits, then the points no other beats, `most` at most."""
+def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
+    """Rates with 0 for what serves more than the whole demand: a part of a replica is as efficient as a whole one only on paper.
+
+    The smallest is kept in any case. Where throughput is asked for, demand is no bound.
+    """
+    if problem.spec.objective.maximise or not rate.any():
+        return rate
+    whole = max(float(workload.requests_per_s.sum(axis=0).max()), float(rate[rate > 0].min()))
+    return np.where(rate <= whole, rate, 0.0)
+
+
+def choose(workload: ServingFacts, grids: Sequence[Grid], allowance_s: float, problem: Problem, dropped: Counter[str]) -> list[Choice]:
+    """Of each system, the largest capacity per layout under the limits, then the points no other beats, a few at most."""
+    slo, most, power = workload.spec.slo, problem.spec.solver.points_per_system, problem.power_constants
     limits = limits_at_site(slo, allowance_s)
     kept: list[tuple[float, float, Choice]] = []
     for grid in grids:
@@ -118,7 +134,9 @@ def choose(
         fits = np.asarray(grid.point.fits)
         dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
         dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
-        rate = np.where(satisfied, grid.point.requests_per_s, 0.0)
+        able = np.where(satisfied, grid.point.requests_per_s, 0.0)
+        rate = no_larger_than_the_work(able, workload, problem)
+        dropped["serves more than the whole demand"] += int((able > rate).sum())
         best = rate.argmax(axis=1)
         for layout in np.flatnonzero(rate.max(axis=1) > 0):
             batch = int(best[layout])

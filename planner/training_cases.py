@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catalog.errors import MissingFigure, UnknownName
 from catalog.lookup import Catalog
@@ -19,6 +19,7 @@ from models.operators import Architecture
 from models.roofline import ChipRates
 from models.training import Recipe
 from models.training_batch import Case
+from models.training_constants import TrainingConstants
 from planner.measurements import Row
 from planner.training_shapes import Unpredictable, architecture_of
 
@@ -65,14 +66,14 @@ class _Reader:
 
     row: Row
     catalog: Catalog
-    constants: object
+    constants: TrainingConstants
     inferred: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         self.inferred.append(text)
 
 
-def measured_case(row: Row, catalog: Catalog, constants) -> Measured:
+def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> Measured:
     """The row as a question to the models. Raises Unpredictable with the reason."""
     reader = _Reader(row, catalog, constants)
     chip = chip_record(row, catalog)
@@ -89,7 +90,8 @@ def measured_case(row: Row, catalog: Catalog, constants) -> Measured:
     degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
                 "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader)}  # fmt: skip
     question = Case(arch, rates, {**degrees, "recompute": 0}, batch, int(row.number("seq_len")), precision, family, recipe)
-    level = recompute_of(row, question, framework, reader)
+    level, forgotten = recompute_of(row, question, framework, reader)
+    recipe = replace(recipe, forgotten=forgotten)
     case = Case(arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe)
     tflops, hardware = measured_tflops(row, chip)
     return Measured(
@@ -257,21 +259,21 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
     return int(framework != "megatron-2021")
 
 
-def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> int:
-    """Column `recompute`; empty is selective for tuned software with experts (modules that are cheap to repeat), elsewhere the
-    least level at which the run fits into 0.95 of the memory, full if none does."""
+def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> tuple[int, float]:
+    """(level, share of the activations dropped beyond it). Column `recompute`; empty is selective for tuned software with experts
+    (modules that are cheap to repeat), and none elsewhere, with such a share of the activations dropped that the run fits into
+    0.95 of the memory."""
     if row.text["recompute"] in RECOMPUTE:
-        return RECOMPUTE.index(row.text["recompute"])
+        return RECOMPUTE.index(row.text["recompute"]), 0.0
     if framework == "nvidia-tuned" and question.arch.experts:
         reader.note("fine-grained recompute")
-        return 1
-    level = 2
-    for candidate in (0, 1):
-        if question.memory_bytes(candidate, reader.constants) <= FULL_SHARE * question.chip.hbm_bytes:
-            level = candidate
-            break
-    reader.note(f"recompute {RECOMPUTE[level]} by memory")
-    return level
+        return 1, 0.0
+    none, full = (question.memory_bytes(level, reader.constants) for level in (0, 2))
+    if full >= none:
+        return 0, 0.0
+    share = min(1.0, max(0.0, (none - FULL_SHARE * question.chip.hbm_bytes) / (none - full)))
+    reader.note(f"{share:.0%} of the activations recomputed by memory")
+    return 0, share
 
 
 def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],

@@ -18,7 +18,7 @@ from models.memory import training_memory
 from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
 from models.reliability import best_goodput, checkpoint_write_s, spares_needed
-from models.training import Recipe, training_step
+from models.training import Recipe, TrainingStep, training_step
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem import Problem, Reliability, SystemFacts, TrainingFacts
@@ -44,7 +44,7 @@ class Width:
     goodput: float  # share of the time that makes lasting progress; counted in tokens_per_s
 
 
-def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: Layouts, precision: str, problem: Problem):
+def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: Layouts, precision: str, problem: Problem) -> tuple[TrainingStep, np.ndarray]:
     """Steps of all layouts, and the memory that the narrowest form of each needs [byte per chip]."""
     run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens, "constants": problem.training_constants}
     step = training_step(job.architecture, system.rates(precision, scaleout), layouts, precision=precision, family=system.family, recipe=RECIPE, **run)

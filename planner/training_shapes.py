@@ -10,6 +10,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import BILLION
 from models.operators import Architecture, parameter_counts
+from planner.measurements import Row
 
 NEEDED = ("layers", "hidden", "heads", "vocab")
 OPTIONAL = (
@@ -28,7 +29,7 @@ class Unpredictable(Exception):
     """The models cannot be asked about a row; the text is the reason."""
 
 
-def architecture_of(row, catalog: Catalog, notes: list[str]) -> tuple[Architecture, str, int]:
+def architecture_of(row: Row, catalog: Catalog, notes: list[str]) -> tuple[Architecture, str, int]:
     """(shape, name, layers that predict further tokens). A row's own cells count before the catalog's figures."""
     label = row.text["model"]
     record = known_record(label, catalog)
@@ -82,7 +83,7 @@ def _architecture(found: dict[str, int], record: Record) -> Architecture:
     )
 
 
-def shape_of_row(row, record: Record | None, notes: list[str]) -> Architecture:
+def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architecture:
     """The row's own shape. What it leaves open comes from the catalog's record of the same layers and width, else:
 
     heads of 128; grouped heads as printed or as many as heads; vocabulary of padded GPT-2; feed-forward width and head dimension as in

@@ -20,6 +20,7 @@ from models.uncertainty import TIERS, interval
 from planner.calibrate import TIER_OF_LEAVE_OUT, anchor_factors, bands_of, leave_out, read_measurements, tier
 from planner.training_cases import Measured
 
+SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")
 
 
@@ -79,7 +80,7 @@ class Validation:
 
     def score_rows(self) -> list[dict[str, Any]]:
         """The file of `--rows`."""
-        return [{name: getattr(s, name) for name in ("id", "metric", "measured", "predicted", "low", "high", "note")} for s in self.scores]
+        return [{name: getattr(s, name) for name in SCORE_COLUMNS} for s in self.scores]
 
 
 def validate(path: Path, catalog: Catalog, left_out: str | None = None) -> Validation:

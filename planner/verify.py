@@ -11,32 +11,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.errors import SpecError
+from planner.findings import TOLERANCE, Finding, Report, close
 from planner.plan import Plan
 from planner.problem import Problem, exportable, permitted
 from planner.recheck import Evaluated, Lots, evaluate_point
 from planner.resolve import resolve
 from planner.spec import parse_spec
 
-TOLERANCE = 1e-6  # closed forms on another machine, limits that a solver met to its own tolerance
-ROUNDING = 1e-11  # sums and products of the plan's own numbers
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
-PROVEN = ("optimal", "within_gap")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One place of the plan that does not hold."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+UNANSWERED = ("infeasible", "unbounded", "limit")
 
 
 def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
@@ -54,12 +40,12 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
 
 def findings(problem: Problem, document: Mapping[str, Any]) -> list[Finding]:
     """What in `document` does not hold for `problem`, which is its own spec resolved."""
+    check = _Check(problem, document)
     try:
-        if document["objective"]["value"] is None:
-            return list(_empty(document))
-        return _Check(problem, document).findings()
+        check.run()
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError) as error:
-        return [Finding("plan", f"cannot be read through: {type(error).__name__} {error}")]
+        check.say("plan", f"cannot be read through: {type(error).__name__} {error}")
+    return check.found
 
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
@@ -67,31 +53,25 @@ def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]
     recorded = {
         row["path"]: {"value": row["value"], "unit": row["unit"], "note": "as recorded in the plan"}
         for row in document["provenance"]
-        if row["kind"] != "override"
     }
     spec = parse_spec(document["spec"])
     return resolve(spec, overlays, recorded)
 
 
-def _empty(document: Mapping[str, Any]) -> Iterator[Finding]:
-    if document["status"] in PROVEN:
-        yield Finding("status", f'"{document["status"]}" but there is no plan')
-    for key in ("fleet", "routes", "schedule"):
-        if document[key]:
-            yield Finding(key, "must be empty where there is no plan")
-
-
-class _Check:
+class _Check(Report):
     def __init__(self, problem: Problem, document: Mapping[str, Any]):
+        super().__init__()
         self.problem, self.document = problem, document
-        self.found: list[Finding] = []
         self.lots = Lots(problem)
         self.sites = {site.region: site for site in problem.sites}
         self.serving = {w.name: w for w in problem.serving}
         self.training = {w.name: w for w in problem.training}
         self.points: dict[str, tuple[Mapping[str, Any], Evaluated]] = {}
 
-    def findings(self) -> list[Finding]:
+    def run(self) -> None:
+        if self.document["objective"]["value"] is None:
+            self._empty()
+            return
         self._points()
         self._fleet()
         self._schedule()
@@ -100,27 +80,14 @@ class _Check:
         self._amounts()
         self._limits()
         self._objective()
-        return self.found
 
-    # -- helpers ---------------------------------------------------------------------------------------------------
-
-    def _say(self, path: str, message: str) -> None:
-        self.found.append(Finding(path, message))
-
-    def _equal(self, path: str, stated: Any, computed: Any, tolerance: float = ROUNDING) -> None:
-        """Numbers to the tolerance, everything else exactly, through nested values."""
-        if isinstance(computed, Mapping) and isinstance(stated, Mapping):
-            for key in sorted({*stated, *computed}):
-                self._equal(f"{path}.{key}", stated.get(key), computed.get(key), tolerance)
-        elif isinstance(computed, (int, float)) and not isinstance(computed, bool):
-            if not _close(stated, computed, tolerance):
-                self._say(path, f"says {stated!r}, computed {computed!r}")
-        elif stated != computed:
-            self._say(path, f"says {stated!r}, computed {computed!r}")
-
-    def _at_most(self, path: str, used: float, allowed: float, what: str) -> None:
-        if used > allowed + TOLERANCE * max(abs(allowed), abs(used), 1e-9):
-            self._say(path, f"{what}: {used:.9g} exceeds {allowed:.9g}")
+    def _empty(self) -> None:
+        document = self.document
+        if document["status"] not in UNANSWERED:
+            self.say("status", f"{document['status']!r}, but there is no plan")
+        for key in ("fleet", "workloads", "routes", "schedule", "costs", "gap"):
+            if document[key]:
+                self.say(key, "must be empty where there is no plan")
 
     # -- points and fleet ------------------------------------------------------------------------------------------
 
@@ -128,27 +95,27 @@ class _Check:
         for w, workload in enumerate(self.document["workloads"]):
             facts = self.serving.get(workload["name"]) or self.training.get(workload["name"])
             if facts is None:
-                self._say(f"workloads[{w}].name", f"{workload['name']!r} is not in the spec")
+                self.say(f"workloads[{w}].name", f"{workload['name']!r} is not in the spec")
                 continue
             for i, point in enumerate(workload["points"]):
                 path = f"workloads[{w}].points[{i}]"
                 computed = evaluate_point(self.problem, self.lots, facts, point)
                 if point["id"] in self.points:
-                    self._say(f"{path}.id", "stands twice")
+                    self.say(f"{path}.id", "stands twice")
                 self.points[point["id"]] = point, computed
                 stated = {key: point[key] for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
-                self._equal(path, stated, computed.stated, TOLERANCE)
+                self.equal(path, stated, computed.stated, TOLERANCE)
                 if not computed.fits:
-                    self._say(path, "does not fit in memory")
+                    self.say(path, "does not fit in memory")
                 site = self.sites[point["site"]]
                 if not permitted(facts, site):
-                    self._say(path, f"residency forbids {facts.name} in {site.region}")
+                    self.say(path, f"residency forbids {facts.name} in {site.region}")
                 for pool in point["pools"]:
                     if pool["precision"] not in facts.spec.precision:
-                        self._say(path, f"precision {pool['precision']} was not asked for")
+                        self.say(path, f"precision {pool['precision']} was not asked for")
         names = [w["name"] for w in self.document["workloads"]]
         if sorted(names) != sorted([*self.serving, *self.training]):
-            self._say("workloads", "must be those of the spec, each once")
+            self.say("workloads", "must be those of the spec, each once")
 
     def _fleet(self) -> None:
         windows = self.problem.calendar.windows
@@ -158,19 +125,19 @@ class _Check:
             path, key = f"fleet[{i}]", _key(row)
             lot, phase = self.lots[key], row["phase"]
             if type(row["count"]) is not int or row["count"] < 1:
-                self._say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
+                self.say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
             if (phase is not None) != (row["how"] == "on_demand"):
-                self._say(f"{path}.phase", "on-demand systems are held by phase, all others throughout")
+                self.say(f"{path}.phase", "on-demand systems are held by phase, all others throughout")
             if not exportable(lot.system, lot.site, self.problem.spec.limits):
-                self._say(path, f"export control bars {row['system']} from {row['site']}")
+                self.say(path, f"export control bars {row['system']} from {row['site']}")
             if row["how"] == "buy":
                 fabrics[row["site"], row["system"]].add(row["fabric"])
             for window in range(windows) if phase is None else [phase]:
                 self.held[key][window] += row["count"]
-            self._at_most(path, row["count"], lot.largest, f"systems on one {row['fabric']} network")
+            self.at_most(path, row["count"], lot.largest, f"systems on one {row['fabric']} network")
         for (site, system), chosen in fabrics.items():
             if len(chosen) > 1:
-                self._say("fleet", f"{system} in {site} stands on several fabrics: {', '.join(sorted(chosen))}")
+                self.say("fleet", f"{system} in {site} stands on several fabrics: {', '.join(sorted(chosen))}")
 
     # -- hours -----------------------------------------------------------------------------------------------------
 
@@ -182,19 +149,19 @@ class _Check:
         for i, row in enumerate(self.document["schedule"]):
             t = row["slot"]
             if (row["site"], t) in seen or row["site"] not in self.sites or not 0 <= t < calendar.slots:
-                self._say(f"schedule[{i}]", "names a site and slot twice, or one that does not exist")
+                self.say(f"schedule[{i}]", "names a site and slot twice, or one that does not exist")
                 continue
             seen.add((row["site"], t))
             for name, replicas in row["active"].items():
                 if replicas < 0 or self.points[name][0]["site"] != row["site"]:
-                    self._say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
+                    self.say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
                 self.active[name][t] += replicas
         used = {row["site"] for row in self.document["fleet"]}
         if seen != {(site, t) for site in used for t in range(calendar.slots)}:
-            self._say("schedule", "must have one row for each used site and slot")
+            self.say("schedule", "must have one row for each used site and slot")
         self.hours = {(site, t): self._hour(site, t) for site in self.sites for t in range(calendar.slots)}
         for i, row in enumerate(self.document["schedule"]):
-            self._equal(f"schedule[{i}]", {k: v for k, v in row.items() if k != "active"}, self.hours[row["site"], row["slot"]])
+            self.equal(f"schedule[{i}]", {k: v for k, v in row.items() if k != "active"}, self.hours[row["site"], row["slot"]])
         self._installed()
 
     def _hour(self, region: str, t: int) -> dict[str, Any]:
@@ -229,7 +196,7 @@ class _Check:
                 for pool, systems in zip(point["pools"], computed.systems):
                     busy[_key(pool | {"site": point["site"]})] += replicas[t] * systems
             for key, systems in busy.items():
-                self._at_most(f"schedule slot {t}", systems, self.held[key][int(calendar.window[t])], f"systems at work of {'/'.join(key[:3])}")
+                self.at_most(f"schedule slot {t}", systems, self.held[key][int(calendar.window[t])], f"systems at work of {'/'.join(key[:3])}")
 
     def _routes(self) -> None:
         """All demand is served, over permitted paths, by points that keep the limits at the origins they serve."""
@@ -244,7 +211,7 @@ class _Check:
             requests = row["tokens_per_s"] / workload.spec.lengths.output
             path = self.problem.paths.get((workload.name, row["origin"], row["site"]))
             if requests <= 0 or path is None or row["pool"].split("/")[:2] != [row["workload"], row["site"]]:
-                self._say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
+                self.say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
                 continue
             served[row["workload"], row["origin"], t] += requests
             self.asked[row["pool"], t] += requests
@@ -257,15 +224,15 @@ class _Check:
             for o, origin in enumerate(workload.spec.origins):
                 for t in range(calendar.slots):
                     asked = float(workload.requests_per_s[o][calendar.hour[t]]) * factor.get(workload.name, 1.0)
-                    if not _close(served[workload.name, origin.region, t], asked, ROUNDING):
-                        self._say(f"routes {workload.name} from {origin.region} slot {t}", f"serves {served[workload.name, origin.region, t]:.9g} of {asked:.9g} requests/s")
+                    if not close(served[workload.name, origin.region, t], asked):
+                        self.say(f"routes {workload.name} from {origin.region} slot {t}", f"serves {served[workload.name, origin.region, t]:.9g} of {asked:.9g} requests/s")
         capacity: dict[tuple[str, int], float] = defaultdict(float)
         for name, replicas in self.active.items():
             point, computed = self.points[name]
             for t, count in enumerate(replicas if computed.workload in self.serving else ()):
                 capacity[point["pool"], t] += count * computed.capacity
         for pool, t in sorted({*self.asked, *(key for key, able in capacity.items() if able)}):
-            self._equal(f"schedule slot {t}, replicas of {pool} [request/s]", capacity[pool, t], self.asked[pool, t])
+            self.equal(f"schedule slot {t}, replicas of {pool} [request/s]", capacity[pool, t], self.asked[pool, t])
 
     def _factor(self) -> dict[str, float]:
         """What the demand of each workload is multiplied by, when throughput is the objective."""
@@ -280,18 +247,18 @@ class _Check:
         for job in self.training.values():
             mine = [(name, replicas) for name, replicas in self.active.items() if self.points[name][1].workload == job.name]
             if len(mine) != 1:
-                self._say(f"workloads {job.name}", f"a job runs at one point, not at {len(mine)}")
+                self.say(f"workloads {job.name}", f"a job runs at one point, not at {len(mine)}")
             allowed = calendar.within(job.spec.start, job.spec.deadline)
             done = 0.0
             for name, replicas in mine:
                 for t, share in enumerate(replicas):
                     if share and not allowed[t]:
-                        self._say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")
-                    self._at_most(f"schedule slot {t}", share, 1.0, f"width of {job.name}")
+                        self.say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")
+                    self.at_most(f"schedule slot {t}", share, 1.0, f"width of {job.name}")
                     self.tokens[job.name][t] += share * self.points[name][1].capacity
                     done += share * self.points[name][1].capacity * float(calendar.seconds[t])
-            if not _close(done, job.spec.tokens, ROUNDING):
-                self._say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
+            if not close(done, job.spec.tokens):
+                self.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
 
     # -- amounts ---------------------------------------------------------------------------------------------------
 
@@ -302,14 +269,14 @@ class _Check:
         for name, computed in (("cost_lines", self.sums.lines), ("carbon_lines", self.sums.carbon)):
             stated = {(row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in self.document[name]}
             if len(stated) < len(self.document[name]):
-                self._say(name, "a line stands twice")
+                self.say(name, "a line stands twice")
             for key in sorted({*stated, *computed}):
-                self._equal(f"{name} {'/'.join(filter(None, key))}", stated.get(key, 0.0), computed.get(key, 0.0))
+                self.equal(f"{name} {'/'.join(filter(None, key))}", stated.get(key, 0.0), computed.get(key, 0.0))
         components: dict[str, float] = defaultdict(float)
         for (component, *_), amount in self.sums.lines.items():
             components[component] += amount
-        self._equal("costs", self.document["costs"], components)
-        self._equal("totals", self.document["totals"], self._totals())
+        self.equal("costs", self.document["costs"], components)
+        self.equal("totals", self.document["totals"], self._totals())
         self._workload_rows()
 
     def _totals(self) -> dict[str, float]:
@@ -343,30 +310,26 @@ class _Check:
                 "utilisation": sum(busy.values()) / sum(seconds) / peak if peak else None,
                 "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values()) if mine else None,
             }
-            self._equal(f"workloads[{w}]", {key: row[key] for key in computed}, computed)
+            self.equal(f"workloads[{w}]", {key: row[key] for key in computed}, computed)
             for i, point in enumerate(row["points"]):
-                self._equal(f"workloads[{w}].points[{i}].peak_replicas", point["peak_replicas"], max(self.active[point["id"]]))
+                self.equal(f"workloads[{w}].points[{i}].peak_replicas", point["peak_replicas"], max(self.active[point["id"]]))
             self._slo(w, row)
 
     def _slo(self, w: int, row: Mapping[str, Any]) -> None:
         facts = self.serving.get(row["name"])
         wanted = facts.spec.slo.limits() if facts else []
         if [(r["metric"], r["percentile"]) for r in row["slo"]] != [(m, p) for m, p, _ in wanted]:
-            self._say(f"workloads[{w}].slo", "must list the limits of the spec in their order")
+            self.say(f"workloads[{w}].slo", "must list the limits of the spec in their order")
             return
         for i, (metric, percentile, limit) in enumerate(wanted):
             worst = max((self._at_origin(name, metric, percentile) for name, (_, c) in self.points.items() if c.workload == row["name"]), default=None)
             path, stated = f"workloads[{w}].slo[{i}]", row["slo"][i]
-            self._equal(path, {key: stated[key] for key in ("limit_s", "predicted_s")}, {"limit_s": limit, "predicted_s": worst})
+            self.equal(path, {key: stated[key] for key in ("limit_s", "predicted_s")}, {"limit_s": limit, "predicted_s": worst})
             if worst is not None:
-                self._slack(f"{path}.slack_s", stated["slack_s"], stated["predicted_s"], stated["limit_s"])
-                self._at_most(path, worst, limit, f"{metric} {percentile}")
+                self.equal(f"{path}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
+                self.at_most(path, worst, limit, f"{metric} {percentile}")
             elif stated["slack_s"] is not None:
-                self._say(f"{path}.slack_s", "must be null where nothing is served")
-
-    def _slack(self, path: str, stated: float, value: float, limit: float) -> None:
-        """Against the plan's own value and limit: a small slack is the difference of two large numbers."""
-        self._equal(path, stated, limit - value)
+                self.say(f"{path}.slack_s", "must be null where nothing is served")
 
     def _at_origin(self, name: str, metric: str, percentile: str) -> float:
         """Worst latency over the origins that the point's pool serves."""
@@ -382,12 +345,12 @@ class _Check:
         computed = sorted(self._limit_values())
         stated = sorted(self.document["limits"], key=lambda row: (row["path"], row["name"], row["value"]))
         if [(path, name) for path, name, _, _ in computed] != [(row["path"], row["name"]) for row in stated]:
-            self._say("limits", "must be those of the spec that the plan meets, each once")
+            self.say("limits", "must be those of the spec that the plan meets, each once")
             return
         for (path, name, value, limit), row in zip(computed, stated):
-            self._equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
-            self._slack(f"limits {path}.slack", row["slack"], row["value"], row["limit"])
-            self._at_most(f"limits {path}", value, limit, name)
+            self.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
+            self.equal(f"limits {path}.slack", row["slack"], row["limit"] - row["value"])
+            self.at_most(f"limits {path}", value, limit, name)
 
     def _limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         problem, calendar = self.problem, self.problem.calendar
@@ -426,20 +389,20 @@ class _Check:
         document, asked = self.document, self.problem.spec.objective
         value, bound, gap = document["objective"]["value"], document["bound"], document["gap"]
         if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
-            self._say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")
+            self.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")
         if asked.minimise:
-            self._equal("objective.value", value, sum((self.sums.lines if asked.minimise == "cost" else self.sums.carbon).values()))
+            self.equal("objective.value", value, sum((self.sums.lines if asked.minimise == "cost" else self.sums.carbon).values()))
         if bound is None:
             if gap is not None or document["status"] != "limit":
-                self._say("gap", "a gap, or a status that claims one, without a bound")
+                self.say("gap", "a gap, or a status that claims one, without a bound")
             return
-        self._equal("gap", gap, abs(value - bound) / max(abs(value), 1e-9))
+        self.equal("gap", gap, abs(value - bound) / max(abs(value), 1e-9))
         beyond = bound - value if asked.minimise else value - bound
         if beyond > TOLERANCE * abs(value):
-            self._say("bound", f"{bound!r} contradicts the plan's own {value!r}")
+            self.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
         allowed = {_status(gap + side * TOLERANCE, self.problem.spec.solver.gap) for side in (-1, 0, 1)}
         if document["status"] not in allowed:
-            self._say("status", f"{document['status']!r} with a gap of {gap:.3g}, where {self.problem.spec.solver.gap:g} was asked")
+            self.say("status", f"{document['status']!r} with a gap of {gap:.3g}, where {self.problem.spec.solver.gap:g} was asked")
 
 
 def _status(gap: float, asked: float) -> str:
@@ -448,9 +411,3 @@ def _status(gap: float, asked: float) -> str:
 
 def _key(row: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     return row["site"], row["system"], row["how"], row["fabric"], row["offer"]
-
-
-def _close(stated: Any, computed: float, tolerance: float) -> bool:
-    if isinstance(stated, bool) or not isinstance(stated, (int, float)):
-        return False
-    return abs(stated - computed) <= tolerance * max(abs(stated), abs(computed))

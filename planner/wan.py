@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from catalog.lookup import Catalog
 from planner.ledger import Ledger
 from planner.problem import PathFacts
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 EARTH_RADIUS_M = 6_371_008.8
 LIGHT_IN_FIBRE_M_PER_S = 299_792_458.0 / 1.468  # group index of standard single-mode fibre, ITU-T G.652
@@ -62,7 +66,7 @@ def _fibre_rtt(ledger: Ledger, a: str, b: str) -> float:
     return rtt
 
 
-def best_paths(graph, pairs: Iterable[tuple[str, str]], permitted: Callable[[str], bool]) -> dict[tuple[str, str], PathFacts]:
+def best_paths(graph: nx.Graph, pairs: Iterable[tuple[str, str]], permitted: Callable[[str], bool]) -> dict[tuple[str, str], PathFacts]:
     """Shortest path by latency for each (origin, site), through permitted regions only."""
     from solvers.network import best_path
 

@@ -10,12 +10,16 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.branch import Finished, Relaxed, Search
 from solvers.program import Arrays, Floats, Program, Scaled
+
+if TYPE_CHECKING:
+    import pulp
 
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
@@ -24,6 +28,7 @@ MIP_TOLERANCE = 1e-6
 LARGE = 3000            # columns from which on the search over binaries is worth its linear programs
 NODES = 100             # of that search, before HiGHS takes over
 ACCEPTED = 1e-5         # an answer that violates a row by more than this is no answer
+PRINTED = 1e-7          # CBC writes its answer with eight digits
 
 
 class SolverError(RuntimeError):
@@ -366,7 +371,7 @@ class Linear:
 # --- PuLP and CBC ----------------------------------------------------------------------------------------------
 
 
-def pulp_problem(scaled: Scaled):
+def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
     """(the program as a PuLP problem, its variables)."""
     import pulp
 
@@ -416,8 +421,10 @@ def _run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats 
         return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
     x = np.array([np.nan if variable.varValue is None else variable.varValue for variable in variables])
     x = np.where(np.isnan(x), np.clip(0.0, arrays.lower, arrays.upper), x)  # a variable in no row and no cost
-    x = np.where(arrays.integer, np.round(x), x)
-    if arrays.violation(x) > ACCEPTED:
+    x = np.clip(np.where(arrays.integer, np.round(x), x), arrays.lower, arrays.upper)
+    activity, reach = arrays.matrix @ x, abs(arrays.matrix) @ np.abs(x)
+    missed = np.maximum(arrays.row_lower - activity, activity - arrays.row_upper)
+    if (missed > ACCEPTED + PRINTED * reach).any():
         x = None
     stated = re.search(r"^Lower bound:\s+(\S+)", text, re.MULTILINE)
     if state == pulp.LpSolutionOptimal and x is not None and stated is None:

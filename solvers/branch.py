@@ -1,8 +1,9 @@
 """Branch and bound over the few yes-or-no columns of a program whose many other columns are continuous or counts.
 
 Sites, placements and designs are the hard integers; counts cost little once those are settled. So the search branches
-on the binaries alone with warm linear programs, whose optima are the bounds. Where every binary is whole it rounds the
-counts, and where that is not good enough asks a solver. It sees arrays and two functions; which solver answers them
+on the binaries alone with warm linear programs, whose optima are the bounds. A dive comes first: often its plan is good
+enough already. Where every binary is whole, counts are rounded the same way, and where that is not good enough a solver
+is asked. It sees arrays and two functions; which solver answers them
 is not its business."""
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from solvers.program import Floats, Ints
 WHOLE = 1e-6          # a value this close to an integer is settled
 TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
 LOOKS_FAR = 0.01      # a child that costs this much more than its parent, relatively, is not solved to the end at first
-SURE = 0.75           # the dive settles all binaries above this at once
-DIVE_AFTER = 30       # nodes without any plan before the dive
-DIVE_GAPS = 3         # its plan is there to cut nodes off: the counts need not be within the asked gap
+FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
 SHARE_OF_GAP = 0.9    # of the asked gap; a leaf's search stops there, the rest is for rounding
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
 
@@ -98,13 +97,13 @@ class Search:
         if root.x is None:
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
         self._push(root, lower, upper, root.basis)
+        if not self._good(root.value):
+            self._dive(root, lower, upper)
         visited = 0
         while self._nodes and not self._good(self._nodes[0].value):
             if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
             visited += 1
-            if visited == DIVE_AFTER and self.x is None and self._nodes[0].x is not None:
-                self._dive(self._nodes[0])
             self._visit(heapq.heappop(self._nodes))
         return Found(self.value, self.x, self.bound(), True)
 
@@ -131,8 +130,8 @@ class Search:
         if x is not None and value < self.value:
             self.value, self.x = value, x
 
-    def _settled(self, node: _Node, x: Floats) -> tuple[Floats, Floats]:
-        lower, upper = node.lower.copy(), node.upper.copy()
+    def _settled(self, lower: Floats, upper: Floats, x: Floats) -> tuple[Floats, Floats]:
+        lower, upper = lower.copy(), upper.copy()
         lower[self.binary] = upper[self.binary] = np.round(x[self.binary])
         return lower, upper
 
@@ -187,7 +186,7 @@ class Search:
         lower, upper = node.lower.copy(), node.upper.copy()
         lower[column] = upper[column] = side
         far = node.value + max(LOOKS_FAR, 2 * self.gap) * abs(node.value)
-        return self.relax(lower, upper, node.basis, far), lower, upper
+        return self.relax(lower, upper, node.basis, min(far, self.value)), lower, upper
 
     def _ranked(self, x: Floats, between: Ints) -> list[int]:
         """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
@@ -204,11 +203,13 @@ class Search:
 
     def _leaf(self, node: _Node) -> None:
         """Every binary is whole: find the counts; if the plan is not good enough, prove what the node holds."""
-        lower, upper = self._settled(node, node.x)
-        rounded = self._round_counts(lower, upper, node)
+        lower, upper = self._settled(node.lower, node.upper, node.x)
+        rounded = self._plunge(Relaxed(node.value, node.x, node.basis), lower, upper, self.counts)
+        if rounded is not None:
+            self._offer(rounded.value, rounded.x)
         bound, answer = node.value, None
         if not self._good(bound):
-            answer = self.finish(lower, upper, rounded, self._target(bound), self.gap)
+            answer = self.finish(lower, upper, None if rounded is None else rounded.x, self._target(bound), self.gap)
             self._offer(answer.value, answer.x)
         if not self._good(bound):
             whole_node = (lower[self.binary] == node.lower[self.binary]) & (upper[self.binary] == node.upper[self.binary])
@@ -218,39 +219,41 @@ class Search:
             bound = max(bound, answer.bound)
         self._closed = min(self._closed, bound)
 
-    def _round_counts(self, lower: Floats, upper: Floats, node: _Node) -> Floats | None:
-        """Counts made whole one by one, the most decided first, each to the side that costs less."""
-        last = Relaxed(node.value, node.x, node.basis)
+    def _dive(self, root: Relaxed, lower: Floats, upper: Floats) -> None:
+        """A first plan: binaries, then counts, made whole one by one."""
+        last = self._plunge(root, lower, upper, self.binary)
+        if last is None:
+            return
+        lower, upper = self._settled(lower, upper, last.x)
+        last = self._plunge(last, lower, upper, self.counts)
+        if last is not None:
+            self._offer(last.value, last.x)
+
+    def _plunge(self, last: Relaxed, lower: Floats, upper: Floats, columns: Ints) -> Relaxed | None:
+        """Columns made whole one by one, the most decided first, each to the near side if that costs next to nothing,
+        else to the side that costs less; None where both have no answer, or none better than the best plan."""
         lower, upper = lower.copy(), upper.copy()
-        while (between := self._between(last.x, self.counts)).size:
+        while (between := self._between(last.x, columns)).size:
             part = last.x[between] - np.floor(last.x[between])
-            column = between[np.argmin(np.minimum(part, 1 - part))]
-            sides = []
-            for whole in (math.floor(last.x[column]), math.ceil(last.x[column])):
+            column = between[np.argmax(part)]
+            near = float(np.round(last.x[column]))
+            far = near + (1.0 if last.x[column] > near else -1.0)
+
+            def at(whole: float, stop: float) -> Relaxed:
                 low, high = lower.copy(), upper.copy()
                 low[column] = high[column] = whole
-                sides.append((self.relax(low, high, last.basis, self.value), low, high))
-            sides = [side for side in sides if side[0].x is not None]
-            if not sides:
-                return None
-            last, lower, upper = min(sides, key=lambda side: side[0].value)
-        self._offer(last.value, last.x)
-        return last.x
+                return self.relax(low, high, last.basis, min(stop, self.value))
 
-    def _dive(self, node: _Node) -> None:
-        """A plan to cut nodes off with: settle the largest fractions at 1 until no binary is left between."""
-        lower, upper, last = node.lower.copy(), node.upper.copy(), Relaxed(node.value, node.x, node.basis)
-        while (between := self._between(last.x, self.binary)).size:
-            sure = between[last.x[between] >= SURE]
-            settled = sure if sure.size else between[[np.argmax(last.x[between])]]
-            lower[settled] = 1.0
-            relaxed = self.relax(lower, upper, last.basis, math.inf)
-            if relaxed.x is None and len(settled) == 1:
-                lower[settled], upper[settled] = 0.0, 0.0
-                relaxed = self.relax(lower, upper, last.basis, math.inf)
-            if relaxed.x is None:
-                return
-            last = relaxed
-        lower, upper = self._settled(node, last.x)
-        answer = self.finish(lower, upper, None, self._target(last.value), DIVE_GAPS * self.gap)
-        self._offer(answer.value, answer.x)
+            best, whole = at(near, last.value + max(FREE * self.gap, ROUNDING) * abs(last.value)), near
+            if best.x is None:
+                other = at(far, math.inf)
+                limit = math.inf if other.x is None else other.value
+                if best.value is not None and math.isfinite(best.value) and best.value < limit:
+                    best = at(near, limit)
+                if best.x is None:
+                    best, whole = other, far
+            if best.x is None:
+                return None
+            last = best
+            lower[column] = upper[column] = whole
+        return last

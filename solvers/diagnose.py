@@ -75,11 +75,12 @@ def hitting_sets(conflicts: Sequence[Sequence[Thing]]) -> list[tuple[Thing, ...]
 
 def loosened(data: PlanData, rows: Iterable[Row]) -> PlanData:
     """The same input without these limits. Upper bounds of holdings must not have been drawn from them."""
-    return _with_limits(data, dict.fromkeys(rows, math.inf))
+    return with_limits(data, dict.fromkeys(rows, math.inf))
 
 
-def _with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
-    power, supply, limits = data.site_power_limit_w.copy(), data.supply_limit.copy(), list(data.limits)
+def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
+    """The same input with other limits."""
+    power, supply, limits = data.site_power_limit_w.astype(float), data.supply_limit.astype(float), list(data.limits)
     for (kind, position), value in values.items():
         if kind == "limit":
             limits[position] = replace(limits[position], upper=value)
@@ -115,7 +116,7 @@ def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: fl
     if unserved(loosened(data, rows)) or unfinished(loosened(data, rows)):
         return None
     ceilings = {row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), _asked(data, row)) for row in rows}
-    program = build(_with_limits(data, ceilings))
+    program = build(with_limits(data, ceilings))
     asked = np.array([_asked(data, row) for row in rows])
     size = np.where(asked > 0, asked, 1.0)
     relief = program.add_columns("relief", (len(rows),), upper=np.minimum(most, 1e12) * size, unit=size)

@@ -52,10 +52,15 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
         return level, words
     objective = plan.objective
     asked = plan["spec"].get("objective") or {}
-    goal = t(f"goal.{asked.get('minimise') or asked.get('maximise') or 'cost'}", value=amount(objective["value"], objective["unit"]))
+    goal = t(
+        f"goal.{asked.get('minimise') or asked.get('maximise') or 'cost'}",
+        value=amount(objective["value"], objective["unit"]),
+    )
     if plan.gap is None:
         return level, t("status.unproven", status=words, goal=goal)
-    return level, t("status.proven", status=words, goal=goal, bound=amount(plan["bound"], objective["unit"]), gap=f"{plan.gap:.3%}")
+    return level, t(
+        "status.proven", status=words, goal=goal, bound=amount(plan["bound"], objective["unit"]), gap=f"{plan.gap:.3%}"
+    )
 
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
@@ -75,12 +80,21 @@ def workload_metrics(plan: Plan, t: Words) -> list[Metric]:
     found = []
     tightest = min(slo_rows(plan), key=lambda row: row["slack_s"] / row["limit_s"], default=None)
     if tightest:
-        words = t("metric.slack.help", what=_latency(tightest), workload=tightest["workload"], limit=show(tightest["limit_s"], "s"))
+        words = t(
+            "metric.slack.help",
+            what=_latency(tightest),
+            workload=tightest["workload"],
+            limit=show(tightest["limit_s"], "s"),
+        )
         found.append(Metric(t("metric.slack"), show(tightest["slack_s"], "s"), words))
     for workload in plan["workloads"]:
         if (price := workload["cost_per_million_tokens"]) is not None:
             words = t(f"metric.per_million.{workload['kind']}.help")
-            found.append(Metric(t("metric.per_million", workload=workload["name"], currency=currency(plan)), f"{price:.4g}", words))
+            found.append(
+                Metric(
+                    t("metric.per_million", workload=workload["name"], currency=currency(plan)), f"{price:.4g}", words
+                )
+            )
     return found
 
 
@@ -156,7 +170,9 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
             t("column.used_share"): share,
             t("column.used"): _quantity(row["value"], row),
             t("column.allowed"): _quantity(row["limit"], row),
-            t("column.slack"): t("limit.binding") if row["slack"] <= BINDING * abs(row["limit"]) else _quantity(row["slack"], row),
+            t("column.slack"): t("limit.binding")
+            if row["slack"] <= BINDING * abs(row["limit"])
+            else _quantity(row["slack"], row),
             t("column.marginal"): _price(row["marginal_value"], row),
             t("column.marginal_divisible"): _price(row["marginal_value_divisible"], row),
             t("column.path"): row["path"],
@@ -195,7 +211,9 @@ def assumption_table(plan: Plan, t: Words) -> list[Row]:
     return [
         {
             t("column.figure"): row["path"],
-            t("column.value"): amount(row["value"], row["unit"]) if isinstance(row["value"], float) else str(row["value"]).removesuffix(" 1"),
+            t("column.value"): amount(row["value"], row["unit"])
+            if isinstance(row["value"], float)
+            else str(row["value"]).removesuffix(" 1"),
             t("column.objective_share"): row["share"],
             t("column.why"): row["reason"],
         }
@@ -207,7 +225,9 @@ def provenance_table(plan: Plan, t: Words) -> list[Row]:
     return [
         {
             t("column.figure"): row["path"],
-            t("column.value"): t("values.many", count=len(row["value"])) if isinstance(row["value"], list) else amount(row["value"], row["unit"]),
+            t("column.value"): t("values.many", count=len(row["value"]))
+            if isinstance(row["value"], list)
+            else amount(row["value"], row["unit"]),
             t("column.kind"): row["kind"],
             t("column.source"): ", ".join(row["source"]),
             t("column.date"): row["date"] or "",
@@ -227,15 +247,27 @@ def dropped_table(plan: Plan, t: Words) -> list[Row]:
 
 def conflict_table(plan: Plan, t: Words) -> list[Row]:
     """The limits that cannot hold together, of an infeasible spec."""
-    return [{t("column.limit_name"): row["name"], t("column.words"): row["words"], t("column.path"): row["path"]} for row in (plan["diagnosis"] or {}).get("conflict", [])]
+    return [
+        {t("column.limit_name"): row["name"], t("column.words"): row["words"], t("column.path"): row["path"]}
+        for row in (plan["diagnosis"] or {}).get("conflict", [])
+    ]
 
 
 def repair_table(plan: Plan, t: Words) -> list[Row]:
-    """The smallest change after which the spec has a plan."""
+    """The smallest change after which the spec has a plan, in values as the spec writes them."""
     return [
-        {t("column.path"): row["path"], t("column.from"): amount(row["from"], row["unit"]), t("column.to"): amount(row["to"], row["unit"])}
-        for row in (plan["diagnosis"] or {}).get("repair", [])
+        {t("column.path"): row["path"], t("column.from"): written(row["from"]), t("column.to"): written(row["to"])}
+        for row in repair(plan)
     ]
+
+
+def repair(plan: Plan) -> list[Row]:
+    return (plan["diagnosis"] or {}).get("repair", [])
+
+
+def written(value: Any) -> str:
+    """A value of the spec as the spec writes it; nothing where it has none."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def downloads(plan: Plan, name: str) -> tuple[Download, ...]:
@@ -248,7 +280,12 @@ def downloads(plan: Plan, name: str) -> tuple[Download, ...]:
         Download("download.json", f"{name}_plan.json", "application/json", plan.to_json().encode()),
         Download("download.csv", f"{name}_tables.zip", "application/zip", archive.getvalue()),
         Download("download.md", f"{name}_plan.md", "text/markdown", render(plan, "md").encode()),
-        Download("download.spec", f"{name}.json", "application/json", (json.dumps(plan["spec"], indent=1, ensure_ascii=False) + "\n").encode()),
+        Download(
+            "download.spec",
+            f"{name}.json",
+            "application/json",
+            (json.dumps(plan["spec"], indent=1, ensure_ascii=False) + "\n").encode(),
+        ),
     )
 
 

@@ -35,7 +35,9 @@ class Field:
         return path_text(self.path)
 
 
-def main_figures(document: Mapping[str, Any], offers: tuple[OfferFacts, ...] = (), currency: str = "USD") -> list[Field]:
+def main_figures(
+    document: Mapping[str, Any], offers: tuple[OfferFacts, ...] = (), currency: str = "USD"
+) -> list[Field]:
     """Fields of a valid spec; `offers` (as resolved) tell the prices that the catalog fills in."""
     return [
         Field(path, group, label, subject, _text(_get(document, path)), fallback)
@@ -43,7 +45,9 @@ def main_figures(document: Mapping[str, Any], offers: tuple[OfferFacts, ...] = (
     ]
 
 
-def with_changes(document: Mapping[str, Any], texts: Mapping[str, str], fields: list[Field]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+def with_changes(
+    document: Mapping[str, Any], texts: Mapping[str, str], fields: list[Field]
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """The spec with the new `texts` (by field key; empty removes the figure), and rows of what changed."""
     changed, rows = copy.deepcopy(dict(document)), []
     for field in fields:
@@ -66,9 +70,17 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
         for unit in ("output_tokens", "requests_per_s"):
             if workload["demand"].get(unit) is not None:
                 yield (*at, "demand", unit), "workloads", f"field.{unit}", name, ""
-        given = [(metric, percentile) for metric, block in (workload.get("slo") or {}).items() for percentile in block or {}]
+        given = [
+            (metric, percentile) for metric, block in (workload.get("slo") or {}).items() for percentile in block or {}
+        ]
         for metric, percentile in dict.fromkeys((*SLO_ALWAYS, *given)):
-            yield (*at, "slo", metric, percentile), "workloads", "field.slo", f"{name}|{metric.upper()} {percentile}", ""
+            yield (
+                (*at, "slo", metric, percentile),
+                "workloads",
+                "field.slo",
+                f"{name}|{metric.upper()} {percentile}",
+                "",
+            )
     for i, site in enumerate(document["sites"]):
         yield ("sites", i, "power"), "sites", "field.power", site["region"], ""
     for i, offer in enumerate(document.get("offers") or []):
@@ -77,7 +89,13 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
     for name in ("budget", "capital", "carbon"):
         yield ("limits", name), "limits", f"field.{name}", "", ""
     for name, unit in (("gap", "1"), ("time_limit", "s")):
-        yield ("solver", name), "solver", f"field.{name}", "", show(SolverOptions.model_fields[name].default, unit).strip()
+        yield (
+            ("solver", name),
+            "solver",
+            f"field.{name}",
+            "",
+            show(SolverOptions.model_fields[name].default, unit).strip(),
+        )
 
 
 def _prices(offers: tuple[OfferFacts, ...], currency: str) -> dict[str, str]:
@@ -85,7 +103,9 @@ def _prices(offers: tuple[OfferFacts, ...], currency: str) -> dict[str, str]:
     texts = {}
     for offer in offers:
         unit = currency if offer.how == "buy" else f"{currency}/s"
-        texts[offer.path] = " – ".join(dict.fromkeys(show(price, unit) for price in (min(offer.prices.values()), max(offer.prices.values()))))
+        texts[offer.path] = " – ".join(
+            dict.fromkeys(show(price, unit) for price in (min(offer.prices.values()), max(offer.prices.values())))
+        )
     return texts
 
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 REQUIREMENT = "streamlit>=1.56"
-MISSING = f'The dashboard needs Streamlit, which is not installed here. Install it with: python -m pip install "{REQUIREMENT}"'
+MISSING = f'The dashboard needs Streamlit, which is missing. Install it: python -m pip install "{REQUIREMENT}"'
 OPTIONS = (
     "--browser.gatherUsageStats=false",
     "--client.toolbarMode=minimal",
@@ -26,7 +26,12 @@ def options(port: int | None, address: str, headless: str | None) -> list[str]:
     """Arguments of `streamlit` for our page."""
     asked = {"port": port, "address": address, "headless": headless}
     script = str(Path(__file__).with_name("__main__.py"))
-    return ["run", script, *OPTIONS, *(f"--server.{name}={value}" for name, value in asked.items() if value is not None)]
+    return [
+        "run",
+        script,
+        *OPTIONS,
+        *(f"--server.{name}={value}" for name, value in asked.items() if value is not None),
+    ]
 
 
 def launch(port: int | None = None, address: str = "localhost", headless: str | None = None) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from planner.dashboard import answers, editing, sections, sources
 from planner.dashboard.solving import STAGES, Job
+from planner.document import read_document
 from planner.errors import Problem, SpecError
 from planner.locale import DEFAULT, Words, languages
 from planner.plan import Plan
@@ -47,7 +48,8 @@ def draw() -> None:
     st.set_page_config(page_title=t("page.title"), page_icon=str(sources.DATA / "icon.png"), layout="wide")
     state = st.session_state
     if "plans" not in state:
-        state.plans, state.job, state.question, state.shown, state.problems, state.trace = {}, None, None, None, (), ""
+        state.plans, state.job, state.changes = {}, None, []
+        _forget("")
     with st.sidebar:
         st.title(t("page.title"))
         _choose(t)
@@ -58,7 +60,7 @@ def draw() -> None:
     if state.job:
         st.fragment(_watch, run_every=POLL_S)(t)
     if state.shown:
-        sections.draw_plan(state.shown, t)
+        sections.draw_plan(state.shown, t, on_repair=None if state.job else _repair)
     elif state.question and not state.job:
         st.info(t("page.unsolved"))
 
@@ -70,38 +72,49 @@ def _choose(t: Words) -> None:
     """An example or an uploaded file; a choice other than the last one replaces question and plan."""
     state, known, busy = st.session_state, sources.examples(), st.session_state.job is not None
     chosen = st.selectbox(
-        t("choose.label"), [*known, UPLOAD], format_func=lambda name: t("choose.upload") if name == UPLOAD else name.replace("_", " "), key="source", disabled=busy
+        t("choose.label"),
+        [*known, UPLOAD],
+        format_func=lambda name: t("choose.upload") if name == UPLOAD else name.replace("_", " "),
+        key="source",
+        disabled=busy,
     )
-    if chosen != UPLOAD:
-        if not state.question or state.question.key != chosen:
-            _take(chosen, known[chosen].read_bytes())
-        return
-    upload = st.file_uploader(t("choose.file"), type=["json"], key="file", disabled=busy)
-    if upload is None:
-        _forget(UPLOAD)
-        return
-    text = upload.getvalue()
-    key = f"{UPLOAD}-{hashlib.sha256(text).hexdigest()[:12]}"
-    if state.get("taken") != key:
-        _take(key, text)
+    text = b""
+    if chosen == UPLOAD:
+        upload = st.file_uploader(t("choose.file"), type=["json"], key="file", disabled=busy)
+        if upload:
+            text = upload.getvalue()
+            chosen = f"{UPLOAD}-{hashlib.sha256(text).hexdigest()[:12]}"
+    else:
+        text = known[chosen].read_bytes()
+    if state.taken != chosen:
+        _forget(chosen)
+        if chosen != UPLOAD:  # chosen, but no file yet
+            _take(text)
 
 
-def _take(key: str, text: bytes) -> None:
+def _take(text: bytes) -> None:
     """Make the spec in `text` the question, with the plan that is known for it; or say what is wrong with it."""
     state = st.session_state
-    _forget(key)
     try:
-        document, problem = sources.read_question(text)
+        document = read_document(text)
+        _ask(document, state.taken)
     except SpecError as error:
         state.problems = tuple(error.problems)
         return
-    state.question = Question(key, document, editing.main_figures(document, problem.offers, problem.spec.currency))
     canonical = sources.canonical(document)
-    if canonical not in state.plans and key == sources.MAIN:
+    if canonical not in state.plans and state.taken == sources.MAIN:
         stored = sources.stored_plan()
         if sources.canonical(stored["spec"]) == canonical:
-            state.plans[canonical] = Shown(stored, answers.downloads(stored, key), stored=True)
+            state.plans[canonical] = Shown(stored, answers.downloads(stored, state.taken), stored=True)
     state.shown = state.plans.get(canonical)
+
+
+def _ask(document: dict[str, Any], key: str) -> None:
+    """Make `document` the question, if it is valid. Raises SpecError."""
+    problem = sources.resolved(document)
+    st.session_state.question = Question(
+        key, document, editing.main_figures(document, problem.offers, problem.spec.currency)
+    )
 
 
 def _forget(key: str) -> None:
@@ -113,7 +126,9 @@ def _edit(question: Question, t: Words) -> None:
     """The form of the main figures; its button starts the solve."""
     texts = {}
     with st.form(f"form-{question.key}", border=False):
-        solve = st.form_submit_button(t("edit.solve"), type="primary", width="stretch", disabled=st.session_state.job is not None, key="solve")
+        solve = st.form_submit_button(
+            t("edit.solve"), type="primary", width="stretch", disabled=st.session_state.job is not None, key="solve"
+        )
         for group in GROUPS:
             fields = [item for item in question.fields if item.group == group]
             if not fields:
@@ -122,16 +137,39 @@ def _edit(question: Question, t: Words) -> None:
                 for item in fields:
                     name, _, what = item.subject.partition("|")
                     texts[item.key] = st.text_input(
-                        t(item.label, name=name, what=what), item.text, key=f"{question.key}/{item.key}", placeholder=item.fallback or t("edit.none"), help=item.key
+                        t(item.label, name=name, what=what),
+                        item.text,
+                        key=f"{question.key}/{item.key}",
+                        placeholder=item.fallback or t("edit.none"),
+                        help=item.key,
                     )
     if solve:
         _start(*editing.with_changes(question.document, texts, question.fields))
+        st.rerun()  # so that the form is drawn as busy
+
+
+def _repair() -> None:
+    """Take over the repair of the infeasible plan on the page and solve again (runs before the page is drawn)."""
+    state = st.session_state
+    plan = state.shown.plan
+    try:
+        document = sources.repaired(plan["spec"], answers.repair(plan))
+        _ask(document, f"{state.question.key}+")  # another key: the form starts from the repaired figures
+    except SpecError as error:
+        state.problems = tuple(error.problems)
+        return
+    _start(
+        document,
+        [
+            {"path": row["path"], "from": answers.written(row["from"]), "to": answers.written(row["to"])}
+            for row in answers.repair(plan)
+        ],
+    )
 
 
 def _start(document: dict[str, Any], changes: list[dict[str, str]]) -> None:
     state = st.session_state
     state.problems, state.trace, state.changes, state.job = (), "", changes, Job(document)
-    st.rerun()  # so that the form is drawn as busy
 
 
 # -- the solve ---------------------------------------------------------------------------------------------------------
@@ -147,7 +185,9 @@ def _watch(t: Words) -> None:
         _finish(job)
         st.rerun()
     step = STAGES.index(job.stage)
-    words = t("solve.step", step=step + 1, steps=len(STAGES), what=t(f"stage.{job.stage}"), seconds=f"{job.seconds:.0f}")
+    words = t(
+        "solve.step", step=step + 1, steps=len(STAGES), what=t(f"stage.{job.stage}"), seconds=f"{job.seconds:.0f}"
+    )
     st.progress((step + 1) / (len(STAGES) + 1), text=words)
     for line in job.lines:
         st.caption(line)
@@ -162,7 +202,7 @@ def _finish(job: Job) -> None:
     state.job = None
     state.problems, state.trace = outcome.problems, outcome.trace
     if outcome.plan:
-        state.shown = Shown(outcome.plan, answers.downloads(outcome.plan, state.question.key), outcome.findings, state.changes)
+        state.shown = Shown(outcome.plan, answers.downloads(outcome.plan, state.taken), outcome.findings, state.changes)
         state.plans[sources.canonical(job.document)] = state.shown
         while len(state.plans) > KEPT_PLANS:
             state.plans.pop(next(iter(state.plans)))
@@ -173,14 +213,17 @@ def _report(t: Words) -> None:
     state = st.session_state
     if state.problems:
         st.error(t("problems.title"))
-        st.dataframe(_problem_rows(state.problems, t), hide_index=True, width="stretch")
+        st.table(_problem_rows(state.problems, t), hide_index=True)  # not a data frame, which would cut long remedies
     if state.trace:
         st.error(t("problems.bug"))
         st.code(state.trace, language=None)
 
 
 def _problem_rows(problems: Sequence[Problem], t: Words) -> list[dict[str, str]]:
-    return [{t("column.path"): problem.path or t("problems.file"), t("column.remedy"): problem.message} for problem in problems]
+    return [
+        {t("column.path"): problem.path or t("problems.file"), t("column.remedy"): problem.message}
+        for problem in problems
+    ]
 
 
 # -- the language ------------------------------------------------------------------------------------------------------
@@ -196,7 +239,14 @@ def _choose_language(t: Words) -> None:
     known = languages()
     if len(known) < 2:
         return
-    chosen = st.segmented_control(t("choose.language"), list(known), format_func=known.get, default=t.language, key=f"language-{t.language}", label_visibility="collapsed")
+    chosen = st.segmented_control(
+        t("choose.language"),
+        list(known),
+        format_func=known.get,
+        default=t.language,
+        key=f"language-{t.language}",
+        label_visibility="collapsed",
+    )
     if chosen and chosen != t.language:
         st.query_params["lang"] = chosen
         st.rerun()

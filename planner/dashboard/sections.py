@@ -1,7 +1,8 @@
-"""The parts of the page that show a plan: each takes rows from `answers` or a chart from `planner.charts` and places it."""
+"""The parts of the page that show a plan: each places rows of `answers` or a chart of `planner.charts`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -16,12 +17,12 @@ from planner.plan import Plan
 if TYPE_CHECKING:
     from planner.dashboard.page import Shown
 
-NARROW_PX, WIDE_PX = 180, 229  # of metrics, which wrap where the page is narrow
+NARROW_PX, WIDE_PX = 170, 220  # of metrics, which wrap where the page is narrow
 CHARTS_PER_ROW = 2
 
 
-def draw_plan(shown: Shown, t: Words) -> None:
-    """A plan from its verdict down to its sources."""
+def draw_plan(shown: Shown, t: Words, on_repair: Callable[[], None] | None) -> None:
+    """A plan from its verdict down to its sources; `on_repair` takes over the repair of an infeasible one."""
     plan = shown.plan
     st.header(plan["name"])
     _verdict(shown, t)
@@ -36,7 +37,7 @@ def draw_plan(shown: Shown, t: Words) -> None:
         _runner_up(plan, t)
         _assumptions(plan, t)
     else:
-        _diagnosis(plan, t)
+        _diagnosis(plan, t, on_repair)
         _downloads(shown, t)
     _background(plan, t)
 
@@ -49,7 +50,14 @@ def _verdict(shown: Shown, t: Words) -> None:
     elif shown.plan.has_answer:
         st.caption(t("check.stored" if shown.stored else "check.holds"))
     if shown.changes:
-        st.caption(t("changes.title", changes="; ".join(f"`{row['path']}` {row['from'] or '–'} → {row['to'] or '–'}" for row in shown.changes)))
+        st.caption(
+            t(
+                "changes.title",
+                changes="; ".join(
+                    f"`{row['path']}` {row['from'] or '–'} → {row['to'] or '–'}" for row in shown.changes
+                ),
+            )
+        )
 
 
 def _metrics(plan: Plan, t: Words) -> None:
@@ -63,7 +71,9 @@ def _metrics(plan: Plan, t: Words) -> None:
 def _downloads(shown: Shown, t: Words) -> None:
     with st.container(horizontal=True):
         for file in shown.files:
-            st.download_button(t(file.label), file.data, file.file, file.mime, on_click="ignore", icon=":material/download:")
+            st.download_button(
+                t(file.label), file.data, file.file, file.mime, on_click="ignore", icon=":material/download:"
+            )
 
 
 def _fleet(plan: Plan, t: Words) -> None:
@@ -77,7 +87,10 @@ def _costs(plan: Plan, t: Words) -> None:
     left, right = st.columns(2)
     left.altair_chart(charts.cost_chart(plan, t), width="stretch")
     money = t("column.amount", currency=answers.currency(plan))
-    config = {money: column_config.NumberColumn(format="localized", step=1), t("column.share"): column_config.NumberColumn(format="percent")}
+    config = {
+        money: column_config.NumberColumn(format="localized", step=1),
+        t("column.share"): column_config.NumberColumn(format="percent"),
+    }
     right.dataframe(answers.cost_table(plan, t), hide_index=True, width="stretch", column_config=config)
 
 
@@ -91,10 +104,17 @@ def _day(plan: Plan, t: Words) -> None:
     phase = next(iter(phases))
     if len(phases) > 1:
         phase = st.segmented_control(
-            t("day.phase"), list(phases), format_func=lambda p: t("day.days", phase=p, days=f"{phases[p] / DAY_S:.0f}"), default=phase, key="phase", required=True
+            t("day.phase"),
+            list(phases),
+            format_func=lambda p: t("day.days", phase=p, days=f"{phases[p] / DAY_S:.0f}"),
+            default=phase,
+            key="phase",
+            required=True,
         )
     for begin in range(0, len(sites), CHARTS_PER_ROW):
-        for column, site in zip(st.columns(CHARTS_PER_ROW, gap="medium"), sites[begin : begin + CHARTS_PER_ROW]):
+        for column, site in zip(
+            st.columns(CHARTS_PER_ROW, gap="medium"), sites[begin : begin + CHARTS_PER_ROW], strict=False
+        ):
             column.markdown(f"**{site}**")
             column.altair_chart(charts.load_chart(plan, site, phase, t), width="stretch")
             column.altair_chart(charts.price_chart(plan, site, phase, t), width="stretch")
@@ -123,21 +143,28 @@ def _limits(plan: Plan, t: Words) -> None:
 def _runner_up(plan: Plan, t: Words) -> None:
     if rows := answers.runner_up_table(plan, t):
         st.subheader(t("section.runner_up"))
-        st.dataframe(rows, hide_index=True, width="stretch")
+        st.table(rows, hide_index=True)
 
 
 def _assumptions(plan: Plan, t: Words) -> None:
     st.subheader(t("section.assumptions"))
     st.caption(t("assumptions.words"))
-    share = {t("column.objective_share"): column_config.NumberColumn(format="percent")}
-    st.dataframe(answers.assumption_table(plan, t), hide_index=True, width="stretch", column_config=share)
+    config = {
+        t("column.objective_share"): column_config.NumberColumn(format="percent", width="small"),
+        t("column.value"): column_config.TextColumn(width="medium"),
+    }
+    st.dataframe(answers.assumption_table(plan, t), hide_index=True, width="stretch", column_config=config)
 
 
-def _diagnosis(plan: Plan, t: Words) -> None:
-    for key, rows in (("conflict", answers.conflict_table(plan, t)), ("repair", answers.repair_table(plan, t))):
-        if rows:
-            st.subheader(t(f"section.{key}"))
-            st.dataframe(rows, hide_index=True, width="stretch")
+def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> None:
+    if rows := answers.conflict_table(plan, t):
+        st.subheader(t("section.conflict"))
+        st.table(rows, hide_index=True)
+    if rows := answers.repair_table(plan, t):
+        st.subheader(t("section.repair"))
+        st.table(rows, hide_index=True)
+        st.caption(t("repair.checked" if plan["diagnosis"]["repair_checked"] else "repair.unchecked"))
+        st.button(t("repair.apply"), key="repair", on_click=on_repair, disabled=on_repair is None)
 
 
 def _background(plan: Plan, t: Words) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from planner.document import read_document
+from planner.document import changed
 from planner.plan import Plan, load_plan
 from planner.problem import Problem
 from planner.resolve import resolve_document
@@ -25,10 +27,14 @@ def examples() -> dict[str, Path]:
     return found
 
 
-def read_question(text: bytes) -> tuple[dict[str, Any], Problem]:
-    """A spec as written and as resolved. Raises SpecError with every problem at once."""
-    document = read_document(text)
-    return document, resolve_document(document, ())
+def resolved(document: dict[str, Any]) -> Problem:
+    """What a spec asks, with the catalog's figures. Raises SpecError with every problem at once."""
+    return resolve_document(document, ())
+
+
+def repaired(document: dict[str, Any], repair: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The spec with each value of a plan's repair in its place."""
+    return changed(copy.deepcopy(document), [f"{row['path']}={json.dumps(row['to'])}" for row in repair], {})
 
 
 def stored_plan() -> Plan:

@@ -1,4 +1,4 @@
-"""Texts of the dashboard by language: one JSON file each, all with the same keys. Knows nothing of what they are for."""
+"""Texts of the dashboard by language: a JSON file each, all with the same keys. Knows nothing of their use."""
 
 from __future__ import annotations
 

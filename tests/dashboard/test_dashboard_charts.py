@@ -55,7 +55,9 @@ def test_systems_held_in_one_phase_only_count_once_and_at_their_most():
     row = {**document["fleet"][0], "count": 10}
     per_system = charts.fleet_rows(Plan({**document, "fleet": [{**row, "count": 1}]}))[0]["chips"]
     document["fleet"] = [row, {**row, "phase": 0, "count": 2}, {**row, "phase": 1, "count": 3}]
-    assert charts.fleet_rows(Plan(document)) == [{"site": row["site"], "system": row["system"], "chips": 13 * per_system}]
+    assert charts.fleet_rows(Plan(document)) == [
+        {"site": row["site"], "system": row["system"], "chips": 13 * per_system}
+    ]
 
 
 def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
@@ -76,6 +78,8 @@ def test_load_and_price_stand_over_the_same_hours_in_their_units():
             assert load["encoding"]["x"]["scale"] == price["encoding"]["x"]["scale"]
             assert load["encoding"]["y"]["axis"]["minExtent"] == price["encoding"]["y"]["axis"]["minExtent"]
             assert sum(row["mw"] for row in loads) == pytest.approx(sum(row["power_w"] for row in hours) / 1e6)
-            assert sum(row["mw"] for row in loads if row["who"] == "own") == pytest.approx(sum(row["own_power_w"] for row in hours) / 1e6)
+            assert sum(row["mw"] for row in loads if row["who"] == "own") == pytest.approx(
+                sum(row["own_power_w"] for row in hours) / 1e6
+            )
             assert [row["price"] for row in prices[:-1]] == pytest.approx([row["price_per_j"] * 3.6e9 for row in hours])
             assert [row["start"] for row in prices] == list(range(25))

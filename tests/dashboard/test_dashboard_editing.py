@@ -6,6 +6,7 @@ from pathlib import Path
 
 from planner.dashboard import sources
 from planner.dashboard.editing import main_figures, with_changes
+from planner.document import read_document
 from planner.spec import parse_spec
 
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
@@ -13,7 +14,8 @@ REQUESTS, TPOT, BUDGET = "workloads[0].demand.requests_per_s", "workloads[0].slo
 
 
 def test_fields_hold_the_texts_of_the_spec():
-    document, problem = sources.read_question(sources.examples()[sources.MAIN].read_bytes())
+    document = read_document(sources.examples()[sources.MAIN].read_bytes())
+    problem = sources.resolved(document)
     fields = {field.key: field for field in main_figures(document, problem.offers, problem.spec.currency)}
     assert fields["workloads[0].demand.output_tokens"].text == "400B tokens/day"
     assert fields["workloads[2].deadline"].text == "30 d"
@@ -21,7 +23,9 @@ def test_fields_hold_the_texts_of_the_spec():
     assert fields[BUDGET].text == ""
     assert fields["solver.gap"].text == "0.001"
     for i, offer in enumerate(problem.offers):
-        assert fields[f"offers[{i}].price"].text == "" and fields[f"offers[{i}].price"].fallback.endswith("USD" if offer.how == "buy" else "USD/h")
+        assert fields[f"offers[{i}].price"].text == "" and fields[f"offers[{i}].price"].fallback.endswith(
+            "USD" if offer.how == "buy" else "USD/h"
+        )
 
 
 def test_unchanged_texts_give_the_very_spec():
@@ -32,7 +36,14 @@ def test_unchanged_texts_give_the_very_spec():
 
 def test_changed_texts_go_where_they_belong_and_the_question_stays_as_it_was():
     before, fields = copy.deepcopy(TINY), main_figures(TINY)
-    texts = {REQUESTS: " 60 ", TPOT: "", BUDGET: "3M USD", "solver.gap": "0.01", "solver.time_limit": "5 s", "offers[0].price": "250k USD"}
+    texts = {
+        REQUESTS: " 60 ",
+        TPOT: "",
+        BUDGET: "3M USD",
+        "solver.gap": "0.01",
+        "solver.time_limit": "5 s",
+        "offers[0].price": "250k USD",
+    }
     document, rows = with_changes(TINY, texts, fields)
     assert TINY == before
     assert document["workloads"][0]["demand"]["requests_per_s"] == 60
@@ -51,7 +62,8 @@ def test_a_text_that_is_no_number_reaches_the_parser_as_it_is():
 
 def test_every_example_has_fields_for_its_demand_and_power():
     for path in sources.examples().values():
-        document, problem = sources.read_question(path.read_bytes())
+        document = read_document(path.read_bytes())
+        problem = sources.resolved(document)
         fields = main_figures(document, problem.offers, problem.spec.currency)
         keys = [field.key for field in fields]
         assert len(set(keys)) == len(keys)

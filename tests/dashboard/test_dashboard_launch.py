@@ -27,7 +27,11 @@ def test_the_command_starts_streamlit_on_the_page_with_the_port_asked_for(monkey
     assert cli.main(["dashboard", "--server.port", "8599", "--server.headless", "true"]) == cli.OK
     assert seen[:2] == ["run", str(HOME / "planner" / "dashboard" / "__main__.py")]
     assert {"--server.port=8599", "--server.address=localhost", "--server.headless=true"} <= set(seen)
-    assert {"--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--server.showEmailPrompt=false"} <= set(seen)
+    assert {
+        "--browser.gatherUsageStats=false",
+        "--client.toolbarMode=minimal",
+        "--server.showEmailPrompt=false",
+    } <= set(seen)
 
 
 def test_every_option_is_one_that_streamlit_knows():
@@ -44,6 +48,8 @@ def test_the_message_and_the_extra_ask_for_the_same_streamlit():
 
 @pytest.mark.parametrize("module", ["planner", "planner.cli", "planner.dashboard", "planner.dashboard.launch"])
 def test_importing_stays_light(module):
-    script = f"import sys, {module}; print([m for m in ('streamlit', 'altair', 'pandas', 'pyarrow') if m in sys.modules])"
+    script = (
+        f"import sys, {module}; print([m for m in ('streamlit', 'altair', 'pandas', 'pyarrow') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", script], cwd=HOME, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,7 +10,9 @@ from planner import report
 from planner.locale import Words, languages
 
 HOME = Path(__file__).resolve().parents[2]
-CODE = "\n".join(path.read_text() for path in [*(HOME / "planner" / "dashboard").glob("*.py"), HOME / "planner" / "charts.py"])
+CODE = "\n".join(
+    path.read_text() for path in [*(HOME / "planner" / "dashboard").glob("*.py"), HOME / "planner" / "charts.py"]
+)
 TEXTS = Words().texts
 # Keys that are put together from names in the plan.
 FAMILIES = ("status.", "goal.", "how.", "component.", "group.", "stage.", "field.", "section.", "metric.per_million.")
@@ -32,7 +34,11 @@ def test_every_key_in_the_code_has_a_text_and_every_text_is_used():
     named = set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)+)"', CODE))
     asked = set(re.findall(r'\bt\(\s*"([a-z_.]+)"', CODE))
     assert asked <= set(TEXTS)
-    unused = {key for key in TEXTS if key not in named and not key.startswith(FAMILIES)} - {"language", "totals", "versions"}
+    unused = {key for key in TEXTS if key not in named and not key.startswith(FAMILIES)} - {
+        "language",
+        "totals",
+        "versions",
+    }
     assert not unused
 
 

@@ -34,8 +34,12 @@ def uploaded(text: bytes) -> AppTest:
 
 
 def solved(page: AppTest) -> AppTest:
-    """The page after Solve, polled until the worker has ended."""
-    page.button(key="solve").click().run()
+    """The page after Solve."""
+    return awaited(page.button(key="solve").click().run())
+
+
+def awaited(page: AppTest) -> AppTest:
+    """The page once the worker has ended."""
     end = time.monotonic() + LONGEST_S
     while page.session_state.job is not None:
         assert time.monotonic() < end, "the worker did not end"
@@ -79,12 +83,14 @@ def test_the_headline_figures_are_those_of_the_stored_plan():
 
 def test_the_tables_hold_every_row_of_the_plan():
     plan, page = sources.stored_plan(), opened()
-    fleet, costs, workloads, slo, limits, runner_up, assumptions, provenance, dropped = tables(page)
+    fleet, costs, workloads, slo, limits, assumptions, provenance, dropped = tables(page)
     assert list(fleet["Count"]) == [row["count"] for row in plan["fleet"]]
-    assert sum(costs["Amount (USD)"]) == pytest.approx(plan["totals"]["cost"]) and sum(costs["Share"]) == pytest.approx(1)
+    assert sum(costs["Amount (USD)"]) == pytest.approx(plan["totals"]["cost"]) and sum(costs["Share"]) == pytest.approx(
+        1
+    )
     assert list(workloads["Workload"]) == [row["name"] for row in plan["workloads"]]
     assert len(slo) == 4
-    assert list(runner_up["Site"]) == list(dict.fromkeys(row["site"] for row in plan["fleet"]))
+    assert list(page.table[0].value["Site"]) == list(dict.fromkeys(row["site"] for row in plan["fleet"]))
     assert sorted(limits["Place in the spec"]) == sorted(row["path"] for row in plan["limits"])
     assert list(limits["Used share"]) == sorted(limits["Used share"], reverse=True)
     assert set(assumptions["Figure"]) == {row["path"] for row in plan["assumptions"]}
@@ -95,7 +101,9 @@ def test_an_edited_figure_changes_the_plan():
     page = solved(uploaded(TINY))
     assert not page.exception and not page.error
     before = metrics(page)
-    page.text_input(key=next(item.key for item in page.text_input if item.key.endswith("requests_per_s"))).set_value("60")
+    page.text_input(key=next(item.key for item in page.text_input if item.key.endswith("requests_per_s"))).set_value(
+        "60"
+    )
     page = solved(page)
     after = metrics(page)
     assert not page.exception and not page.error
@@ -115,7 +123,7 @@ def test_a_wrong_figure_is_named_with_its_remedy_and_the_plan_stays():
     page.text_input(key="mixed_fleet/sites[1].power").set_value("-3 MW")
     page = solved(page)
     assert [error.value for error in page.error] == ["The spec is not valid. Mend these places and solve again."]
-    problems = dict(tables(page)[0].values.tolist())
+    problems = dict(page.table[0].value.values.tolist())
     assert set(problems) == {"workloads[0].slo.ttft.p95", "sites[1].power"}
     assert "500 MB" in problems["workloads[0].slo.ttft.p95"] and '"500 ms"' in problems["workloads[0].slo.ttft.p95"]
     assert metrics(page)["Chips"] == f"{sources.stored_plan()['totals']['chips']:,}"
@@ -137,15 +145,21 @@ def test_a_bad_upload_shows_a_table_of_places_and_remedies(text, path, word):
     page = uploaded(text)
     assert not page.exception
     assert len(page.error) == 1 and not page.metric
-    problems = dict(tables(page)[0].values.tolist())
+    problems = dict(page.table[0].value.values.tolist())
     assert word in problems[path], problems
 
 
-def test_an_infeasible_spec_is_an_answer():
+def test_an_infeasible_spec_is_an_answer_with_a_repair_that_works():
     page = solved(uploaded(TINY.replace(b"1 MW", b"1 kW")))
     assert not page.exception and not page.metric
     assert [error.value for error in page.error] == ["Infeasible: no plan meets all limits at once."]
-    assert page.session_state.shown.plan.status == "infeasible"
+    conflict, repair = (table.value for table in page.table)
+    assert list(conflict["Place in the spec"]) == list(repair["Place in the spec"]) == ["sites[0].power"]
+    assert list(repair["From"]) == ["1 kW"]
+    page = awaited(page.button(key="repair").click().run())
+    assert not page.exception and not page.error and metrics(page)["Chips"] == "8"
+    power = next(item for item in page.text_input if item.key.endswith("sites[0].power"))
+    assert [power.value] == list(repair["To"])
 
 
 def test_cancel_ends_the_solve_and_keeps_the_plan():

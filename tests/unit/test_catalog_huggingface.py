@@ -203,14 +203,26 @@ def test_nothing_is_assumed_where_the_config_says_all():
 
 
 def test_what_is_assumed_stands_in_the_notes_and_with_a_figure():
-    entry = from_config({key: CONFIGS["Llama-3.1-8B"][key] for key in CONFIGS["Llama-3.1-8B"] if key not in ("tie_word_embeddings", "num_key_value_heads")}, "x")
+    entry = from_config(
+        {key: CONFIGS["Llama-3.1-8B"][key] for key in CONFIGS["Llama-3.1-8B"] if key not in ("tie_word_embeddings", "num_key_value_heads")},
+        "x",
+    )
     assert "one for each attention head" in entry["figures"]["kv_heads"]["note"]
     assert "hidden size / attention heads" in entry["figures"]["head_dim"]["note"]
     assert "tie_word_embeddings is absent" in entry["figures"]["vocab"]["note"]
-    assert all(words in entry["text"]["note"] for words in ("kv_heads = 32 assumed", "head_dim = 128 assumed", "tie_word_embeddings is absent"))
+    assert all(
+        words in entry["text"]["note"] for words in ("kv_heads = 32 assumed", "head_dim = 128 assumed", "tie_word_embeddings is absent")
+    )
 
 
-NEW = {"model_type": "brand_new", "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 12, "vocab_size": 32000}
+NEW = {
+    "model_type": "brand_new",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 12,
+    "vocab_size": 32000,
+}
 
 
 def test_an_unknown_model_type_is_read_by_its_keys():
@@ -231,7 +243,10 @@ def test_missing_keys_are_listed_all_at_once_with_a_remedy():
     found = problems(lambda: from_config({"model_type": "brand_new", "num_experts": 8}, "x"))
     assert set(found) == {f"config.{key}" for key in (
         "num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size", "hidden_act")}  # fmt: skip
-    assert 'add it (or n_layer, n_layers, num_layers), or state it beside the config: "figures": {"layers"' in found["config.num_hidden_layers"]
+    assert (
+        'add it (or n_layer, n_layers, num_layers), or state it beside the config: "figures": {"layers"'
+        in found["config.num_hidden_layers"]
+    )
     found = problems(lambda: from_config({**NEW, "hidden_act": "silu", "kv_lora_rank": 512, "num_experts": 8}, "x"))
     assert set(found) == {"config.num_experts_per_tok", "config.qk_nope_head_dim", "config.qk_rope_head_dim", "config.v_head_dim"}
 
@@ -242,7 +257,10 @@ def test_a_part_that_leaves_out_the_defaults_of_its_class_is_not_guessed():
     found = problems(lambda: parsed({"model_type": "gemma3", "text_config": text}))
     at = "catalog.architectures[0].config.text_config"
     assert set(found) == {f"{at}.{key}" for key in ("num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")}
-    beside = {name: {"value": value, "note": "class default"} for name, value in (("heads", 8), ("kv_heads", 4), ("head_dim", 256), ("vocab", 262144))}
+    beside = {
+        name: {"value": value, "note": "class default"}
+        for name, value in (("heads", 8), ("kv_heads", 4), ("head_dim", 256), ("vocab", 262144))
+    }
     ours = shape_of(CATALOG.get("architectures", "Gemma-3-4b-it"), Ledger(CATALOG))
     assert parsed({"model_type": "gemma3", "text_config": text}, figures=beside) == ours
 
@@ -266,7 +284,9 @@ def test_a_malformed_key_is_named(key, value, words):
 
 def test_impossible_experts_are_named():
     moe = CONFIGS["DeepSeek-V3"]
-    assert "at most the 256 experts" in problems(lambda: from_config({**moe, "num_experts_per_tok": 300}, "x"))["config.num_experts_per_tok"]
+    assert (
+        "at most the 256 experts" in problems(lambda: from_config({**moe, "num_experts_per_tok": 300}, "x"))["config.num_experts_per_tok"]
+    )
     found = problems(lambda: from_config({**moe, "first_k_dense_replace": [3]}, "x"))
     assert "expected a whole number" in found["config.first_k_dense_replace"]
 
@@ -309,7 +329,10 @@ def test_a_window_saves_cache_as_in_our_record():
 
 def test_shared_experts_may_be_given_by_their_width():
     assert parsed(moe(shared_expert_intermediate_size=2048)).shared_experts == 4
-    assert "multiple of the expert width 512" in problems(lambda: from_config(moe(shared_expert_intermediate_size=600), "x"))["config.shared_expert_intermediate_size"]
+    assert (
+        "multiple of the expert width 512"
+        in problems(lambda: from_config(moe(shared_expert_intermediate_size=600), "x"))["config.shared_expert_intermediate_size"]
+    )
 
 
 @pytest.mark.parametrize(("keys", "kv_heads"), [
@@ -347,7 +370,9 @@ def test_a_spec_names_no_files(tmp_path):
     (tmp_path / "secret.json").write_text(json.dumps(CONFIGS["Llama-3.1-8B"]))
     found = problems(lambda: catalog_with("mine", str(tmp_path / "secret.json")))
     assert "expected the content of a config.json as an object, got str" in found["catalog.architectures[0].config"]
-    assert "only architectures" in problems(lambda: Catalog.load(blocks=[{"chips": [{"name": "x", "config": {}}]}]))["catalog.chips[0].config"]
+    assert (
+        "only architectures" in problems(lambda: Catalog.load(blocks=[{"chips": [{"name": "x", "config": {}}]}]))["catalog.chips[0].config"]
+    )
 
 
 def test_what_is_stated_beside_the_config_holds():
@@ -390,5 +415,7 @@ def test_any_config_is_read_or_refused_with_a_place(changes, name):
 
 
 def test_sizes_cover_what_the_issue_of_shapes_asks():
-    kinds = {(shape.mla, bool(shape.experts), bool(shape.window_layers), shape.tied, shape.gated) for shape in map(parsed, CONFIGS.values())}
+    kinds = {
+        (shape.mla, bool(shape.experts), bool(shape.window_layers), shape.tied, shape.gated) for shape in map(parsed, CONFIGS.values())
+    }
     assert len(SIZES) >= 8 and len(kinds) >= 8 and max(SIZES.values()) > 600 * BILLION

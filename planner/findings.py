@@ -1,0 +1,53 @@
+"""Findings of a re-check and the comparisons that make them. What is compared with what: `planner.verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TOLERANCE = 1e-6  # closed forms on another machine, limits that a solver met to its own tolerance
+ROUNDING = 1e-11  # sums and products of the plan's own numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place of the plan that does not hold."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class Report:
+    """Collects findings."""
+
+    def __init__(self) -> None:
+        self.found: list[Finding] = []
+
+    def say(self, path: str, message: str) -> None:
+        self.found.append(Finding(path, message))
+
+    def equal(self, path: str, stated: Any, computed: Any, tolerance: float = ROUNDING) -> None:
+        """Numbers to the tolerance, everything else exactly, through nested values."""
+        if isinstance(computed, Mapping) and isinstance(stated, Mapping):
+            for key in sorted({*stated, *computed}):
+                self.equal(f"{path}.{key}", stated.get(key), computed.get(key), tolerance)
+        elif isinstance(computed, (int, float)) and not isinstance(computed, bool):
+            if not close(stated, computed, tolerance):
+                self.say(path, f"says {stated!r}, computed {computed!r}")
+        elif stated != computed:
+            self.say(path, f"says {stated!r}, computed {computed!r}")
+
+    def at_most(self, path: str, used: float, allowed: float, what: str) -> None:
+        if not used <= allowed + TOLERANCE * max(abs(allowed), abs(used)):
+            self.say(path, f"{what}: {used:.9g} exceeds {allowed:.9g}")
+
+
+def close(stated: Any, computed: float, tolerance: float = ROUNDING) -> bool:
+    """Whether `stated` is a number, and equal in proportion: a zero must be a zero."""
+    if isinstance(stated, bool) or not isinstance(stated, (int, float)):
+        return False
+    return abs(stated - computed) <= tolerance * abs(computed)

@@ -1,0 +1,149 @@
+"""Who may import whom, read off the syntax trees; and how light `import planner` is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOMS = ("catalog", "models", "solvers", "planner")
+ALLOWED = {  # room -> modules of ours that it may import, besides its own
+    "catalog": (),
+    "models": ("catalog.units",),
+    "solvers": (),
+    "planner": ("catalog", "models", "solvers"),
+}
+SOLVERS = ("highspy", "pulp")
+HEAVY = ("streamlit", "pandas", "altair", "highspy", "pulp", "networkx", "scipy", "ray")
+
+
+def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
+    """(line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = module.split(".")[: -node.level] if node.level else []
+            home = ".".join([*parts, *filter(None, [node.module])])
+            yield from ((node.lineno, f"{home}.{name.name}") for name in node.names)
+        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func) and node.args and isinstance(node.args[0], ast.Constant):
+            yield node.lineno, str(node.args[0].value)  # import_module("a.b"), __import__("a")
+
+
+def within(name: str, modules: tuple[str, ...]) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for module in modules)
+
+
+def sources(root: Path, room: str) -> Iterator[tuple[Path, str]]:
+    for path in sorted((root / room).rglob("*.py")):
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        yield path, module
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_it_may(root, room):
+    wrong = [
+        f"{path.relative_to(root)}:{line} imports {name}"
+        for path, module in sources(root, room)
+        for line, name in imported(path.read_text(encoding="utf-8"), module)
+        if within(name, (*ROOMS, "app", "tests", "benchmarks")) and not within(name, (room, *ALLOWED[room]))
+    ]
+    assert not wrong, wrong
+
+
+def test_only_one_file_knows_a_solver(root):
+    users = {
+        str(path.relative_to(root))
+        for room in ROOMS
+        for path, module in sources(root, room)
+        for _, name in imported(path.read_text(encoding="utf-8"), module)
+        if within(name, SOLVERS)
+    }
+    assert users == {"solvers/backends.py"}
+
+
+def test_the_app_imports_only_the_planner(root):
+    if not (root / "app.py").exists():
+        pytest.skip("there is no dashboard yet")
+    names = [name for _, name in imported((root / "app.py").read_text(encoding="utf-8"), "app")]
+    assert names and all(within(name, ("planner", "__future__")) for name in names), names
+
+
+def test_the_reader_of_imports_sees_all_kinds():
+    source = "import a.b\nfrom c import d\nfrom . import e\nfrom ..f import g\ndef h():\n    import i\n    importlib.import_module('j.k')\n"
+    assert {name for _, name in imported(source, "x.y.z")} == {"a.b", "c.d", "x.y.e", "x.f.g", "i", "j.k"}
+    assert within("catalog.units.KILO", ("catalog.units",)) and not within("catalog.unitsets", ("catalog.units",))
+
+
+@pytest.fixture(scope="module")
+def fresh(root):
+    """What is loaded in a new interpreter after some code."""
+
+    def run(code: str) -> set[str]:
+        program = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60, check=True)
+        return set(json.loads(done.stdout))
+
+    return run
+
+
+def test_import_planner_is_light(fresh):
+    loaded = fresh("import planner")
+    assert "planner" in loaded
+    assert not loaded & {*HEAVY}
+
+
+def test_reading_and_checking_a_spec_needs_no_solver(fresh):
+    loaded = fresh("import planner; planner.check_spec('examples/mixed_fleet.json')")
+    assert "planner.resolve" in loaded and not loaded & {*SOLVERS, "streamlit", "pandas", "altair"}
+
+
+def test_every_public_name_resolves_and_the_marks_stand(root):
+    import importlib
+
+    import planner
+
+    for name in planner.__all__:
+        assert getattr(planner, name) is not None
+    with pytest.raises(AttributeError):
+        planner.no_such_name  # noqa: B018
+    for room in ROOMS:
+        package = importlib.import_module(room)
+        assert package.IDENTITY == f"tokenwatt:{room}"
+        assert Path(package.__file__).parent == root / room
+
+
+@pytest.mark.parametrize("room", ["catalog", "models", "solvers"])
+def test_a_foreign_package_of_our_name_is_refused_with_the_remedy(root, tmp_path, room):
+    (tmp_path / room).mkdir()
+    (tmp_path / room / "__init__.py").write_text("")
+    program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(root)!r}]; import planner"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    message = done.stderr.strip().splitlines()[-1]
+    assert message.startswith("ImportError") and str(tmp_path / room) in message and "environment of its own" in message
+
+
+def test_files_stay_readable(root):
+    long = {
+        str(path.relative_to(root)): lines
+        for room in ROOMS
+        for path, _ in sources(root, room)
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 500
+    }
+    assert not long, long
+    bare = [str(path.relative_to(root)) for room in ROOMS for path, _ in sources(root, room) if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not bare, f"without a docstring that says what lives there: {bare}"
+
+
+def test_import_planner_takes_at_most_twice_as_long_as_its_ground(root):
+    """The measured form of the two tests above; far from the limit, so that a busy machine does not matter."""
+    done = subprocess.run([sys.executable, "benchmarks/import_time.py"], cwd=root, capture_output=True, text=True, timeout=120, check=True)
+    figures = json.loads(done.stdout)
+    assert set(figures) == {"planner_s", "base_s", "ratio"} and figures["ratio"] == pytest.approx(figures["planner_s"] / figures["base_s"], rel=0.05)
+    assert figures["ratio"] <= 2

@@ -1,0 +1,60 @@
+"""HiGHS and CBC agree on a reduced form of the main example, and on a small one to the last digits."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+import planner
+from planner.verify import verify_plan
+
+GAP = 1e-3
+SYSTEMS = ("GB200 NVL72", "DGX B200", "DGX H200", "Gaudi3 8x node")
+
+
+@pytest.fixture(scope="module")
+def reduced(root) -> dict:
+    """All sites and workloads of the main example, half of its systems, one pool per replica, one point per system."""
+    spec = json.loads((root / "examples/mixed_fleet.json").read_text(encoding="utf-8"))
+    spec["offers"] = [offer for offer in spec["offers"] if offer["system"] in SYSTEMS]
+    for workload in spec["workloads"]:
+        if workload["kind"] == "serving":
+            workload["disaggregation"] = "never"
+    spec["solver"] = {"gap": GAP, "time_limit": "60 s", "points_per_system": 1}
+    return spec
+
+
+def solved(spec: dict, backend: str):
+    spec = copy.deepcopy(spec)
+    spec["solver"]["backend"] = backend
+    plan = planner.solve(spec)
+    assert plan.status in ("optimal", "within_gap") and plan["solver"]["backend"] == backend
+    assert verify_plan(plan) == []
+    return plan
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
+def test_highs_and_cbc_agree_on_the_reduced_main_example(reduced):
+    highs, cbc = solved(reduced, "highs"), solved(reduced, "pulp")
+    ours, theirs = highs.objective["value"], cbc.objective["value"]
+    assert abs(ours - theirs) <= GAP * max(ours, theirs)
+    # what one has proven, the other's plan cannot beat
+    assert highs["bound"] <= theirs * (1 + 1e-6) and cbc["bound"] <= ours * (1 + 1e-6)
+    assert highs.gap <= GAP and cbc.gap <= GAP
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
+@pytest.mark.parametrize("objective", [{"minimise": "cost"}, {"minimise": "carbon"}, {"maximise": "throughput"}])
+def test_highs_and_cbc_agree_on_a_small_question(small_spec, objective):
+    spec = {**small_spec, "objective": objective, "solver": {"gap": 1e-6}}
+    highs, cbc = solved(spec, "highs"), solved(spec, "pulp")
+    assert highs.objective["value"] == pytest.approx(cbc.objective["value"], rel=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
+def test_highs_and_cbc_agree_that_nothing_fits(tiny):
+    for backend in ("highs", "pulp"):
+        plan = planner.solve(tiny(limits={"budget": "60k USD"}, solver={"backend": backend}))
+        assert plan.status == "infeasible" and not plan.has_answer
