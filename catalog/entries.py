@@ -10,7 +10,8 @@ from catalog.errors import CatalogError, close_names, did_you_mean
 from catalog.figures import Figure, Origin, read_figure
 from catalog.huggingface import from_config
 from catalog.records import Record
-from catalog.schemas import SCHEMAS, Schema
+from catalog.ranges import range_around, range_of
+from catalog.schemas import SCHEMAS, FigureSpec, Schema
 from catalog.sites import malformed_texts
 
 Report = Callable[[str, str], None]
@@ -61,7 +62,7 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
     if isinstance(entry.get("note"), str):
         text["note"] = entry["note"]
     figures = dict(base.figures if base else {})
-    figures.update(_figures(schema, "figures", place.origin, entry, place, report))
+    figures.update(_figures(schema, "figures", place.origin, entry, place, report, figures))
     claimed = dict(base.claimed if base else {})
     claimed.update(_figures(schema, "claimed", _CLAIMED, entry, place, report))
     aliases = entry.get("aliases", [])
@@ -103,9 +104,9 @@ def _texts(schema: Schema, texts: Mapping[str, Any], place: Place, report: Repor
         if spec is None:
             hint = did_you_mean(close_names(key, schema.text))
             report(place.at("text", key), f"{schema.kind} have no such text{hint}")
-        elif isinstance(value, list):
+        elif isinstance(value, list) and spec.rows:
             out[key] = _frozen(value)
-        elif not isinstance(value, (str, bool)):
+        elif not isinstance(value, str):
             report(place.at("text", key), f"expected text, got {value!r}")
         elif spec.choices and value not in spec.choices:
             report(place.at("text", key), f'expected one of {", ".join(spec.choices)}, got "{value}"')
@@ -119,7 +120,8 @@ def _frozen(value: Any) -> Any:
 
 
 def _figures(schema: Schema, key: str, origin: Origin, entry: Mapping[str, Any], place: Place,
-             report: Report) -> dict[str, Figure]:
+             report: Report, before: Mapping[str, Figure] = {}) -> dict[str, Figure]:
+    """Figures of an entry; what a user states must lie in the range of its kind, or around the one it takes the place of."""
     out: dict[str, Figure] = {}
     for name, figure in _mapping(entry, key, place, report).items():
         spec = schema.figure(name)
@@ -130,9 +132,26 @@ def _figures(schema: Schema, key: str, origin: Origin, entry: Mapping[str, Any],
         if isinstance(figure, (str, int, float)) and not origin.note_required:
             figure = {"value": figure}
         read = read_figure(figure, spec.units, origin, lambda k, m, n=name: report(place.at(key, n, k), m))
-        if read is not None:
+        if read is None:
+            continue
+        if message := _unfit(schema, name, spec, read, before.get(name)) if origin.kind and key == "figures" else "":
+            report(place.at(key, name, "value"), message)
+        else:
             out[name] = read
     return out
+
+
+def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: Figure | None) -> str:
+    """Why a figure cannot be of this name; empty where it can."""
+    given = len(figure.value) if isinstance(figure.value, tuple) else 1
+    if spec.values and given != spec.values and not schema.open:
+        return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"
+    if schema.open:
+        allowed = range_around(before.number) if before is not None and isinstance(before.value, float) else None
+    else:
+        allowed = range_of(name, figure.unit)
+    values = figure.value if isinstance(figure.value, tuple) else (figure.value,)
+    return next((message for value in values if allowed and (message := allowed.problem(value, figure.unit))), "")
 
 
 def _check_required(schema: Schema, record: Record, place: Place, report: Report) -> None:

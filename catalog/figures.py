@@ -3,7 +3,6 @@ which figures a record may have is in schemas.py."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -97,7 +96,7 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
         report("confidence", f'expected one of {", ".join(CONFIDENCES)}, got "{confidence}"')
         fine = False
     source = entry.get("source", origin.source)
-    if isinstance(source, str) or not all(isinstance(s, str) for s in source) or not source:
+    if not isinstance(source, (list, tuple)) or not all(isinstance(s, str) for s in source) or not source:
         report("source", f"expected a list of source ids, got {source!r}")
         fine = False
     if origin.note_required and not text["note"]:
@@ -130,8 +129,7 @@ def _number(value: object, unit: object, allowed: tuple[str, ...]) -> tuple[floa
     if allowed and not any(_same_quantity(si, other) for other in allowed):
         raise units.UnitError(f'expected a quantity such as "{units.example(allowed[0])}", got the unit "{unit}"')
     values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)
-                             for v in values):
+    if not values or not all(map(units.is_number, values)):
         raise units.UnitError(f"expected a number beside the unit, got {value!r}")
     if isinstance(value, list):
         return tuple(v * factor for v in value), si
@@ -140,8 +138,8 @@ def _number(value: object, unit: object, allowed: tuple[str, ...]) -> tuple[floa
 
 def _from_text(value: object, allowed: tuple[str, ...]) -> tuple[float | tuple[float, ...], str]:
     if not allowed:
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value), "1"
+        if units.is_number(value):
+            return float(value), "1"  # type: ignore[arg-type]
         raise units.UnitError(f'expected a number with "unit" beside it, got {value!r}')
     if isinstance(value, list):
         pairs = [_from_text(v, allowed) for v in value]

@@ -297,9 +297,12 @@ class _Reader:
         last = self.number(-1, "moe_layer_end_index")
         after = self.number(1, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval") or 1
         at = self.number(1, "moe_layer_freq") or 1
-        without = set(map(str, config.get("mlp_only_layers") or []))
+        without = config.get("mlp_only_layers") or []
+        if not isinstance(without, list):
+            self.problem("mlp_only_layers", f"expected a list of layers, got {str(without)[:60]!r}")
+            without = []
         last = layers - 1 if last == -1 else last
-        return [first <= i <= last and str(i) not in without and (i + 1) % after == 0 and i % at == 0 for i in range(layers)]
+        return [first <= i <= last and i not in without and (i + 1) % after == 0 and i % at == 0 for i in range(layers)]
 
     def _members(self, indices: Sequence[object], layers: int) -> list[bool]:
         members = set(map(str, indices))

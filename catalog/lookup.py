@@ -80,6 +80,10 @@ class Catalog:
             raise UnknownName(kind, name, close_names(name, self._labels(kind)))
         return records[found]
 
+    def has(self, kind: str, name: str) -> bool:
+        """Whether a record has this name or alias."""
+        return name_key(name) in self._kind(kind)[1]
+
     def names(self, kind: str) -> tuple[str, ...]:
         """Names of all records of a kind."""
         return tuple(self._kind(kind)[0])
@@ -217,7 +221,8 @@ class Catalog:
                     if spec.refers and value and ":" not in value and name_key(value) not in self._kind(spec.refers)[1]:
                         close = close_names(value, self._labels(spec.refers))
                         problems.append((f"{at}.text.{key}", str(UnknownName(spec.refers, value, close))))
-                for name in entry.get("figures", {}):
+                figures = entry.get("figures")
+                for name in figures if isinstance(figures, Mapping) else ():
                     figure = record.get(name)
                     for id in figure.source if figure else ():
                         if id not in sources:

@@ -6,24 +6,30 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from catalog.units import HOURS_PER_DAY
+
 
 @dataclass(frozen=True, slots=True)
 class FigureSpec:
-    """`units` are the SI units it may have; any currency may stand where USD does."""
+    """`units` are the SI units it may have; any currency may stand where USD does. `values`: how many numbers it is,
+    0 for a series of any length."""
 
     units: tuple[str, ...]
     words: str
     required: bool = False
+    values: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TextSpec:
-    """`choices` closes the set of values; `refers` names the kind in which the value must be a record."""
+    """`choices` closes the set of values; `refers` names the kind in which the value must be a record; `rows`: it is
+    a list."""
 
     words: str
     choices: tuple[str, ...] = ()
     refers: str = ""
     required: bool = False
+    rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +184,9 @@ REGIONS = Schema("regions", "places for a site", {
     "latitude": _one("degree", "latitude, north positive"),
     "longitude": _one("degree", "longitude, east positive"),
     "electricity_price": _one("USD/J", "mean price of electricity"),
-    "price_profile": _one("USD/J", "mean market price by UTC hour of the day"),
+    "price_profile": FigureSpec(("USD/J",), "mean market price by UTC hour of the day", values=HOURS_PER_DAY),
     "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
-    "carbon_profile": _one("kg/J", "mean direct carbon intensity by UTC hour of the day"),
+    "carbon_profile": FigureSpec(("kg/J",), "mean direct carbon intensity by UTC hour of the day", values=HOURS_PER_DAY),
     "pue": _one("1", "power usage effectiveness"),
     "construction_cost": _one("USD/W", "cost of building a data centre per watt of IT power"),
 }, {
@@ -208,7 +214,7 @@ TARIFFS = Schema("tariffs", "time-of-use tariffs, hours in local time", {
     "effective": TextSpec("date from which it holds"),
     "status": TextSpec("complete: every hour of the year has a price or multiplier; windows: bands without "
                        "prices; partial: some hours or prices are missing", ("complete", "windows", "partial")),
-    "bands": TextSpec("rows (months, days, hour from, hour to, band, figure of this record or \"\")"),
+    "bands": TextSpec("rows (months, days, hour from, hour to, band, figure of this record or \"\")", rows=True),
 }, families={
     r"multiplier_[a-z_]+": _one("1", "price in this season and band as a multiple of the flat price"),
     r"price_[a-z_]+": _one("USD/J", "price in this season and band"),
@@ -237,18 +243,18 @@ WAN = Schema("wan", "paths between regions and prices of transport", {
     "availability": _one("1", "share of time it is up"),
 }, {
     **_NOTES,
-    "ends": TextSpec("the two regions"),
+    "ends": TextSpec("the two regions", rows=True),
     "transport": TextSpec("kind of line"),
     "measured_between": TextSpec("cloud regions between which it was measured"),
     "setup": TextSpec("time to set up"),
 })
 
 POWER_CURVES = Schema("power_curves", "measured throughput and power of a chip", {
-    "x": FigureSpec(("W", "1"), "power limit, or sequences in the batch"),
-    "power_w": _one("W", "power of one chip"),
-    "throughput": FigureSpec(("1/s", "token/s"), "throughput"),
-    "relative_power": _one("1", "power as a share of the largest"),
-    "relative_throughput": _one("1", "throughput as a share of the largest"),
+    "x": FigureSpec(("W", "1"), "power limit, or sequences in the batch", values=0),
+    "power_w": FigureSpec(("W",), "power of one chip", values=0),
+    "throughput": FigureSpec(("1/s", "token/s"), "throughput", values=0),
+    "relative_power": FigureSpec(("1",), "power as a share of the largest", values=0),
+    "relative_throughput": FigureSpec(("1",), "throughput as a share of the largest", values=0),
 }, {**_NOTES, "chip": TextSpec("chip as the source names it"), "workload": TextSpec("what ran"),
     "axis": TextSpec("what x is")})
 

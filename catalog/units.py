@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 
@@ -129,7 +130,17 @@ def _count_suffix(rest: str) -> tuple[float, str]:
 
 
 def _quoted(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a JSON document is a number that a float can hold; true and false are none.
+
+    >>> is_number(3), is_number(True), is_number(float("nan")), is_number(10**400)
+    (True, False, False, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def parse(value: str | int | float, unit: str) -> float:
@@ -143,8 +154,8 @@ def parse(value: str | int | float, unit: str) -> float:
     table = _TABLES[unit]
     noun, example = _EXPECTED[unit]
     error = UnitError(f'expected {noun} such as "{example}", got {_quoted(value)}')
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if "" not in table or not math.isfinite(value):
+    if isinstance(value, (int, float)):
+        if "" not in table or not is_number(value):
             raise error
         return float(value)
     number = _number(value) if isinstance(value, str) else None

@@ -12,7 +12,7 @@ RATIO_SCALE = 0.10  # ln(predicted / measured) beyond which a row counts as an o
 ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision, in ln(time)
 STEP = 1e-4  # of the transformed constant, for differences
 CHANGE = 1e-9  # in ln(time): below it a constant does not touch a row
-SCALES = ("ln", "logit")
+WARM_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,15 @@ class Linearised:
     priors: Mapping[str, Prior]
     values: Mapping[str, float]
     slope: np.ndarray  # rows x constants
+
+
+def _gauss_newton(residuals, jacobian, x: np.ndarray, squares: np.ndarray, rows: int, bounds) -> np.ndarray:
+    """One robust step, which brings a cold start near the optimum for a single set of slopes."""
+    slope, miss = jacobian(x), residuals(x)
+    robust = squares.copy()
+    robust[:rows] /= np.sqrt(1.0 + miss[:rows] ** 2)
+    weighted = slope * robust[:, None]
+    return np.clip(x - np.linalg.solve(weighted.T @ slope, weighted.T @ miss), bounds[0], bounds[1] - 1e-6)
 
 
 def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, float]:
@@ -123,7 +132,7 @@ def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[s
 
 def fit(
     predict: Predict, log_measured: np.ndarray, weights: np.ndarray, priors: Mapping[str, Prior], start: Mapping[str, float], *,
-    anchors: np.ndarray | None = None, anchor_spread: float = ANCHOR_SPREAD, evaluations: int = 30,
+    anchors: np.ndarray | None = None, anchor_spread: float = ANCHOR_SPREAD, evaluations: int = 6,
 ) -> Fit:  # fmt: skip
     """Constants of least robust loss.
 
@@ -176,7 +185,9 @@ def fit(
         return rho * squares
 
     bounds = (np.full(len(x0), -np.inf), np.concatenate([uppers, np.full(groups, np.inf)]))
-    found = least_squares(residuals, x0, jac=jacobian, bounds=bounds, loss=loss, x_scale="jac" if len(x0) else 1.0, max_nfev=evaluations, xtol=1e-4, ftol=1e-5)
+    for _ in range(WARM_ROUNDS):
+        x0 = _gauss_newton(residuals, jacobian, x0, squares, rows, bounds)
+    found = least_squares(residuals, x0, jac=jacobian, bounds=bounds, loss=loss, x_scale="jac" if len(x0) else 1.0, max_nfev=evaluations, xtol=1e-3, ftol=1e-4)
     values = constants(found.x)
     ratio = found.fun[:rows] * RATIO_SCALE
     slope = jacobian(found.x)

@@ -119,6 +119,7 @@ def disaggregated(
 
     places = slots(arch, decode_chip, decode_layouts, **lengths, **kinds)
     at_least_one = np.maximum(places, 1.0)
+    queued, no_slot = erlang_c(n_p, offered), erlang_c(at_least_one, b)
     prefill_fits = slots(arch, prefill_chip, prefill_layouts, input_tokens=prompt, output_tokens=1.0, **kinds) >= prefill_layouts.dp
     utilisation = np.minimum(offered / n_p, 1.0)
     point = ServingPoint(
@@ -135,10 +136,10 @@ def disaggregated(
         tpot_deviation_s=(more.total_s - step.total_s) / swing * np.sqrt(variance) + everywhere,
         unloaded_ttft_s=factor * (constant + prompts.latency_s + moving) + everywhere,
         prompt_s=factor * (prompts.latency_s + moving),
-        prefill_wait_s=factor * wait_mean_s(rate, prompts.occupancy_s, input_scv, n_p),
-        prefill_wait_probability=erlang_c(n_p, offered),
-        slot_wait_s=wait_mean_s(rate / n_d, stay, output_scv, at_least_one),
-        slot_wait_probability=erlang_c(at_least_one, b),
+        prefill_wait_s=factor * wait_mean_s(rate, prompts.occupancy_s, input_scv, n_p, queued),
+        prefill_wait_probability=queued,
+        slot_wait_s=wait_mean_s(rate / n_d, stay, output_scv, at_least_one, no_slot),
+        slot_wait_probability=no_slot,
         input_scv=np.asarray(input_scv, float),
         output_scv=np.asarray(output_scv, float),
         shares={name: part / step.total_s for name, part in step.breakdown.items()},

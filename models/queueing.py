@@ -32,9 +32,12 @@ def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:
     return np.select([a <= 0, a >= c], [0.0, 1.0], np.minimum(waiting, 1.0))[()]
 
 
-def wait_mean_s(rate: ArrayLike, service_s: ArrayLike, service_scv: ArrayLike, servers: ArrayLike = 1) -> Result:
+def wait_mean_s(
+    rate: ArrayLike, service_s: ArrayLike, service_scv: ArrayLike, servers: ArrayLike = 1, wait_probability: ArrayLike | None = None
+) -> Result:
     """Mean wait of M/G/c:  W = (1 + cs^2)/2 x C(c, a) s / (c - a);  for c = 1 the Pollaczek-Khinchine formula.
 
+    `wait_probability` is C(c, a) where it is known already, so that it need not be computed again.
     Shapes: broadcast. Units: rate [1/s], service time [s], squared coefficient of variation of the service [1],
     servers [1], result [s]. Exact for M/G/1 and M/M/c; for M/G/c within a few per cent for cs^2 <= 1 at rho > 0.5.
     Reference: Pollaczek (1930), Khinchine (1932); Allen, Probability, Statistics and Queueing Theory, 2nd ed. (1990),
@@ -47,7 +50,8 @@ def wait_mean_s(rate: ArrayLike, service_s: ArrayLike, service_scv: ArrayLike, s
     offered = rate * service
     stable = offered < c
     spare = np.where(stable, c - offered, 1.0)
-    wait = 0.5 * (1.0 + np.asarray(service_scv, float)) * erlang_c(c, offered) * service / spare
+    waiting = erlang_c(c, offered) if wait_probability is None else np.asarray(wait_probability, float)
+    wait = 0.5 * (1.0 + np.asarray(service_scv, float)) * waiting * service / spare
     return np.where(stable, wait, np.inf)[()]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from planner.candidates import Grids, find_candidates
 from planner.explain import rows_by_path
 from planner.formulate import formulate
-from planner.limits import Edits, Limit, at, beyond_horizon, edited, further_offers, last_resorts, limits_of, nothing_fits, nothing_runs
+from planner.limits import Edits, Limit, at, beyond_horizon, change_words, edited, further_offers, last_resorts, limits_of, nothing_fits, nothing_runs
 from planner.points import Candidates
 from planner.problem import Problem
 from planner.resolve import catalog_of, resolve_document
@@ -49,17 +49,20 @@ def diagnose(problem: Problem, candidates: Candidates, document: Mapping[str, An
         found, repair = _Mending(trials, frozenset(group), edits).mend()
         conflict |= {limit.path: limit for limit in found}
         edits = merged(edits, repair)
-    changes = [(path, at(document, path), value) for path, value in edits if at(document, path) != value]
-    works = bool(changes) and trials.feasible(frozenset(names), edits) is True
     known, defaults = trials.limits, problem.spec.model_dump()
+    changes = [(path, old, new) for path, new in edits if (old := first_of(at(document, path), at(defaults, path))) != new]
     return {
         "conflict": [{"path": limit.path, "name": limit.name, "words": limit.words} for limit in conflict.values()],
         "repair": [
-            {"path": path, "from": at(defaults, path) if old is None else old, "to": new, "unit": known[path].unit if path in known else None}
+            {"path": path, "from": old, "to": new, "unit": known[path].unit if path in known else None, "words": change_words(path, old, new)}
             for path, old, new in changes
         ],
-        "repair_checked": works,
+        "repair_checked": bool(changes) and trials.feasible(frozenset(names), edits) is True,
     }
+
+
+def first_of(given: Any, default: Any) -> Any:
+    return default if given is None else given
 
 
 def merged(first: Edits, second: Edits) -> Edits:

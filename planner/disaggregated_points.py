@@ -35,6 +35,7 @@ from planner.serving_points import (
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout
+AS_GOOD = 0.01  # relative gain that is worth a larger group, or a group instead of one pool
 LINK_START_S = 5 * MICRO
 
 
@@ -131,7 +132,8 @@ def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, wo
     """Flat positions of the groups that occupy the fewest systems per request.
 
     A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count:
-    the one that ties up the least, and its neighbours, which save either kind where it is scarce.
+    the one that ties up the least, and its neighbours, which save either kind where it is scarce. Of groups that do as well as the
+    first the smallest is taken, since a plan may come to use a part of one.
     """
     able = np.flatnonzero(rate)
     if not able.size:
@@ -145,7 +147,9 @@ def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, wo
             hull.pop()
         hull.append(int(i))
     middle = int(np.argmin([x[i] + y[i] for i in hull]))
-    kept = [hull[i] for i in (middle, middle - 1, middle + 1) if 0 <= i < len(hull)]
+    as_good = np.flatnonzero(x + y <= (1 + AS_GOOD) * (x + y)[hull[middle]])
+    smallest = int(as_good[np.argmin(rate.flat[able[as_good]])])
+    kept = [smallest, *(hull[i] for i in (middle - 1, middle + 1) if 0 <= i < len(hull))]
     return [int(able[i]) for i in kept[:most]]
 
 
@@ -195,7 +199,7 @@ def as_point(workload: ServingFacts, first: Lot, second: Lot, choice: PairChoice
 
 
 def not_replaceable(pairs: Sequence[Point], alone: Sequence[Point]) -> list[Point]:
-    """Pairs that serve more than the same systems would by themselves; a mere saving of power is not looked at.
+    """Pairs that serve more (by `AS_GOOD`) than the same systems would by themselves; a mere saving of power is not looked at.
 
     By themselves: with one pool for both, or, where a pair takes two kinds of system, with separate pools on each kind.
     """
@@ -207,7 +211,7 @@ def not_replaceable(pairs: Sequence[Point], alone: Sequence[Point]) -> list[Poin
             best[lot] = max(best.get(lot, 0.0), point.capacity / sum(use.systems for use in point.uses))
 
     def better(points: Iterable[Point]) -> list[Point]:
-        return [p for p in points if p.capacity > (1 + 1e-9) * sum(best.get(id(use.lot), 0.0) * use.systems for use in p.uses)]
+        return [p for p in points if p.capacity > (1 + AS_GOOD) * sum(best.get(id(use.lot), 0.0) * use.systems for use in p.uses)]
 
     learn(alone)
     one_kind = better(pair for pair in pairs if pair.uses[0].lot is pair.uses[1].lot)

@@ -222,13 +222,16 @@ def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: O
     lot_of = {id(lot): k for k, lot in enumerate(lots)}
     per_request: dict[tuple[int, str], float] = {}
     for point in points:
-        for use in point.uses:
+        systems_of: dict[int, float] = {}
+        for use in point.uses:  # both pools of a point may stand on one lot
             k = lot_of[id(use.lot)]
+            systems_of[k] = systems_of.get(k, 0.0) + use.systems
+        for k, systems in systems_of.items():
             if point.workload in problem.training:
-                need[k] += use.systems
+                need[k] += systems
             else:
                 key = (k, point.workload.name)
-                per_request[key] = max(per_request.get(key, 0.0), use.systems / point.capacity)
+                per_request[key] = max(per_request.get(key, 0.0), systems / point.capacity)
     for (k, name), systems in per_request.items():
         workload = next(w for w in problem.serving if w.name == name)
         peak = workload.requests_per_s.sum(axis=0).max()

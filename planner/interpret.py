@@ -104,6 +104,8 @@ class _Interpreter:
             if values["y"][p] > 0.5:
                 j = data.point_job[p]
                 share = np.clip(values["v"][p], 0.0, 1.0)
+                if not share.any():  # so little work that the solver rounds it away: spread it evenly
+                    share = data.job_window_mask[j].astype(float)
                 done = data.point_capacity[p] * float(share @ data.slot_hours_s)
                 active[p] = share * (data.job_work[j] / done)
         return active

@@ -128,6 +128,20 @@ def _up(value: float) -> float:
     return math.ceil(value / step - 1e-9) * step
 
 
+def change_words(path: str, old: Any, new: Any) -> str:
+    """A change of the spec as a sentence.
+
+    >>> change_words("sites[0].power", "2 MW", "2.04 MW"), change_words("limits.licences", [], ["DGX H200"])
+    ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')
+    """
+    if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
+        added = [f"{item['system']} ({item['how'].replace('_', ' ')})" if isinstance(item, dict) else str(item) for item in new[len(old):]]
+        return f"add {_either(added, 'and')} to {path}"
+    if path == "limits.export_control":
+        return f"set {path} to false, if the rule does not bind you"
+    return f"set {path} to {new} instead of {old}"
+
+
 # -- the limits of a spec ----------------------------------------------------------------------------------------------
 
 
@@ -158,7 +172,7 @@ def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
 
 
 def last_resorts(problem: Problem, names: Collection[str]) -> list[Limit]:
-    """What is left to change when taking away all limits does not help: precisions and pools."""
+    """What is left to change when taking away all limits does not help: the precisions."""
     found = []
     for workload in (*problem.serving, *problem.training):
         if workload.name not in names:
@@ -167,11 +181,6 @@ def last_resorts(problem: Problem, names: Collection[str]) -> list[Limit]:
         wider = tuple(((path, [*asked, p]),) for p in PRECISIONS if p not in asked)
         words = f"{workload.name} may be computed in {_either(asked)} only"
         found.append(Limit(path, f"precision of {workload.name}", words, asked, loose=((path, list(PRECISIONS)),), choices=wider))
-        if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
-            path = f"{workload.path}.disaggregation"
-            allow = ((path, "allowed"),)
-            words = f"{workload.name} must have separate pools for prefill and decode"
-            found.append(Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,)))
     return found
 
 
@@ -226,6 +235,11 @@ def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[
             yield from _deadline(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
             if workload.spec.residency is not None:
                 yield from _residency(problem, workload)
+            if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
+                path = f"{workload.path}.disaggregation"
+                allow = ((path, "allowed"),)
+                words = f"{workload.name} must have separate pools for prefill and decode"
+                yield Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,))
 
 
 def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Any
 
-from catalog.units import DAY_S, HOUR_S, MWH_J, TONNE_KG, show
+from catalog.units import DAY_S, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
 from planner.plan import TABLES, Plan
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -25,6 +26,14 @@ COMPONENT_WORDS = {
     "site": "fixed cost of sites",
     "egress": "traffic to users",
     "weights": "distribution of weights",
+}
+
+LIMITS, RUNNER_UP = "Limits", "What comes next at each site"
+NOTES = {
+    LIMITS: "Worth: what one unit more of a limit changes the objective by. Fleet held: every integer is fixed. "
+    "Fleet free: sites, networks and points of jobs are fixed, systems may be added in fractions. "
+    "Blank where the limit does not bind, and for latencies and deadlines, which choose among points: solve with another value.",
+    RUNNER_UP: "Margins are those of the program with systems in fractions, with one system of the kind brought in.",
 }
 
 
@@ -70,7 +79,8 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
         ("Who is served from where", _route_rows(plan)),
         ("The day at each site", _day_rows(plan)),
-        ("Limits", [_limit_row(row) for row in plan["limits"]]),
+        (LIMITS, [_limit_row(row) for row in plan["limits"]]),
+        (RUNNER_UP, [_runner_up_row(row) for row in plan["runner_up"]]),
         ("Dropped on the way", [{"workload": w, "reason": reason, "count": n} for w, reasons in plan["dropped"].items() for reason, n in reasons.items()]),
         ("Assumptions", [_assumption_row(row) for row in plan["assumptions"]]),
     ]
@@ -79,18 +89,37 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 def _text(plan: Plan) -> str:
     parts = [plan["name"], headline(plan), _totals_line(plan)]
+    parts += [f"{heading}\n" + "".join(f"  - {line}\n" for line in lines) for heading, lines in _diagnosis(plan)]
     for heading, rows in _sections(plan):
-        parts.append(f"{heading}\n{as_text(rows, indent='  ')}")
+        note = textwrap.fill(NOTES[heading], 118, initial_indent="  ", subsequent_indent="  ") + "\n" if heading in NOTES else ""
+        parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
     parts.append(_closing(plan))
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
 def _markdown(plan: Plan) -> str:
     parts = [f"# {plan['name']}", f"**{headline(plan)}**", _totals_line(plan)]
+    parts += [f"## {heading}\n\n" + "".join(f"- {line}\n" for line in lines) for heading, lines in _diagnosis(plan)]
     for heading, rows in _sections(plan):
-        parts.append(f"## {heading}\n\n{as_markdown(rows)}")
+        note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
+        parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")
     parts.append(_closing(plan))
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+
+
+def _diagnosis(plan: Plan) -> list[tuple[str, list[str]]]:
+    """(heading, sentences) on why there is no plan and what would give one."""
+    found = plan["diagnosis"]
+    if found is None:
+        return []
+    conflict = [f"{row['words']} ({row['path']})" for row in found["conflict"]] or ["which limits those are was not found in the time"]
+    parts = [("These limits cannot all be met" if len(conflict) > 1 else "This limit cannot be met", conflict)]
+    if found["repair"]:
+        checked = "with this change there is a plan" if found["repair_checked"] else "whether this is enough was not found in the time"
+        parts.append(("The smallest change", [*(row["words"] for row in found["repair"]), checked]))
+    elif found["conflict"]:
+        parts.append(("The smallest change", ["no change that is enough was found"]))
+    return parts
 
 
 def _totals_line(plan: Plan) -> str:
@@ -221,7 +250,32 @@ def _limit_row(row: dict[str, Any]) -> dict[str, Any]:
         return f"{value:,.0f} {row['unit']}"
 
     binding = row["slack"] <= 1e-6 * abs(row["limit"])
-    return {"limit": row["name"], "used": text(row["value"]), "allowed": text(row["limit"]), "slack": "binding" if binding else text(row["slack"])}
+    return {
+        "limit": row["name"],
+        "used": text(row["value"]),
+        "allowed": text(row["limit"]),
+        "slack": "binding" if binding else text(row["slack"]),
+        "worth, fleet held": _worth(row["marginal_value"], row),
+        "worth, fleet free": _worth(row["marginal_value_divisible"], row),
+    }
+
+
+def _worth(value: float | None, row: dict[str, Any]) -> str:
+    """A marginal value per kW, t or million of money, as people would say it."""
+    if value is None:
+        return ""
+    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "system": ("system", 1.0)}.get(row["unit"], (f"1M {row['unit']}", MILLION))
+    amount = value * size
+    return f"{amount:,.0f} {_of(row)} per {per}" if abs(amount) >= 100 else f"{amount:.3g} {_of(row)} per {per}"
+
+
+def _of(row: dict[str, Any]) -> str:
+    return row["marginal_unit"].partition("/")[0]
+
+
+def _runner_up_row(row: dict[str, Any]) -> dict[str, Any]:
+    system = "" if row["system"] is None else f"{row['system']} ({row['how'].replace('_', ' ')})"
+    return {"site": row["site"], "not in use there": system, "margin": row["words"]}
 
 
 def _assumption_row(row: dict[str, Any]) -> dict[str, Any]:

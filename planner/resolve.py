@@ -24,7 +24,7 @@ from planner.architectures import shape_of, weights_bytes
 from planner.calendar import Calendar, build_calendar, local_to_utc, utc_offset_s
 from planner.electricity import carbon_by_hour, price_by_hour
 from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError
+from planner.errors import SpecError, close_matches
 from planner.hardware import network_facts, system_facts
 from planner.ledger import Ledger
 from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
@@ -97,6 +97,10 @@ class _Resolver:
         offers = self._offers(sites)
         systems = self._systems(offers)
         self._unmeasured(training, systems)
+        self._check_objective()
+        licences = self._licences()
+        budget, capital = self._limit("budget"), self._limit("capital")
+        per_usd = {code: self._per_usd(code, "currency") for code in {"USD", spec.currency}}
         self._stop_if_wrong()
         calendar = build_calendar(
             spec.horizon.years,
@@ -105,12 +109,12 @@ class _Resolver:
         )
         paths, trees = self._network(sites, serving, calendar)
         self._stop_if_wrong()
-        limits = spec.limits
+        limits = spec.limits.model_copy(update={"licences": licences})
         return Problem(
-            spec=spec,
+            spec=spec.model_copy(update={"limits": limits}),
             calendar=calendar,
             economics=money,
-            per_usd={code: self._per_usd(code, "exchange") for code in {"USD", spec.currency}},
+            per_usd=per_usd,
             sites=tuple(sites),
             systems=systems,
             offers=tuple(offers),
@@ -118,8 +122,8 @@ class _Resolver:
             training=tuple(training),
             paths=paths,
             trees=trees,
-            budget=self._limit("budget"),
-            capital=self._limit("capital"),
+            budget=budget,
+            capital=capital,
             carbon_kg=math.inf if limits.carbon is None else limits.carbon,
             bytes_per_token=self.ledger.default("text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")),
             training_constants=TrainingConstants.from_values(self._constants("training.")),
@@ -164,7 +168,8 @@ class _Resolver:
         name = f"exchange_{code.lower()}"
         if name in self.catalog.names("defaults"):
             return self.ledger.default(name, f"exchange.{code}.per_usd", "rate not stated in the spec")
-        raise SpecError([*self.problems, SpecProblem(path, f'no rate for {code}; state one: "exchange": {{"{code}": {{"per_usd": ...}}}}')])
+        self._wrong(path, f'no rate for {code}; state one: "exchange": {{"{code}": {{"per_usd": ...}}}}')
+        return 1.0
 
     def _convert(self, amount: float, currency: str, path: str = "exchange") -> float:
         return amount / self._per_usd(currency, path) * self._per_usd(self.spec.currency, path)
@@ -270,6 +275,27 @@ class _Resolver:
         for i, name in enumerate(workload.residency or []):
             if message := wrong_zone(name, zones):
                 self._wrong(f"{path}.residency[{i}]", message)
+
+    def _check_objective(self) -> None:
+        """A throughput is that of serving workloads, of a named one or of all."""
+        asked = self.spec.objective
+        names = [workload.name for workload in self.spec.workloads if isinstance(workload, Serving)]
+        if asked.workload is not None and asked.workload not in names:
+            self._wrong("objective.workload", f'unknown serving workload "{asked.workload}"{close_matches(asked.workload, names)}; state one of the spec')
+        elif asked.maximise is not None and not names:
+            self._wrong("objective.maximise", 'the spec has no serving workload; write {"minimise": "cost"} or add one')
+
+    def _licences(self) -> list[str]:
+        """The chips and systems that have an export licence, by the names of their records."""
+        found = []
+        for i, name in enumerate(self.spec.limits.licences):
+            record = next((self.catalog.get(kind, name) for kind in ("chips", "systems") if self.catalog.has(kind, name)), None)
+            if record is None:
+                known = [*self.catalog.names("chips"), *self.catalog.names("systems")]
+                self._wrong(f"limits.licences[{i}]", f'unknown chip or system "{name}"{close_matches(name, known)}')
+            else:
+                found.append(record.name)
+        return found
 
     def _each_once(self, regions: Sequence[Record | None], path: str, remedy: str) -> None:
         """A region may stand once in a list, whatever it is called there."""

@@ -39,6 +39,7 @@ from planner.quantities import (
 
 SCHEMA_VERSION = 1
 MOST_ENTRIES = 1000  # of any list
+LEAST_WEIGHT = 1e-6  # of an hour, a share
 FABRIC_DESIGNS = ("scale-up", "rail-optimised", "fat-tree-1:1", "fat-tree-2:1")
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "int8")
 
@@ -114,8 +115,10 @@ class Demand(Block):
     @field_validator("profile")
     @classmethod
     def _some_demand(cls, profile: list[float] | None) -> list[float] | None:
-        if profile is not None and max(profile) < 1e-6:
-            raise ValueError("expected at least one hour with a weight of 0.000001 or more")
+        if profile is not None and max(profile) < LEAST_WEIGHT:
+            raise ValueError(f"expected at least one hour with a weight of {LEAST_WEIGHT} or more")
+        if profile is not None and any(0 < weight < LEAST_WEIGHT * max(profile) for weight in profile):
+            raise ValueError(f"expected each weight to be 0, or at least {LEAST_WEIGHT} of the largest; write 0 for next to nothing")
         return profile
 
 
@@ -137,7 +140,7 @@ class Origin(Block):
 
     region: Name
     """A region of the catalog."""
-    share: Annotated[Real, Field(ge=1e-6, le=1)]
+    share: Annotated[Real, Field(ge=LEAST_WEIGHT, le=1)]
     """Its part of the demand; the shares of all origins add up to 1."""
 
 

@@ -30,7 +30,7 @@ USUAL_NIC_GBPS = {"volta": 12.5, "ampere": 25.0, "hopper": 50.0, "blackwell": 50
 OTHER_NIC_GBPS = 25.0
 UNSTATED_SCALEUP_BYTES_PER_S = 64 * GIGA  # a host link of the fifth generation, where no scale-up link is published
 RACK_SCALE = 16  # a scale-up domain of more chips spans nodes, so that chips_per_node does not bound it
-FUSED_FROM, GRAPHS_FROM = 2026.0, 2026.45  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
+FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = 2025.75, 2026.2, 2026.0, 2026.45  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
 FULL_SHARE = 0.95  # of the memory, up to which a run is taken to need no recompute
 
 
@@ -286,12 +286,15 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
     """
     year, tuned = release_year(row), framework == "nvidia-tuned"
     whole = tuned and bool(arch.experts) and not arch.state_layers and year >= GRAPHS_FROM and family == "blackwell" and precision == "mxfp8"
-    beyond = degrees["ep"] > (chip.get("scaleup_chips").value if chip.get("scaleup_chips") else 8)
+    domain = chip.get("scaleup_chips").value if chip.get("scaleup_chips") else 8
+    beyond = degrees["ep"] > domain and degrees["pp"] > 1
+    since = FUSED_RACK_FROM if domain > RACK_SCALE else FUSED_FROM
+    fused = year >= (since if tuned else FUSED_FSDP_FROM if framework == "fsdp" else math.inf)
     if arch.experts:
         reader.note("recipe of experts by framework and date")
     return Recipe(
         framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
-        fused_dispatch=(tuned or framework == "fsdp") and year >= FUSED_FROM, overlapped_exchange=whole or (tuned and beyond),
+        fused_dispatch=fused, overlapped_exchange=whole or (tuned and beyond),
         cuda_graphs="full" if whole else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.findings import TOLERANCE, Finding, Report, close
+from planner.limits import at
 from planner.plan import Plan
 from planner.problem import Problem, exportable, permitted
 from planner.recheck import Evaluated, Lots, evaluate_point
@@ -26,7 +27,7 @@ UNANSWERED = ("infeasible", "unbounded", "limit")
 
 
 def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
-    """Everything that does not hold, to one part in a million; empty when the plan holds.
+    """Everything that does not hold: closed forms to one part in a million, sums to their rounding; empty when the plan holds.
 
     When the catalog is not the one that the plan was made with, the figures of the plan's provenance are used.
     Raises SpecError when the plan's spec cannot be read.
@@ -88,6 +89,13 @@ class _Check(Report):
         for key in ("fleet", "workloads", "routes", "schedule", "costs", "gap"):
             if document[key]:
                 self.say(key, "must be empty where there is no plan")
+        found = document["diagnosis"]
+        if (document["status"] == "infeasible") != isinstance(found, Mapping):
+            self.say("diagnosis", "belongs to an infeasible plan, and to no other")
+        for i, row in enumerate(found["repair"] if isinstance(found, Mapping) else ()):
+            stated = at(document["spec"], row["path"])
+            if stated is not None and stated != row["from"]:
+                self.say(f"diagnosis.repair[{i}].from", f"says {row['from']!r}, the spec says {stated!r}")
 
     # -- points and fleet ------------------------------------------------------------------------------------------
 
@@ -210,7 +218,7 @@ class _Check(Report):
             workload, t = self.serving[row["workload"]], row["slot"]
             requests = row["tokens_per_s"] / workload.spec.lengths.output
             path = self.problem.paths.get((workload.name, row["origin"], row["site"]))
-            if requests <= 0 or path is None or row["pool"].split("/")[:2] != [row["workload"], row["site"]]:
+            if requests <= 0 or path is None or not row["pool"].startswith(f"{row['workload']}/{row['site']}/"):
                 self.say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
                 continue
             served[row["workload"], row["origin"], t] += requests

@@ -230,12 +230,13 @@ class Search:
             self._offer(last.value, last.x)
 
     def _plunge(self, last: Relaxed, lower: Floats, upper: Floats, columns: Ints) -> Relaxed | None:
-        """Columns made whole one by one, the most decided first, each to the near side if that costs next to nothing,
-        else to the side that costs less; None where both have no answer, or none better than the best plan."""
+        """Columns made whole one by one, each to the near side if that costs next to nothing, else to the side that
+        costs less; None where both have no answer, or none better than the best plan."""
         lower, upper = lower.copy(), upper.copy()
         while (between := self._between(last.x, columns)).size:
             part = last.x[between] - np.floor(last.x[between])
-            column = between[np.argmax(part)]
+            # a chosen place or design settles its rivals; of counts, the surest moves the others least
+            column = between[np.argmax(part if columns is self.binary else np.abs(part - 0.5))]
             near = float(np.round(last.x[column]))
             far = near + (1.0 if last.x[column] > near else -1.0)
 

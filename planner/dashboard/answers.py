@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.units import DAY_S, HOUR_S, MWH_J, TONNE_KG, TRILLION, show
+from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
 from planner.locale import Words
 from planner.plan import Plan
 from planner.report import csv_tables, render
@@ -69,8 +69,8 @@ def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
     return [
         Metric(t("metric.cost", currency=currency(plan)), show(totals["cost"], "1"), t("metric.cost.help")),
         Metric(t("metric.chips"), f"{totals['chips']:,}", t("metric.chips.help")),
-        Metric(t("metric.peak"), show(totals["peak_power_w"], "W"), t("metric.peak.help")),
-        Metric(t("metric.carbon"), f"{totals['carbon_kg'] / TONNE_KG:,.0f} t", t("metric.carbon.help")),
+        Metric(t("metric.peak"), f"{totals['peak_power_w'] / MEGA:.4g}", t("metric.peak.help")),
+        Metric(t("metric.carbon"), f"{totals['carbon_kg'] / TONNE_KG:,.0f}", t("metric.carbon.help")),
         Metric(t("metric.gap"), t("metric.none") if plan.gap is None else f"{plan.gap:.3%}", t("metric.gap.help")),
     ]
 

@@ -63,6 +63,8 @@ def draw() -> None:
         sections.draw_plan(state.shown, t, on_repair=None if state.job else _repair)
     elif state.question and not state.job:
         st.info(t("page.unsolved"))
+    elif not state.question and not state.problems:
+        st.info(t("page.upload"))
 
 
 # -- the question ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from planner.plan import Plan
 if TYPE_CHECKING:
     from planner.dashboard.page import Shown
 
-NARROW_PX, WIDE_PX = 170, 220  # of metrics, which wrap where the page is narrow
+NARROW_PX, WIDE_PX = 170, 214  # of metrics, which wrap where the page is narrow
 CHARTS_PER_ROW = 2
 
 

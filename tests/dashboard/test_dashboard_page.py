@@ -74,8 +74,8 @@ def test_the_headline_figures_are_those_of_the_stored_plan():
     plan, shown = sources.stored_plan(), metrics(opened())
     assert shown["Cost (USD)"] == f"{plan['totals']['cost'] / 1e6:.4g}M"
     assert shown["Chips"] == f"{plan['totals']['chips']:,}"
-    assert shown["Peak power"] == f"{plan['totals']['peak_power_w'] / 1e6:.4g} MW"
-    assert shown["Carbon (CO₂)"] == f"{plan['totals']['carbon_kg'] / 1e3:,.0f} t"
+    assert shown["Peak power (MW)"] == f"{plan['totals']['peak_power_w'] / 1e6:.4g}"
+    assert shown["Carbon (t CO₂)"] == f"{plan['totals']['carbon_kg'] / 1e3:,.0f}"
     assert shown["Gap"] == f"{100 * abs(plan['totals']['cost'] - plan['bound']) / plan['totals']['cost']:.3f}%"
     for workload in plan["workloads"]:
         assert shown[f"{workload['name']}, USD/M tokens"] == f"{workload['cost_per_million_tokens']:.4g}"
@@ -181,6 +181,12 @@ def test_every_example_can_be_picked():
         assert not page.exception and not page.error, name
         assert len(page.text_input) > 5
         assert check_spec(path)["sites"] == len(load_spec(path).sites)
+
+
+def test_no_choice_leaves_the_page_empty():
+    page = opened()
+    page.selectbox(key="source").set_value("upload").run()
+    assert not page.exception and len(page.info) == 1 and not page.metric
 
 
 def test_going_back_to_a_question_shows_its_plan_again():

@@ -127,3 +127,54 @@ def test_importing_the_blocks_loads_no_solver():
 
     code = "import sys, solvers.joint; sys.exit(any(name in sys.modules for name in ('highspy', 'pulp')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def facilities(sites=8, customers=30, seed=2):
+    """Place facilities at a fixed cost, with whole machines of 7 units each: binaries that matter, counts that do not."""
+    rng = np.random.default_rng(seed)
+    program = Program()
+    opened = program.add_columns("open", (sites,), upper=1.0, integer=True, cost={"cost": rng.uniform(40, 90, sites)})
+    machines = program.add_columns("n", (sites,), upper=20.0, integer=True, cost={"cost": rng.uniform(2, 4, sites)})
+    demand = rng.uniform(1, 6, customers)
+    flow = program.add_columns("f", (sites, customers), cost={"cost": rng.uniform(1, 9, (sites, customers))})
+    site, customer = (axis.ravel() for axis in np.indices((sites, customers)))
+    program.add_rows("served", demand, demand, customer, flow.ravel(), 1.0)
+    program.add_rows("hosted", -np.inf, np.zeros(flow.size), np.tile(np.arange(flow.size), 2),
+                     np.concatenate([flow.ravel(), opened[site]]), np.concatenate([np.ones(flow.size), -demand[customer]]))
+    program.add_rows("carried", -np.inf, np.zeros(sites), np.concatenate([site, np.arange(sites)]),
+                     np.concatenate([flow.ravel(), machines]), np.concatenate([np.ones(flow.size), np.full(sites, -7.0)]))
+    return program
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_over_binaries_proves_the_same_optimum(seed):
+    program = facilities(seed=seed)
+    direct, branch = (backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
+                      for method in ("direct", "branch"))
+    assert direct.status == branch.status == "optimal"
+    assert branch.objective == pytest.approx(direct.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("gap", [0.2, 0.01])
+def test_the_search_over_binaries_keeps_to_the_gap(gap):
+    program = facilities()
+    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
+    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=gap, method="branch"))
+    assert answer.gap <= gap and answer.bound <= best * (1 + 1e-9) and answer.objective >= best * (1 - 1e-9)
+
+
+def test_the_search_over_binaries_hands_over_when_its_nodes_are_used_up(monkeypatch):
+    program = facilities()
+    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
+    monkeypatch.setattr(backends, "NODES", 1)
+    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"))
+    assert answer.status == "optimal" and answer.objective == pytest.approx(best, rel=1e-7)
+    cut = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch", node_limit=1))
+    assert cut.bound <= best * (1 + 1e-9) and cut.objective >= best * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("method", ["direct", "branch"])
+def test_no_time_is_a_limit_and_not_an_error(method):
+    program = facilities()
+    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method, time_limit_s=0.0))
+    assert answer.status == "limit" and answer.gap is None or answer.gap > 1e-6

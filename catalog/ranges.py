@@ -1,0 +1,89 @@
+"""How large a figure may be: wider than anything that is known, so that a slip of the pen is told and not computed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog import units
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `least` to `most` in SI, or 0 unless `positive`; `signed`: the same below 0."""
+
+    least: float
+    most: float
+    positive: bool = False
+    signed: bool = False
+    whole: bool = False
+
+    def problem(self, value: float, unit: str) -> str:
+        """What is wrong with a value; empty where nothing is."""
+        size = abs(value) if self.signed else value
+        if self.whole and value != int(value):
+            return f"expected a whole number, got {value:g}"
+        if self.least <= size <= self.most or (value == 0 and not self.positive):
+            return ""
+        sign, zero = "+/- " if self.signed else "", "" if self.positive else ", or 0"
+        return f"expected {sign}{units.show(self.least, unit)} to {units.show(self.most, unit)}{zero}, got {units.show(value, unit)}"
+
+
+_BY_UNIT = {
+    "FLOP/s": Range(1e9, 1e19, positive=True),
+    "FLOP": Range(1, 1e40),
+    "byte": Range(1, 1e18),
+    "byte/s": Range(1e3, 1e18),
+    "W": Range(1e-3, 1e10),
+    "kg": Range(1e-6, 1e15),
+    "kg/J": Range(1e-12, 1e-5),
+    "s": Range(1e-9, 1e10),
+    "degree": Range(1e-6, 180, signed=True),
+    "1": Range(1e-6, 1e16),
+    "1/s": Range(1e-9, 1e9),
+    "chip": Range(1, 1e6, positive=True, whole=True),
+    "system": Range(1, 1e9),
+    "token": Range(1, 1e12),
+    "token/s": Range(1e-6, 1e15),
+    # any currency, so with room for weak ones
+    "USD": Range(1e-4, 1e18),
+    "USD/s": Range(1e-12, 1e12),
+    "USD/J": Range(1e-15, 1e-1, signed=True),  # a market pays for taking its power now and then
+    "USD/byte": Range(1e-21, 1),
+    "USD/W": Range(1e-6, 1e7),
+    "USD/W s": Range(1e-15, 1),
+}
+_COUNT = Range(1, 1e4, positive=True, whole=True)
+_WIDTH = Range(1, 1e7, whole=True)
+_BY_FIGURE = {
+    **dict.fromkeys(("layers", "heads", "kv_heads"), _COUNT),
+    **dict.fromkeys(("hidden", "vocab"), Range(1, 1e7, positive=True, whole=True)),
+    **dict.fromkeys(
+        ("ffn", "experts", "topk", "shared_experts", "expert_ffn", "dense_layers", "q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim",
+         "v_head_dim", "window_layers", "linear_layers", "moe_layers", "attention_layers", "mlp_layers", "window_tokens"),
+        _WIDTH),
+    "max_context": Range(1, 1e9, whole=True),
+    "head_dim": Range(1, 1e5, positive=True, whole=True),
+    "hbm_bytes": Range(1e6, 1e16, positive=True),
+    "hbm_bytes_per_s": Range(1e3, 1e18, positive=True),
+    "port_bytes_per_s": Range(1e3, 1e18, positive=True),
+    "tdp_w": Range(1e-2, 1e8, positive=True),
+    "power_w": Range(1e-2, 1e10, positive=True),
+    "radix": Range(2, 1e5, positive=True, whole=True),
+    "nic_ports": Range(1, 1e6, whole=True),
+    "pue": Range(1, 5, positive=True),
+    "idle_fraction": Range(1e-6, 1),
+}  # fmt: skip
+FACTOR = 1e3  # by which a constant or a default may be moved
+
+
+def range_of(figure: str, unit: str) -> Range | None:
+    """The range of a figure by its name, else by its SI unit; None where any value will do."""
+    if figure in _BY_FIGURE:
+        return _BY_FIGURE[figure]
+    return _BY_UNIT.get("USD" + unit[3:] if units.is_money(unit) else unit)
+
+
+def range_around(value: float) -> Range:
+    """The range of a fitted constant or a default when a user moves it."""
+    size = abs(value)
+    return Range(size / FACTOR, size * FACTOR, signed=value < 0) if size else Range(0, FACTOR)
