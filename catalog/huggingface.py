@@ -286,10 +286,9 @@ class _Reader:
     def _expert_layers(self, layers: int) -> list[bool]:
         """Which layers have experts, by the several ways in which configs say so."""
         config = self.config
-        if isinstance(config.get("moe_layers"), list):
-            return self._members(config["moe_layers"], layers)
-        if isinstance(config.get("moe_layers_enum"), str):
-            return self._members([_whole(item) for item in config["moe_layers_enum"].split(",")], layers)
+        listed = config.get("moe_layers", config.get("moe_layers_enum"))
+        if isinstance(listed, (list, str)):
+            return self._members([_whole(item) for item in (listed.split(",") if isinstance(listed, str) else listed)], layers)
         for key, word in (("mlp_layer_types", "sparse"), ("moe_layer_freq", 1)):
             if isinstance(config.get(key), list):
                 return [item == word for item in self._per_layer(key, layers)]
@@ -300,7 +299,7 @@ class _Reader:
         without = config.get("mlp_only_layers") or []
         if not isinstance(without, list):
             self.problem("mlp_only_layers", f"expected a list of layers, got {str(without)[:60]!r}")
-            without = []
+            return [True] * layers
         last = layers - 1 if last == -1 else last
         return [first <= i <= last and i not in without and (i + 1) % after == 0 and i % at == 0 for i in range(layers)]
 

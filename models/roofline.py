@@ -83,13 +83,13 @@ def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: Array
     return ((1.0 + half / m) * (1.0 + half / n) * (1.0 + half / k))[()]
 
 
-def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple: int = 64) -> Result:
+def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple: int = 128) -> Result:
     """How much longer a GEMM takes when N or K per rank is no multiple of the tile:  1 + penalty, else 1.
 
     Shapes: broadcast. Units: extents [1], penalty [1], result [1].
     Reference: NVIDIA, Matrix Multiplication Background User's Guide, section 3.1 (tensor core requirements) and tile quantisation.
 
-    >>> float(misalignment_factor(128, 64, 0.5)), float(misalignment_factor(100, 64, 0.5))
+    >>> float(misalignment_factor(256, 128, 0.5)), float(misalignment_factor(100, 128, 0.5))
     (1.0, 1.5)
     """
     aligned = (np.mod(n, multiple) == 0) & (np.mod(k, multiple) == 0)

@@ -89,7 +89,7 @@ class _Finder:
         if key not in self._choices:
             counts = self.dropped[workload.name] if not any(k[:3] == key[:3] for k in self._choices) else Counter()
             self._choices[key] = serving_points.choose(workload, self._grid(workload, lot), allowance, self.problem, counts)
-        power = self.problem.power_constants
+        power = self.problem.constants.power
         return [serving_points.as_point(workload, lot, choice, power) for choice in self._choices[key]]
 
     def _grid(self, workload: ServingFacts, lot: Lot) -> list[serving_points.Grid]:
@@ -98,7 +98,7 @@ class _Finder:
             able = [p for p in workload.spec.precision if p in lot.system.flop_per_s]
             if not able:
                 self.dropped[workload.name]["system has none of the asked precisions"] += 1
-            constants = self.problem.serving_constants
+            constants = self.problem.constants.serving
             self._grids[key] = [serving_points.make_grid(workload, lot.system, p, lot.scaleout_bytes_per_s, constants) for p in able]
             self.evaluated += sum(grid.point.requests_per_s.size for grid in self._grids[key])
         return self._grids[key]

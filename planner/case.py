@@ -15,11 +15,13 @@ from pydantic import Field, ValidationError
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
 from models import fabrics
+from models.layouts import Layouts, is_legal
 from models.operators import Architecture
 from planner.architectures import shape_of
 from planner.constants import ModelConstants, model_constants
-from planner.errors import Problem, SpecError
+from planner.errors import Problem, SpecError, close_matches
 from planner.hardware import system_facts
+from planner.layouts import rows, search, space
 from planner.ledger import Ledger
 from planner.lots import PROVIDER, TIERS
 from planner.malformed import problems_of
@@ -100,3 +102,45 @@ def _scaleout(case: Case, system: SystemFacts) -> float:
         what = "has no network ports on record" if tiers else f'needs a fabric between its {case.chips // system.chips} systems; choose "rail-optimised"'
         raise SpecError([Problem("fabric", f"{system.name} {what}")])
     return bandwidth
+
+
+def best_layouts(document: Mapping[str, Any], overlays: Sequence[Path], count: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """The `count` fastest layouts of a training case over its precisions, and how many were legal and fitted.
+
+    Raises SpecError; an empty list when nothing fits.
+    """
+    facts = resolve_case(document, overlays)
+    workload, system = facts.case.workload, facts.system
+    if not isinstance(workload, Training):
+        raise SpecError([Problem("workload.kind", 'layouts are searched for training; expected "training"')])
+    able = [precision for precision in workload.precision if precision in system.flop_per_s]
+    if not able:
+        raise SpecError([Problem("workload.precision", f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.flop_per_s)}")])
+    layouts = _asked(facts)
+    searches = {p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants) for p in able}
+    best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
+    counts = {"legal": sum(found.legal for found in searches.values()), "fitting": sum(found.fitting for found in searches.values())}
+    return [{"precision": best, **row} for row in rows(searches[best], count)], counts
+
+
+def _asked(facts: CaseFacts) -> Layouts:
+    """The layout that the case fixes, checked; or all legal ones."""
+    case, job, scaleup = facts.case, facts.job, facts.system.scaleup_chips
+    if case.layout is None:
+        return space(job, case.chips, scaleup, every=True)
+    known = list(Layouts.__dataclass_fields__)
+    unknown = [name for name in case.layout if name not in known]
+    if unknown:
+        raise SpecError(Problem(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}") for name in unknown)
+    too_small = [name for name in case.layout if case.layout[name] < 1 and name not in ("zero", "recompute", "sequence_parallel")]
+    if too_small:
+        raise SpecError(Problem(f"layout.{name}", "expected a whole number of at least 1") for name in too_small)
+    layouts = Layouts.of(**case.layout)
+    legal = is_legal(
+        job.architecture, layouts, global_batch_sequences=job.batch_sequences, sequence_tokens=case.workload.sequence_tokens, scaleup_chips=scaleup
+    )
+    if int(layouts.chips[0]) != case.chips:
+        raise SpecError([Problem("layout", f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {case.chips}")])
+    if not legal[0]:
+        raise SpecError([Problem("layout", "no framework would accept it: see the rules in models/layouts.py is_legal")])
+    return layouts

@@ -79,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("plan", metavar="PLAN")
     verify.set_defaults(run=_verify)
 
+    layouts = verbs.add_parser("layouts", parents=[shared], help="every legal parallel layout of one training case, the best first")
+    layouts.add_argument("case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input')
+    layouts.add_argument("--best", type=int, default=10, metavar="N", help="how many layouts to print (default: 10)")
+    layouts.set_defaults(run=_layouts)
+
     catalog = verbs.add_parser("catalog", help="what the catalog holds").add_subparsers(metavar="list|show", required=True)
     listing = catalog.add_parser("list", parents=[shared], help="names of records")
     listing.add_argument("kind", nargs="?", help="chips, systems, fabrics, architectures, regions, tariffs, offers, ...")
@@ -190,6 +195,22 @@ def _verify(arguments: argparse.Namespace) -> int:
     return OK if not findings else BROKEN
 
 
+def _layouts(arguments: argparse.Namespace) -> int:
+    from planner.case import best_layouts
+    from planner.layouts import table
+
+    rows, counts = best_layouts(_document(arguments.case), _overlays(arguments), arguments.best)
+    if not rows:
+        print(f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory", file=sys.stderr)
+        return INFEASIBLE
+    if arguments.format == "json":
+        _print(arguments, json.dumps({**counts, "layouts": rows}, indent=1, allow_nan=False) + "\n")
+        return OK
+    heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
+    _print(arguments, ("" if arguments.format == "csv" else heading) + _rows_as(arguments.format, table(rows)))
+    return OK
+
+
 def _catalog_list(arguments: argparse.Namespace) -> int:
     from planner.browse import list_rows
 
@@ -221,10 +242,15 @@ def _dashboard(arguments: argparse.Namespace) -> int:
 
 
 def _spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
-    from planner.document import changed, read_document
+    from planner.document import changed
 
-    text = sys.stdin.buffer.read() if arguments.spec == "-" else Path(arguments.spec).read_bytes()
-    return changed(read_document(text), arguments.set, _solver_options(arguments))
+    return changed(_document(arguments.spec), arguments.set, _solver_options(arguments))
+
+
+def _document(path: str) -> dict[str, Any]:
+    from planner.document import read_document
+
+    return read_document(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
 
 
 def _solver_options(arguments: argparse.Namespace) -> dict[str, Any]:

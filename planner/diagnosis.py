@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates import Grids, find_candidates
+from planner.document import Edits, at, edited
 from planner.explain import rows_by_path
 from planner.formulate import formulate
-from planner.limits import Edits, Limit, at, beyond_horizon, change_words, edited, further_offers, last_resorts, limits_of, nothing_fits, nothing_runs
+from planner.limits import Limit, beyond_horizon, change_words, further_offers, last_resorts, limits_of, nothing_fits, nothing_runs
 from planner.points import Candidates
 from planner.problem import Problem
 from planner.resolve import catalog_of, resolve_document

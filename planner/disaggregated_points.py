@@ -79,7 +79,7 @@ def evaluate(
         link_bytes_per_s=min(scaleouts), link_start_s=LINK_START_S,
         input_tokens=float(lengths.input), output_tokens=float(lengths.output),
         input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision), constants=problem.serving_constants,
+        weight_precision=precision, kv_precision=kv_precision(precision), constants=problem.constants.serving,
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def choose(
             found = evaluate(workload, (first.system, second.system), scaleouts, layouts, batch, workers, prefill.precision, problem)
             return found, np.where(within_slo(found.point, limits).satisfied, found.point.requests_per_s, 0.0)
 
-        index = _lean_prefill(prefill, limits, problem.serving_constants)
+        index = _lean_prefill(prefill, limits, problem.constants.serving)
         if not index.size:
             continue
         # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
@@ -172,7 +172,7 @@ def _lean_prefill(grid: Grid, limits: Mapping[str, Sequence[tuple[str | float, f
 def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Problem) -> float:
     """IT power above idle of one system of a pool [W]; what is left of the shares is idle."""
     bounds = {name: sum(shares.get(part, 0.0) for part in parts) for name, parts in BOUNDS.items()}
-    return float(serving_power_w(bounds, system.idle_w, system.power_w, problem.power_constants)) - system.idle_w
+    return float(serving_power_w(bounds, system.idle_w, system.power_w, problem.constants.power)) - system.idle_w
 
 
 def as_point(workload: ServingFacts, first: Lot, second: Lot, choice: PairChoice, problem: Problem) -> Point:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from planner.errors import Problem, SpecError
 from planner.quantities import shown
 
+Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
 
 
@@ -74,10 +76,41 @@ def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mappin
     return document
 
 
+def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
+    """A copy of the document with other values; blocks on the way are made where there are none."""
+    result = copy.deepcopy(dict(document))
+    for path, value in edits:
+        parts = path_parts(path)
+        place: Any = result
+        for part in parts[:-1]:
+            if isinstance(place, dict) and place.get(part) is None:
+                place[part] = {}
+            place = place[part]
+        place[parts[-1]] = value
+    return result
+
+
+def at(document: Mapping[str, Any], path: str) -> Any:
+    """The value at a path of the spec; None where there is none."""
+    place: Any = document
+    for part in path_parts(path):
+        if isinstance(place, Mapping):
+            place = place.get(part)
+        elif isinstance(place, list) and isinstance(part, int) and part < len(place):
+            place = place[part]
+        else:
+            return None
+    return place
+
+
+def path_parts(path: str) -> list[str | int]:
+    return [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+
+
 def assign(document: dict[str, Any], assignment: str) -> None:
     """`workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON where it parses, else text."""
     path, equals, text = assignment.partition("=")
-    parts = [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+    parts = path_parts(path)
     if not equals or not path:
         raise SpecError([Problem("--set", f'expected PATH=VALUE such as limits.budget="420M CNY", got "{assignment}"')])
     try:

@@ -5,7 +5,6 @@ Not here: which of them are in conflict and how far one must give (`planner.diag
 
 from __future__ import annotations
 
-import copy
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,13 +14,12 @@ from typing import Any
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, UnitError, parse, parse_money, show
+from planner.document import Edits, at
 from planner.hardware import system_facts
 from planner.ledger import Ledger
 from planner.lots import build_lots
 from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.spec import FABRIC_DESIGNS, PRECISIONS
-
-Edits = tuple[tuple[str, Any], ...]  # (path in the spec, value), None to take a key away
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
 LONGEST_YEARS = 30
@@ -47,6 +45,7 @@ class Limit:
     unit: str | None = None
     amount: float = math.nan
     most: float = math.inf  # the amount may not grow beyond
+    horizon_years: int = 0  # of the spec, for a deadline
     scale: float = 1.0  # unit of the program's row in units of the amount (currencies differ)
     choices: tuple[Edits, ...] = ()
 
@@ -63,40 +62,7 @@ class Limit:
         if seconds == self.most:
             value = f"{seconds / DAY_S:.12g} d"
         years = math.ceil(seconds / YEAR_S - 1e-9)
-        return ((self.path, value), *((("horizon.years", years),) if years > 1 else ()))
-
-
-def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
-    """A copy of the spec with other values; `horizon.years` only ever grows."""
-    result = copy.deepcopy(dict(document))
-    for path, value in edits:
-        parts = path_parts(path)
-        if path == "horizon.years":
-            value = max(value, at(document, path) or 1)
-        place: Any = result
-        for part in parts[:-1]:
-            if isinstance(place, dict) and place.get(part) is None:
-                place[part] = {}
-            place = place[part]
-        place[parts[-1]] = value
-    return result
-
-
-def at(document: Mapping[str, Any], path: str) -> Any:
-    """The value at a path of the spec; None where there is none."""
-    place: Any = document
-    for part in path_parts(path):
-        if isinstance(place, Mapping):
-            place = place.get(part)
-        elif isinstance(place, list) and isinstance(part, int) and part < len(place):
-            place = place[part]
-        else:
-            return None
-    return place
-
-
-def path_parts(path: str) -> list[str | int]:
-    return [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+        return ((self.path, value), *((("horizon.years", years),) if years > self.horizon_years else ()))
 
 
 def written_up(written: Any, amount: float, unit: str) -> Any:
@@ -257,7 +223,8 @@ def _deadline(document: Mapping[str, Any], problem: Problem, job: TrainingFacts)
     words = f"{job.name} must be done {show(spec.deadline, 's')} after the start of the horizon{since}"
     latest = problem.spec.horizon.years * YEAR_S
     loose = ((path, f"{latest / DAY_S:g} d"),)
-    yield Limit(path, f"deadline of {job.name}", words, at(document, path), loose=loose, unit="s", amount=spec.deadline, most=latest)
+    name, years = f"deadline of {job.name}", problem.spec.horizon.years
+    yield Limit(path, name, words, at(document, path), loose=loose, unit="s", amount=spec.deadline, most=latest, horizon_years=years)
 
 
 def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:

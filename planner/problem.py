@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.operators import Architecture
-from models.power import PowerConstants
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
-from models.training_constants import TrainingConstants
 from planner.calendar import Calendar
+from planner.constants import ModelConstants
 from planner.ledger import Assumption, Citation
 from planner.spec import Limits, PlanSpec, Serving, Training
 
@@ -157,19 +155,6 @@ class Economics:
 
 
 @dataclass(frozen=True, slots=True)
-class Reliability:
-    """What failures, checkpoints and repairs cost a long run."""
-
-    chip_interruption_s: float  # chip time per interruption of any cause
-    chip_failure_s: float  # chip time per failure of a chip
-    recovery_s: float
-    repair_s: float
-    checkpoint_bytes_per_parameter: float
-    storage_bytes_per_s: float
-    availability: float  # share of the time in which a job has all its systems
-
-
-@dataclass(frozen=True, slots=True)
 class Problem:
     spec: PlanSpec
     calendar: Calendar
@@ -186,10 +171,7 @@ class Problem:
     capital: float
     carbon_kg: float
     bytes_per_token: float
-    training_constants: TrainingConstants
-    serving_constants: ServingConstants
-    power_constants: PowerConstants
-    reliability: Reliability
+    constants: ModelConstants
     assumptions: tuple[Assumption, ...]
     citations: tuple[Citation, ...]
     catalog_digest: str

@@ -139,10 +139,10 @@ def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Ma
     if pool["workers"] != 1:
         raise ValueError("a single pool has one worker per replica")
     layout, rates = _layout(pool, workload), lot.system.rates(pool["precision"], lot.scaleout_bytes_per_s)
-    found = serving_points.evaluate(workload, rates, layout, float(pool["batch"]), pool["precision"], problem.serving_constants)
+    found = serving_points.evaluate(workload, rates, layout, float(pool["batch"]), pool["precision"], problem.constants.serving)
     shares = {name: float(share) for name, share in found.shares.items()}
     systems = _systems(lot, pool)
-    extra = systems * serving_points.extra_power_w(lot.system, shares, problem.power_constants)
+    extra = systems * serving_points.extra_power_w(lot.system, shares, problem.constants.power)
     return _evaluated(
         workload, row, [lot], [systems], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
         serving_points.mfu(workload, float(found.requests_per_s), [(rates, float(layout.chips))]), float(found.memory_bytes),
@@ -180,7 +180,7 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")
-    systems = training_points.systems_needed(width.chips, lot.system, lot.owned, problem.reliability)
+    systems = training_points.systems_needed(width.chips, lot.system, lot.owned, problem.constants.reliability)
     extra = working * training_points.extra_power_w(lot.system, problem)
     return _evaluated(
         job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput

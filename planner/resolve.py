@@ -16,12 +16,11 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
-from models.power import PowerConstants
-from models.serving_constants import ServingConstants
-from models.training_constants import GEMM_FAMILIES, TrainingConstants
+from models.training_constants import GEMM_FAMILIES
 from planner import wan
 from planner.architectures import shape_of, weights_bytes
 from planner.calendar import Calendar, build_calendar, local_to_utc, utc_offset_s
+from planner.constants import model_constants
 from planner.electricity import carbon_by_hour, price_by_hour
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
@@ -32,7 +31,6 @@ from planner.problem import (
     Economics,
     OfferFacts,
     Problem,
-    Reliability,
     ServingFacts,
     SiteFacts,
     SystemFacts,
@@ -126,33 +124,11 @@ class _Resolver:
             capital=capital,
             carbon_kg=math.inf if limits.carbon is None else limits.carbon,
             bytes_per_token=self.ledger.default("text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")),
-            training_constants=TrainingConstants.from_values(self._constants("training.")),
-            serving_constants=ServingConstants.from_values(self._constants("serving.")),
-            power_constants=PowerConstants.from_values(self._constants("power.")),
-            reliability=self._reliability(bool(training)),
+            constants=model_constants(self.ledger, bool(training)),
             assumptions=tuple(sorted(self.ledger.assumptions.values(), key=lambda a: a.path)),
             citations=tuple(sorted(self.ledger.citations.values(), key=lambda c: c.path)),
             catalog_digest=self.catalog.digest,
         )
-
-    def _reliability(self, trains: bool) -> Reliability:
-        """Defaults for failures and checkpoints; listed where the question trains anything."""
-        reasons = {
-            "interruption_interval_s": "chip time per interruption of a training run",
-            "chip_failure_interval_s": "chip time per failure of a chip",
-            "recovery_s": "restart after an interruption",
-            "repair_s": "time until a failed system is back",
-            "checkpoint_bytes_per_parameter": "size of a checkpoint",
-            "checkpoint_storage_bytes_per_s": "bandwidth at which checkpoints are written",
-            "spares_availability": "share of the time in which a job has all its systems",
-        }
-        if not trains:
-            return Reliability(*(self.catalog.get("defaults", name).value("value") for name in reasons))
-        return Reliability(*(self.ledger.default(name, f"training.{name}", reason) for name, reason in reasons.items()))
-
-    def _constants(self, prefix: str) -> dict[str, float]:
-        names = [name for name in self.catalog.names("constants") if name.startswith(prefix)]
-        return {name.removeprefix(prefix): self.ledger.value("constants", name, "value") for name in names}
 
     # -- money -----------------------------------------------------------------------------------------------------
 

@@ -126,7 +126,7 @@ def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: P
 
 def choose(workload: ServingFacts, grids: Sequence[Grid], allowance_s: float, problem: Problem, dropped: Counter[str]) -> list[Choice]:
     """Of each system, the largest capacity per layout under the limits, then the points no other beats, a few at most."""
-    slo, most, power = workload.spec.slo, problem.spec.solver.points_per_system, problem.power_constants
+    slo, most, power = workload.spec.slo, problem.spec.solver.points_per_system, problem.constants.power
     limits = limits_at_site(slo, allowance_s)
     kept: list[tuple[float, float, Choice]] = []
     for grid in grids:

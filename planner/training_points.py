@@ -13,19 +13,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.layouts import Layouts, enumerate_layouts, is_legal
-from models.memory import training_memory
+from models.layouts import Layouts, is_legal
 from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
 from models.reliability import best_goodput, checkpoint_write_s, spares_needed
-from models.training import Recipe, TrainingStep, training_step
+from planner.constants import Reliability
+from planner.layouts import evaluate, memory_needed, search, space
 from planner.lots import Lot
 from planner.points import Point, Use
-from planner.problem import Problem, Reliability, SystemFacts, TrainingFacts
+from planner.problem import Problem, SystemFacts, TrainingFacts
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
 WIDER = (1.0, 1.3, 1.8, 2.5)  # widths offered, as multiples of the least that meets the deadline
-RECIPE = Recipe()
 LARGEST = 1 << 16  # systems; no single run is wider
 
 
@@ -44,29 +43,21 @@ class Width:
     goodput: float  # share of the time that makes lasting progress; counted in tokens_per_s
 
 
-def evaluate(job: TrainingFacts, system: SystemFacts, scaleout: float, layouts: Layouts, precision: str, problem: Problem) -> tuple[TrainingStep, np.ndarray]:
-    """Steps of all layouts, and the memory that the narrowest form of each needs [byte per chip]."""
-    run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens, "constants": problem.training_constants}
-    step = training_step(job.architecture, system.rates(precision, scaleout), layouts, precision=precision, family=system.family, recipe=RECIPE, **run)
-    narrow = Layouts.of(**{name: getattr(layouts, name) for name in Layouts.__dataclass_fields__ if name != "dp"}, dp=np.maximum(layouts.dp // LEAST_WIDTH, 1))
-    return step, np.maximum(step.memory_bytes, training_memory(job.architecture, narrow, recipe=RECIPE, **run).total)
-
-
 def evaluate_one(job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem) -> Width:
     """One layout in plain numbers. Raises ValueError for one that no framework would accept."""
     layouts = Layouts.of(**layout)
     run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens}
     if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
         raise ValueError(f"layout {dict(layout)} is not legal")
-    step, memory = evaluate(job, system, scaleout, layouts, precision, problem)
-    return _width(job, system, layouts, 0, precision, step, memory, problem)
+    step = evaluate(job, system, scaleout, precision, layouts, problem.constants)
+    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem)
 
 
 def _width(
     job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem
 ) -> Width:
     seconds = float(step.step_s[i])
-    lasting = goodput_of(job, int(layouts.chips[i]), problem.reliability)
+    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability)
     return Width(
         layout=layouts.row(i),
         precision=precision,
@@ -147,22 +138,17 @@ def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: C
         if precision not in system.flop_per_s:
             dropped["system has none of the asked precisions"] += 1
             continue
-        layouts = enumerate_layouts(
-            job.architecture, count * system.chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
-            micro_batches=(1, 2, 4), interleaves=(1, 2, 4), largest_cp=1 if job.spec.sequence_tokens < 16384 else 16, largest_pp=16,
-        )  # fmt: skip
+        layouts = space(job, count * system.chips, system.scaleup_chips, every=False)
         if not len(layouts):
             dropped["no legal layout on so many chips"] += 1
             continue
-        step, memory = evaluate(job, system, lot.scaleout_bytes_per_s, layouts, precision, problem)
-        tried += len(layouts)
-        fits = memory <= system.hbm_bytes
-        dropped["does not fit memory"] += int((~fits).sum())
-        if not fits.any():
+        found = search(job, system, lot.scaleout_bytes_per_s, precision, layouts, problem.constants, narrowest=LEAST_WIDTH, most=1)
+        tried += found.legal
+        dropped["does not fit memory"] += found.legal - found.fitting
+        if not found.fitting:
             continue
-        i = int(np.argmax(np.where(fits, step.tokens_per_s, 0.0)))
-        dropped["another layout of the width is faster"] += int(fits.sum()) - 1
-        width = _width(job, system, layouts, i, precision, step, memory, problem)
+        dropped["another layout of the width is faster"] += found.fitting - 1
+        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried
@@ -170,7 +156,7 @@ def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: C
 
 def extra_power_w(system: SystemFacts, problem: Problem) -> float:
     """IT power above idle of one system in training [W]."""
-    return max(float(training_power_w(system.power_w, problem.power_constants)) - system.idle_w, 0.0)
+    return max(float(training_power_w(system.power_w, problem.constants.power)) - system.idle_w, 0.0)
 
 
 def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Point:
@@ -178,7 +164,7 @@ def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Po
     use = Use(
         role="train",
         lot=lot,
-        systems=systems_needed(width.chips, lot.system, lot.owned, problem.reliability),
+        systems=systems_needed(width.chips, lot.system, lot.owned, problem.constants.reliability),
         extra_it_w=working * extra_power_w(lot.system, problem),
         precision=width.precision,
         layout=width.layout,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.findings import TOLERANCE, Finding, Report, close
-from planner.limits import at
+from planner.document import at
 from planner.plan import Plan
 from planner.problem import Problem, exportable, permitted
 from planner.recheck import Evaluated, Lots, evaluate_point

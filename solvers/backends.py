@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.branch import Finished, Relaxed, Search
 from solvers.program import Arrays, Floats, Program, Scaled

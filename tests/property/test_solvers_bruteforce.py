@@ -45,7 +45,6 @@ def problem(rng, objectives):
     holdings = [(k, w) for k in range(lots) for w in ([-1] if chance() else range(windows))][:4]
     U = len(holdings)
     holding_lot = np.array([k for k, _ in holdings])
-    holding_site = lot_site[holding_lot]
     owned = fabric[holding_lot] >= 0
 
     workloads, origins = whole(0, 2), whole(1, 2)

@@ -404,7 +404,7 @@ VALUE = st.recursive(
 
 
 @given(st.dictionaries(KEY, VALUE, max_size=6), st.sampled_from(sorted(CONFIGS)))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_config_is_read_or_refused_with_a_place(changes, name):
     try:
         shape = parsed({**CONFIGS[name], **changes})

@@ -1,0 +1,190 @@
+"""An infeasible spec is answered with the limits in conflict and a smallest change that gives it a plan."""
+
+from __future__ import annotations
+
+import copy
+import json
+from itertools import combinations
+
+import pytest
+
+import planner
+from planner.document import at, edited
+from planner.limits import written_up
+from planner.plan import parse_plan
+from planner.report import render
+from planner.verify import verify_plan
+from solvers.diagnose import hitting_sets, smallest_conflict
+
+CHAT = {
+    "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
+    "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
+    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"],
+}  # fmt: skip
+JOB = {"name": "pretrain", "kind": "training", "architecture": "Qwen3-32B", "tokens": "300B", "deadline": "20 d"}
+OFFER = {"system": "DGX H100", "how": "buy"}
+TEXAS, BEIJING = {"region": "us-texas", "power": "2 MW"}, {"region": "cn-beijing"}
+
+
+def spec(workloads=(CHAT,), sites=(TEXAS,), offers=(OFFER,), **rest) -> dict:
+    asked = {"name": "small", "workloads": [*workloads], "sites": [*sites], "offers": [*offers], "solver": {"time_limit": "30 s"}, **rest}
+    return copy.deepcopy(asked)
+
+
+# limit -> (what makes it impossible, the places in conflict, the places of the repair)
+CASES = {
+    "power": (spec(), {"sites[0].power": "20 kW"}, {"sites[0].power"}, {"sites[0].power"}),
+    "supply": (spec(), {"offers[0].supply": 2}, {"offers[0].supply"}, {"offers[0].supply"}),
+    "budget": (spec(), {"limits.budget": "1000 USD"}, {"limits.budget"}, {"limits.budget"}),
+    "capital in another currency": (spec(), {"limits.capital": "100k CNY"}, {"limits.capital"}, {"limits.capital"}),
+    "carbon": (spec(), {"limits.carbon": "1 t"}, {"limits.carbon"}, {"limits.carbon"}),
+    "time to first token": (spec(), {"workloads[0].slo.ttft.p95": "5 ms"}, {"workloads[0].slo.ttft.p95"}, {"workloads[0].slo.ttft.p95"}),
+    "time per output token": (spec(), {"workloads[0].slo.tpot.p95": "1 ms"}, {"workloads[0].slo.tpot.p95"}, {"workloads[0].slo.tpot.p95"}),
+    "end to end": (spec(), {"workloads[0].slo.e2e": {"mean": "500 ms"}}, {"workloads[0].slo.e2e.mean"}, {"workloads[0].slo.e2e.mean"}),
+    "distance": (
+        spec(), {"workloads[0].origins": [{"region": "de-frankfurt", "share": 1.0}], "workloads[0].slo.ttft.p95": "90 ms"},
+        {"workloads[0].slo.ttft.p95"}, {"workloads[0].slo.ttft.p95"},
+    ),
+    "residency": (spec(), {"workloads[0].residency": ["cn"]}, {"workloads[0].residency"}, {"workloads[0].residency"}),
+    "precision": (spec(), {"workloads[0].precision": ["fp4"]}, {"workloads[0].precision"}, {"workloads[0].precision"}),
+    "systems of a site": (spec(), {"sites[0].systems": ["DGX B200"]}, {"sites[0].systems"}, {"sites[0].systems"}),
+    "separate pools without a network": (
+        spec(), {"workloads[0].disaggregation": "always", "sites[0].fabrics": ["scale-up"]},
+        {"workloads[0].disaggregation", "sites[0].fabrics"}, {"workloads[0].disaggregation"},
+    ),
+    "memory": (
+        spec(), {"workloads[0].architecture": "DeepSeek-V3", "offers": [{"system": "AWS g6e.48xlarge", "how": "on_demand", "price": "30 USD/h"}]},
+        {"offers"}, {"offers"},
+    ),
+    "nothing on offer": (spec(), {"offers": []}, {"offers"}, {"offers"}),
+    "export control, licence": (
+        spec(sites=[BEIJING]), {"offers": [OFFER, {"system": "DGX H200", "how": "buy"}]}, {"limits.export_control"}, {"limits.licences"},
+    ),
+    "export control, barred": (spec(sites=[BEIJING]), {"workloads[0].precision": ["fp8", "bf16"]}, {"limits.export_control"}, {"offers"}),
+    "region of an offer": (
+        spec(sites=[TEXAS, {"region": "us-virginia"}], offers=[{**OFFER, "regions": ["us-texas"]}]), {"sites[0].power": "2 kW"},
+        {"sites[0].power", "offers[0].regions"}, {"offers[0].regions"},
+    ),
+    "deadline": (spec([JOB]), {"workloads[0].deadline": "1 h"}, {"workloads[0].deadline"}, {"workloads[0].deadline"}),
+    "deadline beyond the horizon": (
+        spec([JOB]), {"workloads[0].tokens": "3000T", "workloads[0].deadline": "100 d", "sites[0].power": "2 GW"},
+        {"workloads[0].deadline"}, {"workloads[0].deadline", "horizon.years"},
+    ),
+    "no network for a job": (spec([JOB]), {"sites[0].fabrics": ["scale-up"]}, {"sites[0].fabrics"}, {"sites[0].fabrics"}),
+    "size of a network": (
+        spec([JOB]), {"sites[0].fabrics": ["rail-optimised"], "workloads[0].tokens": "2T"},
+        {"workloads[0].deadline", "sites[0].fabrics"}, {"workloads[0].deadline"},
+    ),
+    "supply against a deadline": (spec([JOB]), {"offers[0].supply": 8}, {"offers[0].supply", "workloads[0].deadline"}, {"workloads[0].deadline"}),
+    "two limits at once": (
+        spec(), {"limits.budget": "10k USD", "sites[0].power": "20 kW"}, {"limits.budget", "sites[0].power"}, {"limits.budget", "sites[0].power"},
+    ),
+    "two workloads together": (
+        spec([CHAT, {**JOB, "deadline": "60 d"}]), {"sites[0].power": "180 kW"},
+        {"sites[0].power", "workloads[1].deadline"}, {"sites[0].power"},
+    ),
+    "a job beside most throughput": (
+        spec([CHAT, JOB], objective={"maximise": "throughput"}), {"sites[0].power": "50 kW"},
+        {"sites[0].power", "workloads[1].deadline"}, {"workloads[1].deadline"},
+    ),
+}  # fmt: skip
+
+
+def repaired(document: dict, diagnosis: dict) -> dict:
+    return edited(document, tuple((row["path"], row["to"]) for row in diagnosis["repair"]))
+
+
+@pytest.mark.parametrize("label", CASES)
+def test_the_conflict_is_named_and_the_repair_works(label):
+    base, change, conflict, places = CASES[label]
+    document = edited(base, tuple(change.items()))
+    plan = planner.solve(document)
+    assert plan.status == "infeasible" and not plan.has_answer
+    found = plan["diagnosis"]
+    assert {row["path"] for row in found["conflict"]} == conflict
+    assert {row["path"] for row in found["repair"]} == places and found["repair_checked"]
+    for row in found["repair"]:
+        stated = at(document, row["path"])
+        assert row["from"] == stated or stated is None
+    again = planner.solve(repaired(document, found))
+    assert again.has_answer and verify_plan(again) == []
+    words = render(plan, "table")
+    assert all(row["words"] in words for row in (*found["conflict"], *found["repair"]))
+    assert verify_plan(parse_plan(plan.to_json())) == []
+
+
+@pytest.mark.parametrize("label", ["power", "supply", "budget", "carbon", "time to first token", "deadline", "capital in another currency"])
+def test_a_repair_is_smallest(label):
+    """Three percent less of the change is not enough (numbers are found to one percent and rounded to three digits)."""
+    base, change, _, _ = CASES[label]
+    document = edited(base, tuple(change.items()))
+    (row,) = planner.solve(document)["diagnosis"]["repair"]
+    if label == "supply":
+        less = row["to"] - 1
+    else:
+        number, _, unit = row["to"].partition(" ")
+        suffix = number.lstrip("0123456789.")
+        less = f"{float(number.removesuffix(suffix)) * 0.97:.9g}{suffix} {unit}"
+    assert planner.solve(edited(document, ((row["path"], less),))).status == "infeasible"
+
+
+def test_of_two_ways_out_the_smaller_change_is_taken():
+    """A job that needs one more system or three more days is given the days, and the system where days are dear."""
+    base = edited(spec([JOB]), (("offers[0].supply", 8),))
+    (later,) = planner.solve(base)["diagnosis"]["repair"]
+    enough = planner.solve(edited(base, (("offers[0].supply", 40),)))
+    most = enough["fleet"][0]["count"]
+    nearly = planner.solve(edited(base, (("offers[0].supply", most - 1), ("workloads[0].deadline", "20 d"))))
+    assert later["path"] == "workloads[0].deadline"
+    if nearly.status == "infeasible":
+        (row,) = nearly["diagnosis"]["repair"]
+        change = {"offers[0].supply": 1 / (most - 1)}.get(row["path"], 0.0)
+        assert row["path"] == "workloads[0].deadline" or change < 1.0
+
+
+def test_what_no_change_can_mend_is_said():
+    """Nothing that is sold holds this network, so no limit is to blame."""
+    shape = {"layers": 2000, "hidden": 65536, "heads": 512, "kv_heads": 512, "head_dim": 128, "ffn": 262144, "vocab": 128000}
+    figures = {name: {"value": value, "note": "made up"} for name, value in shape.items()}
+    giant = {"name": "giant", "text": {"type": "dense", "attention": "mha", "gated": "true", "tied": "false"}, "figures": figures}
+    document = spec([{**CHAT, "architecture": "giant"}], catalog={"architectures": [giant]})
+    plan = planner.solve(document)
+    found = plan["diagnosis"]
+    assert plan.status == "infeasible" and [row["path"] for row in found["conflict"]] == ["workloads[0].architecture"]
+    assert found["repair"] == [] and not found["repair_checked"] and "no change that is enough" in render(plan, "md")
+
+
+def test_a_repair_that_does_not_start_from_the_spec_is_found_out():
+    document = json.loads(planner.solve(edited(spec(), (("limits.budget", "1000 USD"),))).to_json())
+    document["diagnosis"]["repair"][0]["from"] = "2000 USD"
+    assert verify_plan(parse_plan(json.dumps(document)))
+    document["diagnosis"] = None
+    assert verify_plan(parse_plan(json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    ("written", "amount", "unit", "expected"),
+    [
+        ("2 MW", 2_034_100.0, "W", "2.04 MW"),
+        ("500 ms", 0.6123, "s", "613 ms"),
+        ("30 d", 31.21 * 86400, "s", "31.3 d"),
+        ("420M CNY", 431_200_001.0, "CNY", "432M CNY"),
+        ("1 USD", 1_166_000.0, "USD", "1.17M USD"),
+        ("1 t", 411_000.0, "kg", "411 t"),
+        (60, 60.2, "system", 61),
+        (60, 61.0, "system", 61),
+    ],
+)
+def test_a_number_is_rounded_up_in_the_words_of_the_user(written, amount, unit, expected):
+    assert written_up(written, amount, unit) == expected
+
+
+def test_conflicts_and_hitting_sets_against_enumeration():
+    """All sets of minimal conflicts over five limits in pairs and triples: the conflict found is one of them."""
+    for conflicts in combinations([{0, 1}, {1, 2, 3}, {3}, {0, 4}, {2, 4}], 2):
+        found = smallest_conflict(range(5), lambda some, all_of=conflicts: any(c <= set(some) for c in all_of))
+        minimal = [c for c in conflicts if not any(other < c for other in conflicts)]
+        assert set(found) in minimal
+        sets = [set(some) for some in hitting_sets([sorted(c) for c in conflicts])]
+        size = min(n for n in range(1, 6) for some in combinations(range(5), n) if all(set(some) & c for c in conflicts))
+        assert sets and all(len(some) == size and all(some & c for c in conflicts) for some in sets)
