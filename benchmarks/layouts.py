@@ -1,6 +1,6 @@
-"""Layouts per second on one core: GPT-3 175B on 1,024 chips, all dimensions; and the best found against a finer search.
+"""Layouts per second on one core: GPT-3 175B on 1,024 chips, all dimensions; enumeration and selection included.
 
-A layout counts when its step time and its memory were computed; enumeration and selection are in the time.
+A layout counts when its step time and its memory were computed.
 Run: python benchmarks/layouts.py    The last line printed is one JSON object.
 """
 
@@ -16,9 +16,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from models.layouts import enumerate_layouts  # noqa: E402
+from models.layouts import Layouts, enumerate_layouts  # noqa: E402
 from planner.case import resolve_case  # noqa: E402
-from planner.layouts import evaluate, memory_needed  # noqa: E402
+from planner.layouts import evaluate  # noqa: E402
 
 CASE = Path(__file__).parent.parent / "examples" / "cases" / "gpt3_a100.json"
 DIMENSIONS = {
@@ -30,29 +30,27 @@ DIMENSIONS = {
 ROUNDS = 7
 
 
-def search(facts) -> tuple[int, float, dict[str, int]]:
-    """(layouts evaluated, least step time among those that fit, number of values of each dimension)."""
+def search(facts) -> tuple[Layouts, float]:
+    """All layouts evaluated, and the least step time among those that fit."""
     job, system = facts.job, facts.system
     layouts = enumerate_layouts(
         job.architecture, facts.case.chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
         largest_cp=16, largest_pp=128, **DIMENSIONS,
     )  # fmt: skip
-    memory = memory_needed(job, layouts, facts.constants)
     step = evaluate(job, system, facts.scaleout_bytes_per_s, "bf16", layouts, facts.constants)
-    best = float(np.where(memory <= system.hbm_bytes, step.step_s, np.inf).min())
-    values = {name: int(len(np.unique(getattr(layouts, name)))) for name in type(layouts).__dataclass_fields__}
-    return len(layouts), best, values
+    return layouts, float(np.where(step.memory_bytes <= system.hbm_bytes, step.step_s, np.inf).min())
 
 
 def main() -> None:
     facts = resolve_case(json.loads(CASE.read_text()))
     search(facts)  # warm: imports and caches
-    times, count, values = [], 0, {}
+    times = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        count, _, values = search(facts)
+        layouts, _ = search(facts)
         times.append(time.perf_counter() - began)
-    seconds = float(np.median(times))
+    seconds, count = float(np.median(times)), len(layouts)
+    values = {name: int(len(np.unique(getattr(layouts, name)))) for name in Layouts.__dataclass_fields__}
     print(json.dumps({"layouts_per_s": round(count / seconds), "layouts": count, "seconds": seconds, "per_dimension": values}))
 
 
