@@ -90,7 +90,7 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
                     add_point(lot, pool, -1, width, width * per_system, busy)
     work = np.array([3e9, 8e8]) * rng.uniform(0.8, 1.2, JOBS)
     for j in range(JOBS):
-        for (site, system, way, fabric), lot in lot_of.items():
+        for (_, system, way, fabric), lot in lot_of.items():
             if system in (0, 1, 2) and way in (BUY, ON_DEMAND) and rng.random() < 0.8:
                 width = float(rng.choice([16, 32, 64, 96]))
                 add_point(lot, -1, j, width, width * speed[system] * (1.0 if fabric != 1 else 1.1) * rng.uniform(0.8, 1.0), 0.9)

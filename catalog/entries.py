@@ -131,7 +131,8 @@ def _figures(schema: Schema, key: str, origin: Origin, entry: Mapping[str, Any],
             continue
         if isinstance(figure, (str, int, float)) and not origin.note_required:
             figure = {"value": figure}
-        read = read_figure(figure, spec.units, origin, lambda k, m, n=name: report(place.at(key, n, k), m))
+        units = spec.units or ((before[name].unit,) if name in before else ())  # a default or constant keeps its unit
+        read = read_figure(figure, units, origin, lambda k, m, n=name: report(place.at(key, n, k), m))
         if read is None:
             continue
         if message := _unfit(schema, name, spec, read, before.get(name)) if origin.kind and key == "figures" else "":
@@ -147,7 +148,7 @@ def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: 
     if spec.values and given != spec.values and not schema.open:
         return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"
     if schema.open:
-        allowed = range_around(before.number) if before is not None and isinstance(before.value, float) else None
+        allowed = range_around(schema.kind, before.number, before.unit) if before is not None else None
     else:
         allowed = range_of(name, figure.unit)
     values = figure.value if isinstance(figure.value, tuple) else (figure.value,)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,12 @@ class Catalog:
                 for id, e in entries.items() if isinstance(entries, Mapping) else ():
                     self._sources[id] = Source(id, e["title"], e.get("date"), e.get("confidence", "C"))
         return self._sources
+
+
+@cache
+def shipped_catalog() -> Catalog:
+    """Our own data alone; they do not change while a process runs, so they are read once."""
+    return Catalog.load()
 
 
 def _value_of(entry: object) -> object:

@@ -73,7 +73,7 @@ _BY_FIGURE = {
     "pue": Range(1, 5, positive=True),
     "idle_fraction": Range(1e-6, 1),
 }  # fmt: skip
-FACTOR = 1e3  # by which a constant or a default may be moved
+FACTORS = {"constants": 10.0, "defaults": 1000.0}  # by which one may be moved either way
 
 
 def range_of(figure: str, unit: str) -> Range | None:
@@ -83,7 +83,7 @@ def range_of(figure: str, unit: str) -> Range | None:
     return _BY_UNIT.get("USD" + unit[3:] if units.is_money(unit) else unit)
 
 
-def range_around(value: float) -> Range:
-    """The range of a fitted constant or a default when a user moves it."""
-    size = abs(value)
-    return Range(size / FACTOR, size * FACTOR, signed=value < 0) if size else Range(0, FACTOR)
+def range_around(kind: str, value: float, unit: str) -> Range:
+    """The range of a fitted constant or a default when a user moves it; a share stays one."""
+    least, most = value / FACTORS[kind], value * FACTORS[kind]
+    return Range(least, min(most, 1.0) if kind == "defaults" and unit == "1" and value <= 1 else most, positive=True)

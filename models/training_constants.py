@@ -9,7 +9,6 @@ FRAMEWORKS = ("megatron-2021", "megatron", "nvidia-tuned", "fsdp", "xla", "other
 # Chip generations with a figure of their own.
 GEMM_FAMILIES = ("volta", "ampere", "hopper", "blackwell", "tpu", "ascend", "trainium", "metax")
 ATTENTION_FAMILIES = ("ampere", "hopper", "blackwell")
-OWN_GEMM_FACTOR = ("megatron-2021", "fsdp", "nvidia-tuned")
 CUDA_GRAPHS = ("none", "partial", "full")
 
 
@@ -34,7 +33,7 @@ class TrainingConstants:
     efficiency_fp8: float
     efficiency_mxfp8: float
     efficiency_fp4: float
-    generation_volta: float  # factor on it by chip generation; any other generation takes 1 [1]
+    generation_volta: float  # factor on it by chip generation; any other generation takes the last [1]
     generation_ampere: float
     generation_hopper: float
     generation_blackwell: float
@@ -42,9 +41,11 @@ class TrainingConstants:
     generation_ascend: float
     generation_trainium: float
     generation_metax: float
+    generation_other: float
     software_old: float  # factor on it by framework; any other takes 1 [1]
     software_fsdp: float
     software_tuned: float
+    software_other: float
     power_exponent: float  # how the sustained rate follows power per peak, relative to the generation's usual [1]
     saturation_size: float  # extent at which one GEMM dimension halves the rate, at the reference intensity [1]
     reference_intensity: float  # ratio of 16-bit peak to bandwidth at which that holds [FLOP/byte]
@@ -83,6 +84,7 @@ class TrainingConstants:
     launch_floor_old_s: float  # host time below which a layer's forward or backward does not fall [s]
     launch_floor_s: float
     launch_floor_moe: float  # factor on it in a layer with experts [1]
+    recompute_full_fsdp: float  # share of forward repeated with full recompute that stops at the last tensor needed (FSDP) [1]
     recompute_selective: float  # share of forward repeated with selective recompute [1]
     recompute_selective_moe: float  # the same with fine-grained modules of a mixture of experts [1]
     expert_efficiency: float  # expert GEMM relative to dense GEMM [1]
@@ -115,7 +117,7 @@ class TrainingConstants:
         >>> TrainingConstants.from_values({"efficiency": 0.5})
         Traceback (most recent call last):
         ...
-        ValueError: training constants: missing attention_ampere, attention_backward, ... (75 in all); unknown efficiency
+        ValueError: training constants: missing attention_ampere, attention_backward, ... (78 in all); unknown efficiency
         """
         known = {field.name for field in fields(cls)}
         wrong = [name for name in known & set(values) if not 0.0 < float(values[name]) < float("inf")]
@@ -146,15 +148,16 @@ class TrainingConstants:
         return by_precision[precision]
 
     def generation_factors(self, family: str) -> tuple[float, float]:
-        """(GEMM, attention) efficiency of a chip generation relative to the base [1]; a generation without figures takes 1.
+        """(GEMM, attention) efficiency of a chip generation relative to the base [1]; a generation without figures takes that
+        of the others, and 1 for attention.
 
         Shapes: scalars. Units: [1]. Reference: first fit on published training measurements, see the catalog.
 
         >>> from models.training_examples import TRAINING
         >>> TRAINING.generation_factors("hopper"), TRAINING.generation_factors("biren")
-        ((1.05, 0.6), (1.0, 1.0))
+        ((1.05, 0.6), (0.9, 1.0))
         """
-        gemm = getattr(self, f"generation_{family}") if family in GEMM_FAMILIES else 1.0
+        gemm = getattr(self, f"generation_{family}") if family in GEMM_FAMILIES else self.generation_other
         attention = getattr(self, f"attention_{family}") if family in ATTENTION_FAMILIES else 1.0
         return gemm, attention
 
@@ -178,7 +181,7 @@ class TrainingConstants:
             nic_exponent=getattr(self, f"nic_exponent_{kind}"),
             scale_decay=decay,
             attention={"fsdp": self.attention_fsdp, "nvidia-tuned": self.attention_tuned}.get(framework, 1.0),
-            gemm=getattr(self, f"software_{kind}") if framework in OWN_GEMM_FACTOR else 1.0,
+            gemm={"megatron-2021": self.software_old, "fsdp": self.software_fsdp, "nvidia-tuned": self.software_tuned, "other": self.software_other}.get(framework, 1.0),
             launch_floor_s=self.launch_floor_old_s if kind == "old" else self.launch_floor_s,
         )
 

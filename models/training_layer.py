@@ -27,8 +27,8 @@ ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
 BACKWARD_GEMMS = 2.0  # gradients of the inputs and of the weights
 UNFUSED_ATTENTION_BACKWARD = (2.0, 1.5)  # arithmetic, score traffic
 REFERENCE_HEAD_DIM = 128.0
-FORGOTTEN_EXPONENT = 1.5
-SHARP = 4
+VOCABULARY_MULTIPLE = 128.0  # to which software pads the vocabulary of a rank
+FORGOTTEN_EXPONENT = 1.5  # cheap modules are dropped first
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,8 +394,9 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     once |= {"tp": tp, "cp": context_parallel_s(run, core_backward + waiting, 2.0) if mixer == "attention" else zero, "ep": forward["ep"], "overhead": 2.0 * host + waiting}
     selective = c.recompute_selective_moe if moe else c.recompute_selective
     full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
-    repeated = {part: full.astype(float) for part in PARTS}
-    # Cheap modules go first, so that dropping a share of the activations repeats its square of the forward pass.
+    whole = c.recompute_full_fsdp if run.recipe.framework == "fsdp" else 1.0
+    repeated = {part: full * whole for part in PARTS}
+    # Cheap modules go first, so that dropping a share of the activations repeats a smaller share of the forward pass.
     extra = np.where(full, 0.0, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT)
     if run.recipe.fused_attention:
         repeated |= {part: np.where(some, selective, repeated[part]) for part in ("compute", "attention", "elementwise")}
@@ -407,7 +408,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
 def head_s(run: Run) -> np.ndarray:
     """Vocabulary head for one micro-batch, forward (backward is twice that), at 16 bit.
 
-    One M x V/t x h product, and one more per layer that predicts further tokens.
+    One M x V/t x h product with V/t rounded up to a multiple of 128, and one more per layer that predicts further tokens.
     Shapes: one axis. Units: [s].
     Reference: Narayanan et al., arXiv:2104.04473, appendix (logit layer 6 B s h V); DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
@@ -418,5 +419,6 @@ def head_s(run: Run) -> np.ndarray:
     """
     at_16_bit = replace(run.chip, flop_per_s=run.chip.flop16_per_s)
     run = Run.of(run.arch, at_16_bit, run.layouts, run.sequence_tokens, "bf16", run.constants, run.family, run.recipe)
-    once = _gemm(run, run.tokens, run.arch.vocab / run.tp, run.arch.hidden)
+    padded = VOCABULARY_MULTIPLE * np.ceil(run.arch.vocab / (VOCABULARY_MULTIPLE * run.tp))
+    once = _gemm(run, run.tokens, padded, run.arch.hidden)
     return once * (1.0 + run.recipe.mtp_layers)

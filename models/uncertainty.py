@@ -40,7 +40,7 @@ def band(log_measured_over_predicted: ArrayLike, coverage: float = COVERAGE) -> 
 def interval(predicted: ArrayLike, found: Band) -> tuple[np.ndarray | float, np.ndarray | float]:
     """(low, high) of a predicted time:  T exp(low), T exp(high).
 
-    Shapes: as predicted. Units: as predicted.
+    Shapes: as predicted. Units: predicted, low and high in one unit, such as [s].
     Reference: quantiles of the logarithm carry over to the time, `band`.
 
     >>> low, high = interval(10.0, Band(-0.1, 0.2))
@@ -54,7 +54,7 @@ def interval(predicted: ArrayLike, found: Band) -> tuple[np.ndarray | float, np.
 def tier_of(source_seen: bool, chip_seen: bool) -> str:
     """How far a run is from those of the calibration: another chip counts before another source.
 
-    Shapes: scalars. Units: none.
+    Shapes: scalars. Units: flags and a name [1].
     Reference: leave-one-chip-out misses more than leave-one-source-out, and that more than leave-group-out.
 
     >>> tier_of(True, True), tier_of(False, True), tier_of(False, False)

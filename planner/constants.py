@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from models.power import PowerConstants
 from models.serving_constants import ServingConstants
 from models.training_constants import TrainingConstants
+from planner.errors import Problem, SpecError
 from planner.ledger import Ledger
+
+Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants)
 
 RELIABILITY_REASONS = {
     "interruption_interval_s": "chip time per interruption of a training run",
@@ -50,13 +54,22 @@ def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
     else:
         figures = [ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS]
     return ModelConstants(
-        training=TrainingConstants.from_values(_values(ledger, "training.")),
-        serving=ServingConstants.from_values(_values(ledger, "serving.")),
-        power=PowerConstants.from_values(_values(ledger, "power.")),
+        training=_read(ledger, "training", TrainingConstants),
+        serving=_read(ledger, "serving", ServingConstants),
+        power=_read(ledger, "power", PowerConstants),
         reliability=Reliability(*figures),
     )
 
 
-def _values(ledger: Ledger, prefix: str) -> dict[str, float]:
+def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
+    """The constants of one model. Raises SpecError where those that a user stated do not fit together."""
+    prefix = f"{model}."
     names = [name for name in ledger.catalog.names("constants") if name.startswith(prefix)]
-    return {name.removeprefix(prefix): ledger.value("constants", name, "value") for name in names}
+    figures = {name: ledger.figure("constants", name, "value") for name in names}
+    try:
+        return kind.from_values({name.removeprefix(prefix): figure.value for name, figure in figures.items()})
+    except ValueError as error:
+        stated = [f"constants/{name}/value" for name, figure in figures.items() if figure.kind == "override"]
+        if not stated:
+            raise  # our own data are wrong
+        raise SpecError(Problem(path, f"{error}; change or remove it") for path in stated) from None

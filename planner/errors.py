@@ -16,7 +16,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        text = f"{self.path}: {self.message}" if self.path else self.message
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)  # one line, whatever was quoted
 
 
 class SpecError(ValueError):

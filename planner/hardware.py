@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from catalog.errors import MissingFigure
 from catalog.records import Record
 from planner.ledger import Ledger
 from planner.problem import NetworkFacts, SystemFacts
@@ -32,6 +31,8 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     nic = ledger.optional("systems", name, "nic_bytes_per_s")
     if nic is None:
         ledger.assume(f"systems/{name}/nic_bytes_per_s", 0.0, "byte/s", "no network out of this system is published: nothing spans two of them")
+    if not scaleup and chips > 1:
+        ledger.assume(f"systems/{name}/scaleup_bytes_per_s", 0.0, "byte/s", "no link between its chips is published: they exchange over the network")
     idle = ledger.default("idle_power_fraction", f"systems/{name}/idle_power_fraction", "idle power as a share of the maximum", ("energy", "*", name))
     return SystemFacts(
         name=name,
@@ -41,8 +42,8 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         flop_per_s=rates,
         hbm_bytes=ledger.value("chips", chip.name, "hbm_bytes"),
         hbm_bytes_per_s=ledger.value("chips", chip.name, "hbm_bytes_per_s"),
-        scaleup_bytes_per_s=scaleup or 0.0,
-        scaleup_chips=int(min(domain or 1, chips)),
+        scaleup_bytes_per_s=scaleup or nic or 0.0,
+        scaleup_chips=int(min(domain or 1, chips)) if scaleup else 1,
         nic_bytes_per_s=nic or 0.0,
         nic_ports=int(ledger.optional("systems", name, "nic_ports") or 0),
         power_w=power,

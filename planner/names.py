@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import CatalogError, UnknownName, did_you_mean, name_key
-from catalog.lookup import Catalog
+from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
 from planner.errors import Problem, close_matches, path_text
 
@@ -59,11 +59,11 @@ def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     problems: list[Problem] = []
     defined: set[str] = set()
     try:
-        catalog = Catalog.load(overlays, [blocks] if blocks else [])
+        catalog = Catalog.load(overlays, [blocks]) if overlays or blocks else shipped_catalog()
     except CatalogError as error:
         problems = [Problem(path, message) for path, message in error.problems]
         defined = {name_key(name) for kind in blocks for _, name in _texts(blocks, [kind, "*", "name"])}
-        catalog = Catalog.load()
+        catalog = shipped_catalog()
     zones = residency_zones(catalog)
     for pattern, kind in PLACES:
         for path, name in _texts(document, pattern.split(".")):

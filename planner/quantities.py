@@ -22,7 +22,7 @@ CENT = PERCENT
 
 def shown(value: Any) -> str:
     """What the user wrote, cut to a length that fits a line."""
-    text = json.dumps(value, default=str) if not isinstance(value, int) or abs(value) < MOST_MONEY else "a number of that size"
+    text = json.dumps(value, default=str, ensure_ascii=False) if not isinstance(value, int) or abs(value) < MOST_MONEY else "a number of that size"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

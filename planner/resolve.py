@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from catalog.errors import CatalogError, MissingFigure
-from catalog.lookup import Catalog
+from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
@@ -61,17 +60,11 @@ def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str
 
 def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
     try:
-        catalog = Catalog.load(overlays, [spec.catalog]) if overlays or spec.catalog else _shipped_catalog()
+        catalog = Catalog.load(overlays, [spec.catalog]) if overlays or spec.catalog else shipped_catalog()
         overrides = {**recorded, **{path: override.model_dump() for path, override in spec.overrides.items()}}
         return catalog.with_overrides(overrides) if overrides else catalog
     except CatalogError as error:
         raise SpecError(SpecProblem(path, message) for path, message in error.problems) from None
-
-
-@cache
-def _shipped_catalog() -> Catalog:
-    """Our own data, which do not change while a process runs: a batch reads them once."""
-    return Catalog.load()
 
 
 @dataclass(slots=True)
@@ -380,10 +373,11 @@ class _Resolver:
         return systems
 
     def _unmeasured(self, training: Sequence[TrainingFacts], systems: Mapping[str, SystemFacts]) -> None:
-        """Training efficiency differs by chip family; one without a measured run takes the base, which is an assumption."""
+        """Training efficiency differs by chip family; one without a measured run takes that of the others, an assumption."""
         for family in {system.family for system in systems.values()} - set(GEMM_FAMILIES) if training else ():
-            reason = "no training run on this chip family was measured: the share of the peak that the base reaches is taken"
-            self.ledger.assume(f"training.generation_{family or 'unknown'}", 1.0, "1", reason)
+            reason = "no training run on this chip family was measured: the share of the peak that other families reach is taken"
+            other = self.ledger.value("constants", "training.generation_other", "value")
+            self.ledger.assume(f"training.generation_{family or 'unknown'}", other, "1", reason)
 
     # -- network ---------------------------------------------------------------------------------------------------
 

@@ -261,19 +261,20 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
 
 def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> tuple[int, float]:
     """(level, share of the activations dropped beyond it). Column `recompute`; empty is selective for tuned software with experts
-    (modules that are cheap to repeat), and none elsewhere, with such a share of the activations dropped that the run fits into
+    (modules that are cheap to repeat), and none elsewhere, in both cases with such a share of the activations dropped that the run fits into
     0.95 of the memory."""
     if row.text["recompute"] in RECOMPUTE:
         return RECOMPUTE.index(row.text["recompute"]), 0.0
+    level = 0
     if framework == "nvidia-tuned" and question.arch.experts:
         reader.note("fine-grained recompute")
-        return 1, 0.0
-    none, full = (question.memory_bytes(level, reader.constants) for level in (0, 2))
+        level = 1
+    none, full = (question.memory_bytes(at, reader.constants) for at in (level, 2))
     if full >= none:
-        return 0, 0.0
+        return level, 0.0
     share = min(1.0, max(0.0, (none - FULL_SHARE * question.chip.hbm_bytes) / (none - full)))
     reader.note(f"{share:.0%} of the activations recomputed by memory")
-    return 0, share
+    return level, share
 
 
 def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],
@@ -294,7 +295,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
         reader.note("recipe of experts by framework and date")
     return Recipe(
         framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
-        fused_dispatch=fused, overlapped_exchange=whole or (tuned and beyond),
+        fused_dispatch=fused, overlapped_exchange=whole or (tuned and beyond) or (framework == "fsdp" and fused),
         cuda_graphs="full" if whole else "partial", grace_host="C2C" in (chip.words("host_link") or ""), mtp_layers=mtp_layers if tuned else 0,
     )  # fmt: skip
 

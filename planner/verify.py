@@ -23,6 +23,7 @@ from planner.resolve import resolve
 from planner.spec import parse_spec
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
+STATUS_ROUNDING = 1e-8  # a solver judged its status by its own sum, before the plan was added up
 UNANSWERED = ("infeasible", "unbounded", "limit")
 
 
@@ -408,7 +409,7 @@ class _Check(Report):
         beyond = bound - value if asked.minimise else value - bound
         if beyond > TOLERANCE * abs(value):
             self.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
-        allowed = {_status(gap + side * TOLERANCE, self.problem.spec.solver.gap) for side in (-1, 0, 1)}
+        allowed = {_status(gap + side * STATUS_ROUNDING, self.problem.spec.solver.gap) for side in (-1, 0, 1)}
         if document["status"] not in allowed:
             self.say("status", f"{document['status']!r} with a gap of {gap:.3g}, where {self.problem.spec.solver.gap:g} was asked")
 

@@ -98,7 +98,7 @@ def _asked(data: PlanData, row: Row) -> float:
 
 def is_feasible(data: PlanData, options: Options) -> bool | None:
     """Whether any plan meets all limits; None where the time was up before that was known."""
-    if unserved(data) or unfinished(data):
+    if _structural(data):
         return False
     program = build(data)
     options = replace(options, solver="highs", method="direct")
@@ -106,22 +106,43 @@ def is_feasible(data: PlanData, options: Options) -> bool | None:
     return True if found.x is not None else (False if found.status == "infeasible" else None)
 
 
+def _structural(data: PlanData) -> bool:
+    """Whether some demand or some job has nothing that could do it."""
+    return bool(unserved(data) or unfinished(data))
+
+
+class Elastic:
+    """The linear relaxation with a column for each of some limits that says how far it gives way; warm from question to
+    question. Columns r_i >= 0 for the limits i, rows use_i - r_i <= limit_i."""
+
+    def __init__(self, data: PlanData, rows: Sequence[Row], options: Options) -> None:
+        self._data = data
+        if _structural(loosened(data, rows)):
+            return
+        program, relief, _ = _with_relief(data, rows, math.inf)
+        self._column = dict(zip(rows, relief, strict=True))
+        arrays = program.arrays()
+        self._lower, self._upper = arrays.lower, arrays.upper
+        self._linear = Linear(arrays, np.zeros(program.column_count), replace(options, solver="highs"))
+
+    def fails(self, loose: Iterable[Row]) -> bool:
+        """Whether the other limits are proven to be too tight, even with integers in fractions."""
+        gone = set(loose)
+        if _structural(loosened(self._data, gone)):
+            return True
+        upper = self._upper.copy()
+        kept = [column for row, column in self._column.items() if row not in gone]
+        upper[kept] = 0.0
+        return self._linear.solve(self._lower, upper).status == "infeasible"
+
+
 def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf) -> dict[Row, float] | None:
     """By how much to raise some limits, all others kept: the least sum of relative changes. None where there is no
-    such answer with a sum below `most`, or none in the time.
-
-    Columns r_i >= 0 for the limits i in question, rows use_i - r_i <= limit_i, objective sum r_i / limit_i.
+    such answer with a sum below `most`, or none in the time. Columns and rows as in `Elastic`, objective sum r_i / limit_i.
     """
-    data = replace(data, objective=Objective(COST))
-    if unserved(loosened(data, rows)) or unfinished(loosened(data, rows)):
+    if _structural(loosened(data, rows)):
         return None
-    ceilings = {row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), _asked(data, row)) for row in rows}
-    program = build(with_limits(data, ceilings))
-    asked = np.array([_asked(data, row) for row in rows])
-    size = np.where(asked > 0, asked, 1.0)
-    relief = program.add_columns("relief", (len(rows),), upper=np.minimum(most, 1e12) * size, unit=size)
-    for i, row in enumerate(rows):
-        _add_relief(program, data, row, asked[i], relief[i], i)
+    program, relief, size = _with_relief(data, rows, most)
     objective = np.zeros(program.column_count)
     objective[relief] = 1.0 / size
     options = replace(options, solver="highs", gap=RELIEF_GAP, method="direct")
@@ -129,6 +150,19 @@ def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: fl
     if found.x is None:
         return None
     return {row: max(float(value), 0.0) for row, value in zip(rows, found.x[relief], strict=True)}
+
+
+def _with_relief(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
+    """(the program, its relief columns, the size by which each is measured)."""
+    data = replace(data, objective=Objective(COST))
+    ceilings = {row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), _asked(data, row)) for row in rows}
+    program = build(with_limits(data, ceilings))
+    asked = np.array([_asked(data, row) for row in rows])
+    size = np.where(asked > 0, asked, 1.0)
+    relief = program.add_columns("relief", (len(rows),), upper=most * size, unit=size)
+    for i, row in enumerate(rows):
+        _add_relief(program, data, row, asked[i], relief[i], i)
+    return program, relief, size
 
 
 def _add_relief(program: Program, data: PlanData, row: Row, asked: float, relief: int, i: int) -> None:

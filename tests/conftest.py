@@ -33,6 +33,30 @@ TINY = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--measurements", metavar="DIR", type=Path, help="folder with training.csv and serving.csv; tests that need them skip without it")
+    parser.addoption("--hourly", metavar="DIR", type=Path, help="folder with hourly prices and carbon; tests that need them skip without it")
+
+
+@pytest.fixture(scope="session")
+def measurements(request: pytest.FixtureRequest) -> Path:
+    """The folder of published measurements."""
+    return _given(request, "--measurements")
+
+
+@pytest.fixture(scope="session")
+def hourly(request: pytest.FixtureRequest) -> Path:
+    """The folder of hourly series."""
+    return _given(request, "--hourly")
+
+
+def _given(request: pytest.FixtureRequest, option: str) -> Path:
+    folder = request.config.getoption(option)
+    if folder is None:
+        pytest.skip(f"needs {option} DIR")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The folder that holds the four packages."""

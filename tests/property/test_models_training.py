@@ -16,7 +16,7 @@ from models import collectives, layouts, memory, moe, operators, pipeline, roofl
 from models.examples import CHIP, DENSE, MOE
 from models.layouts import Layouts
 from models.training_constants import FRAMEWORKS, Recipe
-from models.training_examples import TRAINING
+from models.training_examples import HYBRID, TRAINING
 
 MODULES = ("collectives", "layouts", "memory", "moe", "operators", "pipeline", "roofline", "training", "training_layer")
 MLA = replace(MOE, mla=True, q_lora_rank=768, kv_lora_rank=256, qk_nope_dim=64, qk_rope_dim=32, v_head_dim=64, dense_layers=3, shared_experts=1)
@@ -83,6 +83,12 @@ OF_MOE_RUN = {
     training_layer.elementwise_s: (True,),
     training_layer.layer_times: (True,),
 }
+OF_HYBRID_RUN = {
+    training_layer.state_gemms_s: (),
+    training_layer.elementwise_s: (False, "state", False),
+    training_layer.layer_times: (False, "state", False),
+    training.stack_times: (),
+}
 OF_RUN_AND_ARRAYS = {  # further arguments are seconds along the axis of layouts
     training_layer.context_parallel_s: lambda run, s: (run, s, 2.0),
     training_layer.launch_excess_s: lambda run, s: (run, s, True),
@@ -120,7 +126,7 @@ def every_layout(arch, chips=64, sequence=4096, batch=512):
     )  # fmt: skip
 
 
-SPACES = {arch: every_layout(arch) for arch in ARCHITECTURES}
+SPACES = {arch: every_layout(arch) for arch in (*ARCHITECTURES, HYBRID)}
 
 
 @st.composite
@@ -153,7 +159,7 @@ def test_every_public_function_is_in_one_of_the_tables():
         for attribute, function in vars(importlib.import_module(f"models.{name}")).items()
         if inspect.isfunction(function) and function.__module__ == f"models.{name}" and not attribute.startswith("_")
     }
-    tables = (BROADCASTING, OF_ARCHITECTURE, OF_RUN, OF_MOE_RUN, OF_RUN_AND_ARRAYS, OF_LAYOUTS, SCALAR_ONLY)
+    tables = (BROADCASTING, OF_ARCHITECTURE, OF_RUN, OF_MOE_RUN, OF_HYBRID_RUN, OF_RUN_AND_ARRAYS, OF_LAYOUTS, SCALAR_ONLY)
     missing = public - set().union(*tables)
     assert not missing, f"no test that array[i] equals scalar(i) for {sorted(f.__name__ for f in missing)}"
 
@@ -181,7 +187,7 @@ def test_functions_of_an_architecture_agree_with_scalars(function, arch, data):
         assert_entries_equal(whole, function(arch, *row), i)
 
 
-@pytest.mark.parametrize(("table", "arch"), [(OF_RUN, DENSE), (OF_RUN, MLA), (OF_MOE_RUN, MOE), (OF_MOE_RUN, MLA)])
+@pytest.mark.parametrize(("table", "arch"), [(OF_RUN, DENSE), (OF_RUN, MLA), (OF_MOE_RUN, MOE), (OF_MOE_RUN, MLA), (OF_HYBRID_RUN, HYBRID)])
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_functions_of_a_run_agree_with_single_layouts(table, arch, data):

@@ -30,7 +30,7 @@ def questions(draw, training: bool | None = None, offers: tuple[dict, ...] = (BO
     regions = draw(st.lists(st.sampled_from(REGIONS), min_size=1, max_size=2, unique=True))
     chat = {
         "name": "chat", "kind": "serving", "architecture": "Llama-3.2-1B",
-        "demand": {"requests_per_s": draw(st.integers(5, 900))},
+        "demand": {"requests_per_s": draw(st.integers(5, 20_000))},
         "lengths": {"input": draw(st.integers(100, 3000)), "output": draw(st.integers(50, 600))},
         "origins": [{"region": "us-california", "share": 0.25}, {"region": "us-virginia", "share": 0.75}],
         "slo": {"ttft": {"p95": f"{draw(st.integers(300, 3000))} ms"}, "tpot": {"p95": f"{draw(st.integers(10, 80))} ms"}},
@@ -38,7 +38,7 @@ def questions(draw, training: bool | None = None, offers: tuple[dict, ...] = (BO
     }  # fmt: skip
     tune = {
         "name": "tune", "kind": "training", "architecture": "Llama-3.2-1B",
-        "tokens": f"{draw(st.integers(1, 40))}B", "deadline": f"{draw(st.integers(3, 60))} d",
+        "tokens": f"{draw(st.integers(1, 600))}B", "deadline": f"{draw(st.integers(3, 60))} d",
     }  # fmt: skip
     with_training = draw(st.booleans()) if training is None else training
     return {

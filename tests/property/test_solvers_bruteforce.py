@@ -39,9 +39,9 @@ def problem(rng, objectives):
     windows = int(window.max()) + 1
     lots = whole(sites, 3)
     lot_site = np.concatenate([np.arange(sites), counts(lots - sites, 0, sites - 1)])
-    system = counts(lots, 0, 1)
+    system = counts(lots, 0, 1) if chance(0.3) else np.zeros(lots, dtype=int)   # mostly one group per site
     group = lot_site * 2 + system
-    fabric = counts(lots, -1, 1)
+    fabric = np.where([chance(0.8) for _ in range(lots)], np.arange(lots) % 2, -1)
     holdings = [(k, w) for k in range(lots) for w in ([-1] if chance() else range(windows))][:4]
     U = len(holdings)
     holding_lot = np.array([k for k, _ in holdings])
@@ -84,18 +84,18 @@ def problem(rng, objectives):
         objective = Objective(objective)
     edges = whole(0, 2) if workloads else 0
     limits = tuple(Limit(f"limits.{name}", name, float(whole(20, 90))) for name in ("cost", "carbon_kg") if chance())
-    suppliers = whole(0, 1)
+    suppliers = whole(1, 2) if chance(0.6) else 0
     arc = np.array(arcs, dtype=int).reshape(-1, 4)
     return PlanData(
         slot_window=window, slot_hours_s=table(slots, low=1, high=3),
-        site_power_limit_w=np.where([chance() for _ in range(sites)], table(sites, low=6, high=20), np.inf),
+        site_power_limit_w=np.where([chance(0.6) for _ in range(sites)], table(sites, low=2, high=9), np.inf),
         site_fixed={"cost": table(sites, high=6) if chance() else np.zeros(sites)},
         lot_site=lot_site, lot_group=group, lot_fabric=fabric,
         holding_lot=holding_lot, holding_window=np.array([w for _, w in holdings]),
-        holding_upper=np.minimum(table(U, low=0, high=6), 3), holding_cost={"cost": table(U), "carbon_kg": table(U)},
+        holding_upper=np.minimum(table(U, low=0, high=8), 3), holding_cost={"cost": table(U), "carbon_kg": table(U)},
         holding_power_w=table(U, high=2) * owned,
-        supply_limit=table(suppliers, low=2, high=6),
-        supply_member=np.array([(s, u) for s in range(suppliers) for u in range(U) if chance()], dtype=int).reshape(-1, 2),
+        supply_limit=table(suppliers, low=0, high=3),
+        supply_member=np.array([(s, u) for s in range(suppliers) for u in range(U) if chance(0.7)], dtype=int).reshape(-1, 2),
         point_pool=np.array(point_pool, dtype=int), point_job=np.array(point_job, dtype=int),
         point_uses=np.array(uses, dtype=int).reshape(-1, 2), point_uses_systems=np.array(systems),
         point_capacity=table(P, low=2, high=5), point_power_w=table(P, high=2),

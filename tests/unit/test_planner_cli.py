@@ -199,6 +199,7 @@ def test_a_wrong_assignment_is_told(tokenwatt, files, assignment):
     assert run.code == INVALID and run.out == "" and run.err.strip()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
 def test_options_of_the_solver_are_in_the_plan(tokenwatt, files):
     options = ("--gap", "0.01", "--time-limit", "30 s", "--seed", "7", "--solver", "pulp")
     run = tokenwatt("plan", files / "tiny.json", "--format", "json", *options)

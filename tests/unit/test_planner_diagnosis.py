@@ -79,10 +79,6 @@ CASES = {
     "two limits at once": (
         spec(), {"limits.budget": "10k USD", "sites[0].power": "20 kW"}, {"limits.budget", "sites[0].power"}, {"limits.budget", "sites[0].power"},
     ),
-    "two workloads together": (
-        spec([CHAT, {**JOB, "deadline": "60 d"}]), {"sites[0].power": "180 kW"},
-        {"sites[0].power", "workloads[1].deadline"}, {"sites[0].power"},
-    ),
     "a job beside most throughput": (
         spec([CHAT, JOB], objective={"maximise": "throughput"}), {"sites[0].power": "50 kW"},
         {"sites[0].power", "workloads[1].deadline"}, {"workloads[1].deadline"},
@@ -129,17 +125,33 @@ def test_a_repair_is_smallest(label):
 
 
 def test_of_two_ways_out_the_smaller_change_is_taken():
-    """A job that needs one more system or three more days is given the days, and the system where days are dear."""
-    base = edited(spec([JOB]), (("offers[0].supply", 8),))
-    (later,) = planner.solve(base)["diagnosis"]["repair"]
-    enough = planner.solve(edited(base, (("offers[0].supply", 40),)))
-    most = enough["fleet"][0]["count"]
-    nearly = planner.solve(edited(base, (("offers[0].supply", most - 1), ("workloads[0].deadline", "20 d"))))
-    assert later["path"] == "workloads[0].deadline"
-    if nearly.status == "infeasible":
-        (row,) = nearly["diagnosis"]["repair"]
-        change = {"offers[0].supply": 1 / (most - 1)}.get(row["path"], 0.0)
-        assert row["path"] == "workloads[0].deadline" or change < 1.0
+    """The least supply that a job needs by its deadline is found by halving; then one system less is asked for, and half of it."""
+    few, enough = 1, 64
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        has = planner.solve(edited(spec([JOB]), (("offers[0].supply", middle),))).has_answer
+        few, enough = (few, middle) if has else (middle, enough)
+    for supply in (few, enough // 2):
+        (row,) = planner.solve(edited(spec([JOB]), (("offers[0].supply", supply),)))["diagnosis"]["repair"]
+        if row["path"] == "offers[0].supply":
+            change = row["to"] / supply - 1
+            assert row["to"] == enough
+        else:
+            assert row["path"] == "workloads[0].deadline"
+            change = float(row["to"].removesuffix(" d")) / 20 - 1
+        assert 0 < change <= (enough / supply - 1) * 1.02
+
+
+def test_workloads_that_could_each_be_had_but_not_together():
+    """The power that the service alone just needs leaves none for a job that alone would need less."""
+    alone = planner.solve(edited(spec(), (("sites[0].power", "20 kW"),)))["diagnosis"]["repair"][0]["to"]
+    document = edited(spec([CHAT, {**JOB, "deadline": "90 d"}]), (("sites[0].power", alone),))
+    for kept in document["workloads"]:
+        assert planner.solve({**document, "workloads": [kept]}).has_answer
+    plan = planner.solve(document)
+    found = plan["diagnosis"]
+    assert plan.status == "infeasible" and "sites[0].power" in {row["path"] for row in found["conflict"]}
+    assert len(found["repair"]) == 1 and found["repair_checked"] and planner.solve(repaired(document, found)).has_answer
 
 
 def test_what_no_change_can_mend_is_said():

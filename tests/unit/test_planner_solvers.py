@@ -11,12 +11,12 @@ import planner
 from planner.verify import verify_plan
 
 GAP = 1e-3
-SYSTEMS = ("GB200 NVL72", "DGX B200", "DGX H200", "Gaudi3 8x node")
+SYSTEMS = ("DGX B200", "DGX H200")  # one bought and scarce, one rented; with more, CBC may need a minute
 
 
 @pytest.fixture(scope="module")
 def reduced(root) -> dict:
-    """All sites and workloads of the main example, half of its systems, one pool per replica, one point per system."""
+    """All sites and workloads of the main example, two of its systems, one pool per replica, one point per system."""
     spec = json.loads((root / "examples/mixed_fleet.json").read_text(encoding="utf-8"))
     spec["offers"] = [offer for offer in spec["offers"] if offer["system"] in SYSTEMS]
     for workload in spec["workloads"]:

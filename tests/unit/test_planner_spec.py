@@ -310,6 +310,8 @@ def test_an_override_takes_the_place_of_a_figure_and_is_listed(tiny):
         ("chips/H1000/hbm_bytes_per_s", {"value": "3 TB/s", "note": "no such chip"}, "H100"),
         ("chip/H100 SXM5 80GB/hbm_bytes_per_s", {"value": "3 TB/s", "note": "no such kind"}, "chips"),
         ("hbm_bytes_per_s", {"value": "3 TB/s", "note": "of what?"}, "/"),
+        ("defaults/system_life_s/value", {"value": 4, "note": "years, or what?"}, "time"),
+        ("defaults/facility_cost/value", {"value": "12 USD", "note": "for how much power?"}, "USD/MW"),
     ],
 )
 def test_a_wrong_override_is_refused(tiny, path, override, word):

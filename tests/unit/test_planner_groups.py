@@ -1,0 +1,76 @@
+"""Which groups of prefill and decode workers, and which layouts, go on to the program."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from models.operators import Architecture
+from planner.disaggregated_points import AS_GOOD, _least_occupying, not_replaceable
+from planner.serving_points import no_larger_than_the_work, serving_layouts, systems_per_replica
+
+MOE = Architecture(layers=4, hidden=1024, heads=16, kv_heads=4, head_dim=64, ffn=2048, vocab=1000, experts=64, topk=4, expert_ffn=512)
+
+
+def random_groups(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    first, second, rate = rng.uniform(0.5, 8, (3, 200))
+    return first, second, np.where(rng.uniform(size=200) < 0.3, 0.0, rate)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
+    first, second, rate = random_groups(seed)
+    worth = (1.0, 3.0)
+    kept = _least_occupying(first, second, rate, worth, most=3)
+    able = np.flatnonzero(rate)
+    cost = (worth[0] * first[able] + worth[1] * second[able]) / rate[able]
+    as_good = able[cost <= (1 + AS_GOOD) * cost.min()]
+    assert kept[0] == as_good[np.argmin(rate[as_good])]
+    assert len(kept) <= 3 and (rate[kept] > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_neighbours_are_best_at_some_other_worth(seed):
+    first, second, rate = random_groups(seed)
+    kept = _least_occupying(first, second, rate, (1.0, 1.0), most=3)
+    able = np.flatnonzero(rate)
+    winners = {int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)}
+    assert set(kept[1:]) <= winners
+
+
+def test_no_group_where_none_meets_the_limits():
+    assert _least_occupying(np.ones(3), np.ones(3), np.zeros(3), (1.0, 1.0), most=3) == []
+
+
+def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():
+    workload = SimpleNamespace(requests_per_s=np.array([[1.0, 2.0], [3.0, 1.0]]))  # 4 requests/s at most
+    least_cost = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise=None)))
+    most_throughput = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise="throughput")))
+    rate = np.array([0.0, 3.0, 4.0, 5.0])
+    assert no_larger_than_the_work(rate, workload, least_cost).tolist() == [0.0, 3.0, 4.0, 0.0]
+    assert no_larger_than_the_work(rate, workload, most_throughput).tolist() == rate.tolist()
+    assert no_larger_than_the_work(np.array([9.0, 7.0]), workload, least_cost).tolist() == [0.0, 7.0]
+
+
+def test_experts_are_spread_over_whole_systems_only_across_a_network():
+    system = SimpleNamespace(chips=8, scaleup_chips=8)
+    alone, networked = serving_layouts(MOE, system, (1,)), serving_layouts(MOE, system, (1, 2, 4))
+    assert max(alone.chips) == 8
+    wide = np.flatnonzero((networked.pp == 1) & (networked.chips > 8))
+    assert sorted(networked.dp[wide].tolist()) == [16, 32, 64]
+    assert (networked.ep[wide] == networked.dp[wide]).all() and (networked.tp[wide] == 1).all()
+    assert systems_per_replica(system, networked.chips[wide], networked.pp[wide]).tolist() == (networked.dp[wide] / 8).tolist()
+
+
+def test_a_pair_of_kinds_must_beat_separate_pools_on_each_kind():
+    one, two = SimpleNamespace(name="one"), SimpleNamespace(name="two")
+
+    def pair(first, second, capacity):
+        return SimpleNamespace(uses=(SimpleNamespace(lot=first, systems=1.0), SimpleNamespace(lot=second, systems=1.0)), capacity=capacity)
+
+    same_one, same_two = pair(one, one, 4.0), pair(two, two, 2.0)  # 2 and 1 per system
+    weak, strong = pair(one, two, 3.0), pair(two, one, 3.2)
+    assert not_replaceable([weak, same_one, strong, same_two], []) == [same_one, same_two, strong]
