@@ -171,9 +171,9 @@ def anchor_factors(cases: Iterable[Measured], catalog: Catalog) -> np.ndarray:
 
 
 def seen_figures(cases: Iterable[Measured], source: str) -> dict[str, dict[str, Any]]:
-    """How many rows of each source kind and chip a fit has seen; kinds by a mark, not by name."""
+    """Source kinds and chips that a fit has seen (value 1), with their rows; kinds by a mark, not by name."""
     counts = Counter(label for m in cases if m.step_s and m.row.grade in TRUSTED for label in (f"kind {kind_mark(m.row.kind)}", f"chip {m.chip}"))
-    return {name: figure(float(count), source) for name, count in sorted(counts.items())}
+    return {name: figure(1.0, source, note=f"{count} rows") for name, count in sorted(counts.items())}
 
 
 def figure(value: float, source: str, unit: str = "1", low: float | None = None, high: float | None = None, note: str = "") -> dict[str, Any]:

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.findings import TOLERANCE, Finding, Report, close
 from planner.document import at
+from planner.findings import TOLERANCE, Finding, Report, close
 from planner.plan import Plan
 from planner.problem import Problem, exportable, permitted
 from planner.recheck import Evaluated, Lots, evaluate_point

@@ -340,17 +340,21 @@ class LinearAnswer:
 
 
 class Linear:
-    """A linear program that is minimised again and again under other bounds, each time from the last basis."""
+    """A linear program that is minimised again and again under other bounds or costs, each time from the last basis."""
 
     def __init__(self, arrays: Arrays, cost: Floats, options: Options) -> None:
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
         self._highs = _highs(replace(options, node_limit=None), 1e-7, self._scaled)
-        self._lower, self._upper, self._seconds = arrays.lower, arrays.upper, options.time_limit_s
+        self._lower, self._upper, self._cost, self._seconds = arrays.lower, arrays.upper, cost, options.time_limit_s
 
-    def solve(self, lower: Floats, upper: Floats) -> LinearAnswer:
+    def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None) -> LinearAnswer:
         import highspy
 
         column, highs = self._scaled.column, self._highs
+        if cost is not None:
+            for j in np.flatnonzero(cost != self._cost):
+                highs.changeColCost(int(j), cost[j] * column[j] * self._scaled.objective)
+            self._cost = cost.copy()
         for j in np.flatnonzero((lower != self._lower) | (upper != self._upper)):
             highs.changeColBounds(int(j), lower[j] / column[j], upper[j] / column[j])
         self._lower, self._upper = lower.copy(), upper.copy()
