@@ -183,10 +183,12 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from planner.verify import verify_plan
+    from planner.verify import catalog_note, verify_plan
 
     plan = parse_plan(sys.stdin.buffer.read(), "standard input") if arguments.plan == "-" else load_plan(arguments.plan)
     findings = verify_plan(plan, overlays=_overlays(arguments))
+    if note := catalog_note(plan, _overlays(arguments)):
+        print(note, file=sys.stderr)
     if arguments.format == "json":
         _print(arguments, json.dumps({"holds": not findings, "findings": [str(finding) for finding in findings]}, indent=1) + "\n")
     else:
@@ -280,6 +282,8 @@ def _emit(arguments: argparse.Namespace, plan: Plan, render) -> None:
 
 
 def _print(arguments: argparse.Namespace, text: str) -> None:
+    if arguments.output and arguments.output.endswith("/"):
+        raise IsADirectoryError(None, "is a folder; only `plan --format csv` writes one, name a file", arguments.output)
     if arguments.output and arguments.output != "-":
         write_whole(Path(arguments.output), text)
     else:

@@ -13,6 +13,8 @@ Row = dict[str, Any]
 
 def as_csv(rows: Sequence[Row]) -> str:
     """CSV with a header; nested values as JSON, so that nothing is lost."""
+    if not rows:
+        return ""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, fieldnames=_columns(rows), lineterminator="\n")
     writer.writeheader()

@@ -35,9 +35,20 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
     """
     document = plan.document
     problem = resolve(parse_spec(document["spec"]), overlays)
-    if problem.catalog_digest != document["catalog_digest"]:
+    if not same_catalog(problem, document):
         problem = _with_recorded_figures(document, overlays)
     return findings(problem, document)
+
+
+def catalog_note(plan: Plan, overlays: Sequence[Path] = ()) -> str:
+    """What to tell a user whose catalog is not the plan's; empty when it is."""
+    if same_catalog(resolve(parse_spec(plan["spec"]), overlays), plan.document):
+        return ""
+    return "the plan was made with another catalog: checked on the figures recorded under `provenance`"
+
+
+def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
+    return problem.catalog_digest == document["catalog_digest"]
 
 
 def findings(problem: Problem, document: Mapping[str, Any]) -> list[Finding]:
