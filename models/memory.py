@@ -153,8 +153,9 @@ def training_memory(
     layers = np.ceil(arch.layers / layouts.pp)
     per_token = activation_bytes_per_token(arch, layouts, sequence_tokens, recipe.fused_attention)
     repeated = activation_bytes_per_token(arch, _with_recompute(layouts, 0), sequence_tokens, recipe.fused_attention)
-    dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe.fused_attention)
-    per_token = np.minimum(per_token, per_token + np.asarray(recipe.forgotten, float) * (dropped - per_token))
+    if np.any(recipe.forgotten):
+        dropped = activation_bytes_per_token(arch, _with_recompute(layouts, 2), sequence_tokens, recipe.fused_attention)
+        per_token = np.minimum(per_token, per_token + np.asarray(recipe.forgotten, float) * (dropped - per_token))
     stage = tokens * per_token * layers
     in_flight = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, recipe.schedule)
     first = stage * in_flight + np.where(layouts.recompute == 2, tokens * repeated, 0.0)

@@ -395,14 +395,16 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     selective = c.recompute_selective_moe if moe else c.recompute_selective
     full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
     whole = c.recompute_full_fsdp if run.recipe.framework == "fsdp" else 1.0
-    repeated = {part: full * whole for part in PARTS}
+    repeated = dict.fromkeys(PARTS, full * whole)
     # Cheap modules go first, so that dropping a share of the activations repeats a smaller share of the forward pass.
-    extra = np.where(full, 0.0, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT)
+    extra = np.where(full, 0.0, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT) if np.any(run.recipe.forgotten) else None
     if run.recipe.fused_attention:
         repeated |= {part: np.where(some, selective, repeated[part]) for part in ("compute", "attention", "elementwise")}
     else:
         repeated["attention"] = (full | some).astype(float)
-    return forward, {part: once[part] + np.maximum(repeated[part], extra) * forward[part] for part in PARTS}
+    if extra is not None:
+        repeated = {part: np.maximum(share, extra) for part, share in repeated.items()}
+    return forward, {part: once[part] + repeated[part] * forward[part] for part in PARTS}
 
 
 def head_s(run: Run) -> np.ndarray:

@@ -24,8 +24,9 @@ from planner.training_cases import Measured, measured_case
 from planner.training_shapes import Unpredictable
 
 TRUSTED = ("A", "B")  # grades that may enter a fit
-# Spread of a shipped constant, as prior of a user's own calibration, where the catalog states none; and the least.
-SHIPPED_SPREAD, LEAST_SPREAD = 0.05, 0.02
+# Spread of a shipped constant, as prior of a user's own calibration, where the catalog states none; and the least: one machine
+# differs from the mean of many by more than that mean is uncertain.
+SHIPPED_SPREAD, LEAST_SPREAD = 0.05, 0.05
 DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile
 SEEN, BANDS, ANCHORS = "training_seen", "training_interval", "training_anchor"
 LEAVE_OUT: dict[str, Callable[[Measured], str]] = {

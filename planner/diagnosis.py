@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from planner.document import Edits, at, edited
 from planner.limits import Limit, beyond_horizon, change_words, further_offers, last_resorts, limits_of, nothing_fits, nothing_runs
 from planner.points import Candidates
 from planner.problem import Problem
-from planner.trials import Trials, merged
+from planner.trials import Trials, Variant, merged
 from solvers.backends import Options
-from solvers.diagnose import hitting_sets, least_relief, smallest_conflict, with_limits
+from solvers.diagnose import Row, hitting_sets, least_relief, smallest_conflict, with_limits
 
 FOUND_WITHIN = 0.01  # latencies and deadlines are found to this share
 STEPS = (1.05, 1.25, 2.0, 5.0, 25.0, 1e3, 1e5)  # tried in turn until one is far enough
@@ -33,21 +34,22 @@ def diagnose(problem: Problem, candidates: Candidates, document: Mapping[str, An
     """
     trials = Trials(problem, candidates, document, overlays, options)
     names = [w.name for w in (*problem.serving, *problem.training) if not _scales(problem, w.name)]
-    conflict: dict[str, Limit] = {}
     known: dict[str, Limit] = {}
+    conflicts: list[list[str]] = []
     edits: Edits = ()
     for group in [*([name] for name in names if len(names) > 1), names]:
-        if len(group) < len(names):
-            fails = trials.fails(frozenset(group), ())
-        else:  # as a whole the spec is known to have no plan, before anything is changed
-            fails = not edits or trials.feasible(frozenset(group), edits) is False
-        if not fails:
+        alone = len(group) < len(names)
+        if alone and not trials.fails(frozenset(group), ()):
             continue
-        mending = _Mending(trials, frozenset(group), edits)
-        found, repair = mending.mend()
-        known |= {limit.path: limit for limit in mending.limits}
-        conflict |= {limit.path: limit for limit in found}
+        # as a whole the spec is known to have no plan, before anything is changed
+        if not alone and edits and trials.feasible(frozenset(group), edits) is not False:
+            continue
+        mending = _Mending(trials, frozenset(group), edits, [] if edits else conflicts)
+        repair = mending.mend(alone)
+        known |= {limit.path: limit for limit in (*mending.limits, *(limit for some in mending.conflicts for limit in some))}
+        conflicts += [[limit.path for limit in some] for some in mending.conflicts]
         edits = merged(edits, repair)
+    conflict = {path: known[path] for some in conflicts for path in some}
     defaults = problem.spec.model_dump()
     changes = []
     for path, new in edits:
@@ -72,7 +74,8 @@ def _scales(problem: Problem, name: str) -> bool:
 class _Mending:
     """Conflict and repair of some workloads of the spec, `edits` already made."""
 
-    def __init__(self, trials: Trials, names: frozenset[str], edits: Edits):
+    def __init__(self, trials: Trials, names: frozenset[str], edits: Edits, told: Sequence[Sequence[str]]):
+        """`told`: conflicts that are known already, by the paths of their limits."""
         self.trials, self.names, self.edits = trials, names, edits
         document, problem = edited(trials.document, edits), trials.problem(edits)
         # where fractions of systems are proof enough, whole ones need not be asked about
@@ -83,33 +86,63 @@ class _Mending:
             self.limits = [beyond_horizon(limit) for limit in self.limits]
         if self._fails(self.limits):
             self.limits += self._last_resort(document, problem)
+        by_path = {limit.path: limit for limit in self.limits}
+        self.conflicts = [[by_path[path] for path in paths] for paths in told if set(paths) <= set(by_path)]
 
-    def mend(self) -> tuple[list[Limit], Edits]:
+    def mend(self, alone: bool) -> Edits:
+        """The smallest repair, and `conflicts` on the way; of some workloads `alone` only what the others cannot settle."""
         if self._fails(self.limits):
-            return [self.nothing_runs], ()
-        conflicts, change, edits = self._conflicts()
-        if math.isinf(change) and self.by_fractions and self.trials.seconds_left > 0:
-            self.by_fractions = False  # a change that is enough for fractions of systems is not for whole ones
-            conflicts, change, edits = self._conflicts()
-        return list({limit.path: limit for conflict in conflicts for limit in conflict}.values()), edits
+            self.conflicts = [[self.nothing_runs]]
+            return ()
+        while True:
+            enough = self._sets_to_loosen()
+            if alone and any(all(limit.is_row for limit in some) for some in enough):
+                return ()  # how far amounts must give way is settled for all workloads together
+            change, edits = self._smallest(enough)
+            if math.isfinite(change) or not self.by_fractions or self.trials.seconds_left <= 0:
+                return edits
+            self.by_fractions = False  # what is enough for fractions of systems is not for whole ones
 
-    def _conflicts(self) -> tuple[list[list[Limit]], float, Edits]:
-        """Conflicts until a smallest set of limits to loosen is known; how far those must change, and the edits."""
-        conflicts = [self._conflict(self.limits)]
-        best: tuple[float, Edits] = (math.inf, ())
+    def _sets_to_loosen(self) -> list[tuple[Limit, ...]]:
+        """The smallest sets of limits that give a plan when they are taken away."""
+        self.conflicts = self.conflicts or [self._conflict(self.limits)]
         for _ in range(CONFLICTS):
-            sets = hitting_sets(conflicts)
+            sets = hitting_sets(self.conflicts)
             enough = [some for some in sets if not self._infeasible(some)]
-            for some in sorted(enough, key=lambda some: sum(not limit.is_row for limit in some)):
-                best = min(best, self._least(some, best[0]), key=lambda found: found[0])
             if enough or self.trials.seconds_left <= 0:
-                break
-            conflicts.append(self._conflict([limit for limit in self.limits if limit not in sets[0]]))
-        return conflicts, *best
+                return enough
+            self.conflicts.append(self._conflict([limit for limit in self.limits if limit not in sets[0]]))
+        return []
+
+    def _smallest(self, sets: Sequence[tuple[Limit, ...]]) -> tuple[float, Edits]:
+        """Of these sets, the one whose limits change least; amounts first, the most promising of them before the others."""
+        best: tuple[float, Edits] = (math.inf, ())
+        promise = {some: self._promise(some) for some in sets}
+        for some in sorted(sets, key=promise.__getitem__):
+            if promise[some][1] < best[0]:
+                best = min(best, self._least(some, best[0]), key=lambda found: found[0])
+        return best
+
+    def _promise(self, some: Sequence[Limit]) -> tuple[bool, float]:
+        """(whether a limit is no amount, a change below which the set is surely not enough)."""
+        if not all(limit.is_row for limit in some):
+            return True, 0.0
+        variant, asked = self._asked(some, ())
+        return False, variant.elastic.least(list(asked)) if variant.data is not None else math.inf
 
     def _conflict(self, limits: Sequence[Limit]) -> list[Limit]:
-        """A smallest set among `limits` that cannot be met, all others taken away."""
-        return smallest_conflict(limits, lambda kept: self._infeasible([limit for limit in self.limits if limit not in kept]))
+        """A smallest set among `limits` that cannot be met, all others taken away; the smallest known when the time is up."""
+        smallest = list(limits)
+
+        def fails(kept: Sequence[Limit]) -> bool:
+            nonlocal smallest
+            if not self._infeasible([limit for limit in self.limits if limit not in kept]):
+                return False
+            smallest = min(smallest, list(kept), key=len)
+            return True
+
+        found = smallest_conflict(limits, fails)
+        return found if self.trials.seconds_left > 0 else smallest
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -164,22 +197,32 @@ class _Mending:
         return (change, edits) if change < most else (math.inf, ())
 
     def _least_rows(self, rows: Sequence[Limit], edits: Edits, most: float) -> tuple[float, Edits]:
-        wide = tuple(edit for limit in rows for edit in limit.loose)
-        variant = self.trials.variant(self.names, merged(merged(self.edits, edits), wide))
+        variant, asked = self._asked(rows, edits)
         if variant.data is None or self.trials.seconds_left <= 0:
             return math.inf, ()
-        at_row = {variant.rows[limit.path]: limit for limit in rows}
-        asked = with_limits(variant.data, {row: limit.amount / limit.scale for row, limit in at_row.items()})
-        relief = least_relief(asked, list(at_row), self.trials.limited_options(), most)
+        relief = least_relief(variant.data, list(asked), self.trials.limited_options(), most)
         if relief is None:
             return math.inf, ()
         change, found = 0.0, ()
         for row, by in relief.items():
-            limit = at_row[row]
+            limit = asked[row]
             if by > 1e-9 * max(limit.amount / limit.scale, 1.0):
                 change += by * limit.scale / (limit.amount or 1.0)
                 found += limit.grown(limit.amount + by * limit.scale)
+        self.trials.has_plan(self.names, merged(merged(self.edits, edits), found))
         return change, found
+
+    def _asked(self, rows: Sequence[Limit], edits: Edits) -> tuple[Variant, dict[Row, Limit]]:
+        """The variant whose points are those of the loosened limits, the limits themselves as asked; and their rows."""
+        wide = tuple(edit for limit in rows for edit in limit.loose)
+        variant = self.trials.variant(self.names, merged(merged(self.edits, edits), wide))
+        if variant.data is None:
+            return variant, {}
+        asked = {variant.rows[limit.path]: limit for limit in rows}
+        if not wide:
+            return variant, asked
+        amounts = {row: limit.amount / limit.scale for row, limit in asked.items()}
+        return replace(variant, data=with_limits(variant.data, amounts)), asked
 
     def _least_number(self, limit: Limit, edits: Edits, loose: Sequence[Limit], most: float) -> tuple[float, Edits]:
         """By halving: a longer latency or a later deadline never takes a plan away.

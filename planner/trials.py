@@ -95,6 +95,10 @@ class Trials:
             self._answers[key] = self._solve(names, edits, loose)
         return self._answers[key]
 
+    def has_plan(self, names: frozenset[str], edits: Edits) -> None:
+        """Note that a plan of this variant is known."""
+        self._answers[names, json.dumps(edits), frozenset(), frozenset()] = True
+
     def _solve(self, names: frozenset[str], edits: Edits, loose: Collection[Limit]) -> bool | None:
         if self.fails(names, edits, loose):
             return False

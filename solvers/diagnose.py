@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -24,7 +24,8 @@ from solvers.program import Program
 Row = tuple[str, int]
 Thing = TypeVar("Thing")
 
-RELIEF_GAP = 0.005      # a least relief is found to this share of itself
+RELIEF_GAP = 0.01       # a least relief is found to this share of itself
+ANY_GAP = 0.9           # any answer will do
 VIOLATION = 1e-6        # of the limits, relative: below it the linear program meets them
 ROUNDING = 1e-9         # duals below this, relative to objective over limit, are the solver's rounding
 
@@ -102,8 +103,10 @@ def is_feasible(data: PlanData, options: Options) -> bool | None:
     if _structural(data):
         return False
     program = build(data)
-    options = replace(options, solver="highs", method="direct")
-    found = backends.solve(program, np.zeros(program.column_count), "min", options, polished=False)
+    options = replace(options, solver="highs", method="direct", gap=ANY_GAP)
+    # a limit on a total is met by making that total small; without one there is nothing to steer by
+    steer = next((program.functional(limit.functional) for limit in data.limits if math.isfinite(limit.upper)), np.zeros(program.column_count))
+    found = backends.solve(program, steer, "min", options, polished=False)
     return True if found.x is not None else (False if found.status == "infeasible" else None)
 
 
@@ -138,6 +141,19 @@ class Elastic:
         cost[[column for row, column in self._column.items() if row in gone]] = 0.0
         answer = self._linear.solve(self._lower, self._upper, cost)
         return answer.status == "infeasible" or (answer.value or 0.0) > VIOLATION
+
+    def least(self, rows: Collection[Row]) -> float:
+        """A sum of relative changes of these limits below which there is surely no plan; infinite where none is enough."""
+        if _structural(loosened(self._data, rows)):
+            return math.inf
+        upper, cost = self._upper.copy(), np.zeros_like(self._cost)
+        for row, column in self._column.items():
+            if row in rows:
+                cost[column] = self._cost[column]
+            else:
+                upper[column] = 0.0
+        answer = self._linear.solve(self._lower, upper, cost)
+        return math.inf if answer.status == "infeasible" else answer.value or 0.0
 
 
 def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf) -> dict[Row, float] | None:
