@@ -47,7 +47,7 @@ _BY_UNIT = {
     # any currency, so with room for weak ones
     "USD": Range(1e-4, 1e18),
     "USD/s": Range(1e-12, 1e12),
-    "USD/J": Range(1e-15, 1e-1, signed=True),  # a market pays for taking its power now and then
+    "USD/J": Range(1e-15, 1e-1),  # not below 0: a plan would burn power for money
     "USD/byte": Range(1e-21, 1),
     "USD/W": Range(1e-6, 1e7),
     "USD/W s": Range(1e-15, 1),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from catalog import units
 from catalog.errors import MissingFigure
 from catalog.figures import Figure
+from catalog.ranges import range_of
 from catalog.schemas import SCHEMAS
 
 Text = str | bool | tuple
@@ -35,7 +36,7 @@ class Record:
         found = self.figures.get(figure)
         if found is None:
             spec = SCHEMAS[self.kind].figures.get(figure)
-            raise MissingFigure(self.kind, self.name, figure, units.example(spec.units[0]) if spec else "1")
+            raise MissingFigure(self.kind, self.name, figure, _example(figure, spec.units[0]) if spec else "1")
         return found
 
     def value(self, figure: str) -> float:
@@ -51,3 +52,8 @@ class Record:
         """A text that is one string, "" where the record has none."""
         value = self.text.get(key, "")
         return value if isinstance(value, str) else str(value)
+
+
+def _example(figure: str, unit: str) -> str:
+    allowed = range_of(figure, unit)
+    return "64" if allowed and allowed.whole and unit == "1" else units.example(unit)

@@ -136,6 +136,10 @@ def _plan(arguments: argparse.Namespace) -> int:
             print(f"bug: the plan fails its own check: {finding}", file=sys.stderr)
         return BUG
     _emit(arguments, plan, lambda form: render(plan, form))
+    if plan.status == "unbounded":
+        from planner.formulate import UNBOUNDED
+
+        print(UNBOUNDED, file=sys.stderr)
     return EXIT_BY_STATUS[plan.status]
 
 

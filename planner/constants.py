@@ -69,7 +69,7 @@ def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
     try:
         return kind.from_values({name.removeprefix(prefix): figure.value for name, figure in figures.items()})
     except ValueError as error:
-        stated = [f"constants/{name}/value" for name, figure in figures.items() if figure.kind == "override"]
+        stated = [f"overrides.constants/{name}/value" for name, figure in figures.items() if figure.kind == "override"]
         if not stated:
             raise  # our own data are wrong
         raise SpecError(Problem(path, f"{error}; change or remove it") for path in stated) from None

@@ -125,7 +125,8 @@ def _runner_up(problem: Problem, form: Formulation, solution: Solution, ways, en
     rows = []
     for site in (site.region for site in problem.sites if site.region in held):
         if site not in best:
-            words = "no other system that is offered could be brought in under the limits"
+            tried = any(way[0] == site for way, _ in ways)
+            words = "no other system could be brought in under the limits" if tried else "all systems that are offered there are in use"
             rows.append({"site": site, "system": None, "how": None, "margin": None, "margin_unit": f"{unit}/system", "words": words})
             continue
         margin, (_, system, how), members = best[site]

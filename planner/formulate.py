@@ -19,6 +19,9 @@ from solvers.data import Limit, Objective, PlanData
 COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
 
 
+UNBOUNDED = "objective.maximise: nothing limits the throughput; give a budget, a power for every site, or a supply for every offer"
+
+
 class Unbounded(Exception):
     """Nothing in the spec limits the objective."""
 
@@ -249,5 +252,5 @@ def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: O
         ]  # fmt: skip
         result[u] = math.floor(min(ceilings)) if math.isfinite(min(ceilings)) else math.inf
     if not np.isfinite(result).all():
-        raise Unbounded("nothing limits the throughput: give a budget, a site's power, or a supply for every offer")
+        raise Unbounded
     return result

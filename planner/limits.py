@@ -255,8 +255,11 @@ def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
     """Designs that a site may use, and how many systems one of them joins."""
     site = problem.sites[i]
     path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
-    sizes = {(lot.fabric, lot.system.name): lot.largest for lot in build_lots(problem)[0] if lot.site is site and math.isfinite(lot.largest)}
-    joins = "; ".join(f"{design} joins at most {most:,.0f} {system}" for (design, system), most in sizes.items())
+    sizes: dict[tuple[str, float], dict[str, None]] = {}
+    for lot in build_lots(problem)[0]:
+        if lot.site is site and math.isfinite(lot.largest):
+            sizes.setdefault((lot.fabric, lot.largest), {})[lot.system.name] = None
+    joins = "; ".join(f"{design}: at most {most:,.0f} {_either(systems)}" for (design, most), systems in sizes.items())
     words = f"bought systems in {site.region} may stand on {_either(site.fabrics)} only" + (f" ({joins})" if joins else "")
     larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, site.network.radix)]
     choices = (*(((path, [*site.fabrics, design]),) for design in missing), *(((f"{site.path}.network", name),) for name in larger))

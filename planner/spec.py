@@ -344,7 +344,7 @@ class PlanSpec(Block):
 
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
     """Place of this schema, for editors; ignored."""
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Annotated[Literal[1], WHOLE] = SCHEMA_VERSION
     id: Annotated[str, Field(max_length=200)] | Annotated[int, WHOLE] | None = None
     """Name of this question among others."""
     name: Name

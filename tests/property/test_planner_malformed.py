@@ -158,10 +158,9 @@ def scaled(value: Any, factor: float) -> Any:
     return f"{float(number) * factor!r}{suffix}{unit}"
 
 
-def case(what: str, name: str, path: Path, value: Any, invalid: bool = True, base: str = "") -> Case:
-    base = base or name
+def case(what: str, base: str, path: Path, value: Any, invalid: bool = True, at: Path | None = None) -> Case:
     document = with_value(BASES[base], path, value)
-    return Case(f"{what}: {base} {'.'.join(map(str, path))} {_short(value)}", json.dumps(document).encode(), invalid, path)
+    return Case(f"{what}: {base} {'.'.join(map(str, path))} {_short(value)}", json.dumps(document).encode(), invalid, path if at is None else at)
 
 
 def _short(value: Any) -> str:
@@ -171,7 +170,7 @@ def _short(value: Any) -> str:
 
 REQUIRED = {
     "name", "workloads", "sites", "kind", "architecture", "demand", "lengths", "origins", "region", "share", "input", "output", "tokens",
-    "deadline", "system", "how", "per_usd", "chip", "timezone", "value", "requests_per_s", "output_tokens", "latitude", "longitude",
+    "deadline", "system", "how", "per_usd", "chip", "timezone", "value", "requests_per_s", "output_tokens",
     "hbm_bytes", "hbm_bytes_per_s", "layers", "hidden", "heads", "vocab", "carbon_intensity", "radix", "switch_price", "port_bytes_per_s",
 }  # fmt: skip
 
@@ -181,7 +180,8 @@ def missing() -> Iterator[Case]:
         for path, _ in nodes(document):
             required = path[-1] in REQUIRED and "residency" not in path or path[-2:-1] == ("figures",) and path[-1] == "chips" or path[-1] == "note" and "figures" in path
             if required or len(path) <= 3 and isinstance(path[-1], str) and base == "serving":
-                yield case("missing", base, path, GONE, invalid=required)
+                # a record without a figure is told where the record is used
+                yield case("missing", base, path, GONE, invalid=required, at=() if "figures" in path else None)
 
 
 WRONG: dict[type, tuple[Any, ...]] = {dict: ([], "text"), list: ({}, "text"), str: ([], True), int: ([], True), float: ([], True), bool: ("yes", 1)}
@@ -221,8 +221,7 @@ def negative() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, value in nodes(document):
             if is_number(path, value) and not {"latitude", "longitude", "profile"} & set(path):
-                signed = "electricity_price" in path and "figures" in path or {"price_day", "price_night"} & set(path)
-                yield case("negative", base, path, f"-{value}" if isinstance(value, str) else -value, invalid=not signed)
+                yield case("negative", base, path, f"-{value}" if isinstance(value, str) else -value)
 
 
 NAMES = {"architecture", "region", "weights_from", "network", "tariff", "system", "chip"}
@@ -252,7 +251,7 @@ def magnitude() -> Iterator[Case]:
         for i, (path, value) in enumerate(nodes(document)):
             if is_number(path, value) and ("profile" not in path or path[-1] == 4):
                 between = FACTORS[1 + i % 6]
-                yield from (case(f"x{factor:g}", base, path, scaled(value, factor), invalid=factor in (1e-300, 1e300)) for factor in (1e-300, between, 1e300))
+                yield from (case(f"x{factor:g}", base, path, scaled(value, factor), invalid=factor == 1e300 or factor == 1e-300 and not str(path[-1]).endswith("_cv"), at=path[:2]) for factor in (1e-300, between, 1e300))
             if is_number(path, value) and not isinstance(value, str) and base == "serving" and "profile" not in path:
                 yield case("huge", base, path, 10**400)
 
@@ -316,7 +315,7 @@ def odd_texts() -> Iterator[Case]:
         "nothing": b"", "blank": b" \n\t ", "a byte order mark alone": b"\xef\xbb\xbf", "null": b"null", "a list": b"[]", "a text": b'"spec"', "a number": b"7",
         "an empty object": b"{}", "not JSON": b"name: malformed\nworkloads: []\n", "TOML": b"[sites]\nregion = 1\n", "cut off": whole[: len(whole) // 2].encode(),
         "a comma too many": whole.replace("}]", "},]", 1).encode(), "single quotes": whole.replace('"', "'").encode(), "two documents": (whole * 2).encode(),
-        "a comment": b"// spec\n" + whole.encode(), "UTF-16": whole.encode("utf-16"), "UTF-32": whole.encode("utf-32"), "Latin-1": whole.replace("a base", "é").encode().replace(b"\\u00e9", b"\xe9"),
+        "a comment": b"// spec\n" + whole.encode(), "UTF-16": whole.encode("utf-16"), "UTF-32": whole.encode("utf-32"), "Latin-1": whole.replace("a base", "é").encode("latin-1"),
         "Latin-1 in a name": whole.replace("malformed", "HERE").encode().replace(b"HERE", b"caf\xe9"), "binary": bytes(range(256)), "a zero byte": whole.encode() + b"\0",
         "a PDF": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "deep lists": b"[" * 200_000, "deep objects": b'{"a":' * 200_000, "deep and closed": b"[" * 5000 + b"]" * 5000,
         "a number of 5000 digits": b'{"name": ' + b"9" * 5000 + b"}", "a long line": b"x" * 2_000_000, "half a character": whole.replace("malformed", "\\ud800").encode(),
@@ -359,7 +358,7 @@ CASES = {found.name: found for family in FAMILIES for found in family()}
 
 REMEDY = re.compile(
     r"expected|such as|add it|known here|lists them all|close names|state (it|one|its)|state their|give |write |remove|save it|keep one|must |add its|join |lengthen|"
-    r"no such|unknown|change or|bring "
+    r"no such|unknown|change or|bring |needs fewer|1e9"
 )
 
 

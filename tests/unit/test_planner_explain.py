@@ -1,0 +1,149 @@
+"""What limits are worth and which system comes next, against solving again with a little more, or a little cheaper."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+import planner
+from planner.candidates import find_candidates
+from planner.document import edited
+from planner.explain import explain
+from planner.formulate import formulate
+from planner.report import render
+from planner.resolve import resolve_document
+from planner.verify import verify_plan
+from solvers import backends
+from solvers.backends import Options
+from solvers.joint import build, objective_vector, solve
+
+FINE = {"gap": 1e-6, "time_limit": "30 s"}
+CHAT = {
+    "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 40_000},
+    "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
+    "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
+}  # fmt: skip
+OFFERS = [
+    {"system": "DGX B200", "how": "buy", "price": "900000 USD"},
+    {"system": "DGX H100", "how": "buy", "price": "300000 USD"},
+]
+BASE = {"name": "worth", "workloads": [CHAT], "sites": [{"region": "us-texas"}], "offers": OFFERS, "solver": FINE}
+
+
+def spec(*edits) -> dict:
+    return edited(copy.deepcopy(BASE), edits)
+
+
+def row_of(plan, path: str) -> dict:
+    (row,) = (row for row in plan["limits"] if row["path"] == path)
+    return row
+
+
+def one_system(plan) -> float:
+    """What one system more or less may come to: the error of whole systems."""
+    return max(line["amount"] for line in plan["cost_lines"]) / min(row["count"] for row in plan["fleet"])
+
+
+# limit -> (its place, tight value, as much again, step in units of the limit's row, further edits)
+SLIDES = {
+    "power": ("sites[0].power", "1.4 MW", "1.46 MW", 60e3, ()),
+    "supply": ("offers[1].supply", 150, 156, 6, ()),
+    "capital": ("limits.capital", "40M USD", "41M USD", 1e6, (("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved"}]),)),
+    "carbon": ("limits.carbon", "4.5 kt", "4.6 kt", 1e5, ()),
+}
+
+
+@pytest.mark.parametrize("limit", SLIDES)
+def test_a_marginal_value_is_what_a_little_more_changes(limit):
+    """The least cost is convex in a limit, so the change over a step lies between the marginal values at both ends."""
+    path, tight, wide, step, edits = SLIDES[limit]
+    first, second = (planner.solve(spec(*edits, (path, value))) for value in (tight, wide))
+    before, after = (row_of(plan, path)["marginal_value_divisible"] or 0.0 for plan in (first, second))
+    mean = (second.objective["value"] - first.objective["value"]) / step
+    error = 2 * one_system(first) / step
+    assert before < 0 and before - error <= mean <= after + error, (before, mean, after)
+    assert abs(mean - before) <= 0.5 * abs(before) + error or before < mean
+    row = row_of(first, path)
+    assert row["marginal_unit"] == f"USD/{row['unit']}" and verify_plan(first) == []
+
+
+def test_more_of_a_budget_is_worth_throughput():
+    path, objective = "limits.budget", ("objective", {"maximise": "throughput"})
+    first, second = (planner.solve(spec(objective, (path, value))) for value in ("8M USD", "8.4M USD"))
+    worth = row_of(first, path)
+    mean = (second.objective["value"] - first.objective["value"]) / 4e5
+    assert worth["marginal_unit"] == "x demand/USD" and worth["marginal_value_divisible"] == pytest.approx(mean, rel=0.1)
+
+
+def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_it():
+    """The dual against the same linear program with a slightly larger limit, the plan's integers fixed."""
+    hours = [0.4] * 8 + [1.6] * 8 + [1.0] * 8
+    document = spec(("sites[0].power", "2.2 MW"), ("workloads[0].demand.profile", hours), ("offers[0].supply", 120))
+    problem = resolve_document(document)
+    form = formulate(problem, find_candidates(problem))
+    options = Options(gap=1e-6)
+    solution = solve(form.data, options)
+    fixed = explain(problem, form, solution, "USD", options).fixed
+    program = build(form.data)
+    arrays, cost = program.arrays(), objective_vector(program, form.data)
+    x = np.zeros(program.column_count)
+    for block, columns in program.columns.items():
+        if block in solution.values:
+            x[columns[columns >= 0]] = solution.values[block][columns >= 0]
+    base = cost @ backends.priced(program, cost, "min", x, options)[0]
+    numbers = np.concatenate([part.start + np.arange(len(part.index)) for part in program.row_blocks["power"]])
+    step = 20.0
+    raised = arrays.row_upper.copy()
+    raised[numbers] += step
+    whole = np.round(x)
+    bounds = np.where(arrays.integer, whole, arrays.lower), np.where(arrays.integer, whole, arrays.upper)
+    more, _ = backends.polish(dataclasses.replace(arrays, row_upper=raised), bounds, cost, options)
+    print(fixed)
+    assert fixed["sites[0].power", None] == pytest.approx((cost @ more - base) / step, rel=1e-3, abs=1e-9)
+    assert fixed["offers[0].supply", None] == 0.0  # one more on offer changes nothing while the counts stay
+
+
+def test_what_does_not_bind_is_worth_nothing():
+    plan = planner.solve(spec(("sites[0].power", "20 MW"), ("offers[1].supply", 5000)))
+    for path in ("sites[0].power", "offers[1].supply"):
+        row = row_of(plan, path)
+        assert row["slack"] > 0 and row["marginal_value"] is row["marginal_value_divisible"] is None
+    latency = row_of(plan, "workloads[0].slo.ttft.p95")
+    assert latency["marginal_value"] is None and latency["marginal_unit"] is None and latency["note"]
+
+
+@pytest.mark.parametrize("objective", ["cost", "carbon"])
+def test_the_runner_up_comes_in_when_it_is_that_much_better(objective):
+    """With its price lowered by less than the margin the plan stays; by more, the runner-up is bought."""
+    plan = planner.solve(spec(("objective", {"minimise": objective})))
+    (row,) = plan["runner_up"]
+    (used,) = plan["fleet"]
+    assert row["site"] == used["site"] and row["system"] in {"DGX B200", "DGX H100"} - {used["system"]} and row["how"] == "buy"
+    assert row["margin"] > 0 and row["margin_unit"] == ("USD/system" if objective == "cost" else "kg/system")
+    assert row["words"] in render(plan, "table") and row["words"] in render(plan, "md")
+    if objective == "carbon":
+        return
+    share = resolve_document(BASE).economics.capital_share
+    place = next(i for i, offer in enumerate(OFFERS) if offer["system"] == row["system"])
+    price = float(OFFERS[place]["price"].split()[0])
+    for part, comes in ((0.9, False), (1.1, True)):
+        cheaper = planner.solve(spec((f"offers[{place}].price", f"{price - part * row['margin'] / share:.2f} USD")))
+        count = {r["system"]: r["count"] for r in cheaper["fleet"]}
+        # one of either may still fill up the last fraction of a system
+        assert (count.get(row["system"], 0) > 1) == (count.get(row["system"], 0) > count.get(used["system"], 0)) == comes, part
+
+
+def test_a_site_where_nothing_else_is_offered_says_so():
+    plan = planner.solve(spec(("offers", OFFERS[:1])))
+    (row,) = plan["runner_up"]
+    assert row["system"] is row["margin"] is None and "all" in row["words"]
+
+
+def test_the_report_says_that_integers_are_fixed():
+    plan = planner.solve(spec(("sites[0].power", "1.4 MW")))
+    for form in ("table", "md"):
+        text = " ".join(render(plan, form).split())
+        assert "every integer is fixed" in text and "USD per kW" in text
