@@ -20,6 +20,7 @@ from solvers.program import Arrays, Floats, Program, Scaled
 if TYPE_CHECKING:
     import pulp
 
+CBC_SHARE = 0.99         # of the asked gap, so that what is proven still is after CBC's printed digits are rounded
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
 LP_TOLERANCE = 1e-10    # the tightest that HiGHS takes
@@ -410,7 +411,7 @@ def _run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats 
     problem, variables = pulp_problem(scaled)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "cbc.log"
-        command = pulp.PULP_CBC_CMD(msg=False, gapRel=options.gap, timeLimit=options.time_limit_s, threads=options.threads,
+        command = pulp.PULP_CBC_CMD(msg=False, gapRel=CBC_SHARE * options.gap, timeLimit=options.time_limit_s, threads=options.threads,
                                     maxNodes=options.node_limit, logPath=str(log),
                                     options=[f"randomCbcSeed {options.seed}", f"primalTolerance {tolerance / 10:g}"])
         problem.solve(command)
@@ -433,7 +434,7 @@ def _run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats 
     if state == pulp.LpSolutionOptimal and x is not None and stated is None:
         value = float(scaled.cost @ x)
         # no more is taken as proven than the ratio that was asked for, whatever the wording of the log
-        return _Outcome("optimal", x, value - options.gap * abs(value))
+        return _Outcome("optimal", x, value - CBC_SHARE * options.gap * abs(value))
     # the log prints six digits: step down by half of the last
     bound = float(stated.group(1)) if stated else None
     return _Outcome("limit", x, None if bound is None else bound - 5e-6 * abs(bound))

@@ -80,11 +80,11 @@ def test_more_of_a_budget_is_worth_throughput():
 
 def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_it():
     """The dual against the same linear program with a slightly larger limit, the plan's integers fixed."""
-    hours = [0.4] * 8 + [1.6] * 8 + [1.0] * 8
-    document = spec(("sites[0].power", "2.2 MW"), ("workloads[0].demand.profile", hours), ("offers[0].supply", 120))
-    problem = resolve_document(document)
+    hours, halves = [0.4] * 8 + [1.6] * 8 + [1.0] * 8, [{"region": r, "share": 0.5} for r in ("us-texas", "us-california")]
+    sites = ("sites", [{"region": "us-texas"}, {"region": "us-california"}])
+    document = spec(sites, ("workloads[0].demand.profile", hours), ("workloads[0].origins", halves), ("limits.carbon", "6.2 kt"), ("offers[1].supply", 288))
+    problem, options = resolve_document(document), Options(gap=1e-6)
     form = formulate(problem, find_candidates(problem))
-    options = Options(gap=1e-6)
     solution = solve(form.data, options)
     fixed = explain(problem, form, solution, "USD", options).fixed
     program = build(form.data)
@@ -93,17 +93,15 @@ def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_
     for block, columns in program.columns.items():
         if block in solution.values:
             x[columns[columns >= 0]] = solution.values[block][columns >= 0]
-    base = cost @ backends.priced(program, cost, "min", x, options)[0]
-    numbers = np.concatenate([part.start + np.arange(len(part.index)) for part in program.row_blocks["power"]])
-    step = 20.0
-    raised = arrays.row_upper.copy()
-    raised[numbers] += step
-    whole = np.round(x)
-    bounds = np.where(arrays.integer, whole, arrays.lower), np.where(arrays.integer, whole, arrays.upper)
-    more, _ = backends.polish(dataclasses.replace(arrays, row_upper=raised), bounds, cost, options)
-    print(fixed)
-    assert fixed["sites[0].power", None] == pytest.approx((cost @ more - base) / step, rel=1e-3, abs=1e-9)
-    assert fixed["offers[0].supply", None] == 0.0  # one more on offer changes nothing while the counts stay
+    bounds = np.where(arrays.integer, np.round(x), arrays.lower), np.where(arrays.integer, np.round(x), arrays.upper)
+    step, least = 1000.0, []
+    for more in (0.0, step):
+        upper = arrays.row_upper.copy()
+        upper[program.row_blocks["limit"][0].start] += more
+        least.append(cost @ backends.polish(dataclasses.replace(arrays, row_upper=upper), bounds, cost, options)[0])
+    assert fixed["limits.carbon", None] < -0.01
+    assert fixed["limits.carbon", None] == pytest.approx((least[1] - least[0]) / step, rel=1e-3)
+    assert fixed["offers[1].supply", None] == 0.0  # one more on offer changes nothing while the counts stay
 
 
 def test_what_does_not_bind_is_worth_nothing():

@@ -48,9 +48,9 @@ def test_highs_and_cbc_agree_on_the_reduced_main_example(reduced):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
 @pytest.mark.parametrize("objective", [{"minimise": "cost"}, {"minimise": "carbon"}, {"maximise": "throughput"}])
 def test_highs_and_cbc_agree_on_a_small_question(small_spec, objective):
-    spec = {**small_spec, "objective": objective, "solver": {"gap": 1e-6}}
+    spec = {**small_spec, "objective": objective, "solver": {"gap": 1e-5}}
     highs, cbc = solved(spec, "highs"), solved(spec, "pulp")
-    assert highs.objective["value"] == pytest.approx(cbc.objective["value"], rel=2e-6)
+    assert highs.objective["value"] == pytest.approx(cbc.objective["value"], rel=2e-5)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
