@@ -13,8 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from planner.changes import change_words
 from planner.document import Edits, at, edited
-from planner.limits import Limit, beyond_horizon, change_words, further_offers, last_resorts, limits_of, nothing_fits, nothing_runs
+from planner.limits import (
+    Limit,
+    beyond_horizon,
+    further_offers,
+    last_resorts,
+    limits_of,
+    nothing_fits,
+    nothing_runs,
+)
 from planner.points import Candidates
 from planner.problem import Problem
 from planner.trials import Trials, Variant, merged
@@ -27,7 +36,9 @@ OTHER = 1.0  # a change of what is no number counts as much as doubling one
 CONFLICTS = 8  # at most so many are looked for before the smallest repair is chosen
 
 
-def diagnose(problem: Problem, candidates: Candidates, document: Mapping[str, Any], overlays: Sequence[Path], options: Options) -> dict[str, Any]:
+def diagnose(
+    problem: Problem, candidates: Candidates, document: Mapping[str, Any], overlays: Sequence[Path], options: Options
+) -> dict[str, Any]:
     """The `diagnosis` of a plan document: conflict, repair, and whether the repair was found to give a plan.
 
     Each workload is looked at alone first, then all together. As long again as the solver's time limit may be spent.
@@ -35,21 +46,22 @@ def diagnose(problem: Problem, candidates: Candidates, document: Mapping[str, An
     trials = Trials(problem, candidates, document, overlays, options)
     names = [w.name for w in (*problem.serving, *problem.training) if not _scales(problem, w.name)]
     known: dict[str, Limit] = {}
-    conflicts: list[list[str]] = []
+    conflicts: list[list[Limit]] = []
     edits: Edits = ()
-    for group in [*([name] for name in names if len(names) > 1), names]:
+    hopeless = False
+    for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
-        if alone and not trials.fails(frozenset(group), ()):
+        if alone and not trials.fails(group, ()):
             continue
-        # as a whole the spec is known to have no plan, before anything is changed
-        if not alone and edits and trials.feasible(frozenset(group), edits) is not False:
+        # as a whole the spec is known to have no plan, as long as nothing is changed
+        if not alone and (hopeless or (edits and trials.feasible(group, edits) is not False)):
             continue
-        mending = _Mending(trials, frozenset(group), edits, [] if edits else conflicts)
-        repair = mending.mend(alone)
-        known |= {limit.path: limit for limit in (*mending.limits, *(limit for some in mending.conflicts for limit in some))}
-        conflicts += [[limit.path for limit in some] for some in mending.conflicts]
-        edits = merged(edits, repair)
-    conflict = {path: known[path] for some in conflicts for path in some}
+        mending = _Mending(trials, group, edits, [] if alone or edits else conflicts)
+        edits = merged(edits, mending.mend(alone))
+        known |= {limit.path: limit for limit in mending.limits}
+        conflicts += mending.conflicts
+        hopeless = hopeless or mending.hopeless
+    conflict = {limit.path: limit for some in conflicts for limit in some}
     defaults = problem.spec.model_dump()
     changes = []
     for path, new in edits:
@@ -74,25 +86,28 @@ def _scales(problem: Problem, name: str) -> bool:
 class _Mending:
     """Conflict and repair of some workloads of the spec, `edits` already made."""
 
-    def __init__(self, trials: Trials, names: frozenset[str], edits: Edits, told: Sequence[Sequence[str]]):
-        """`told`: conflicts that are known already, by the paths of their limits."""
+    def __init__(self, trials: Trials, names: frozenset[str], edits: Edits, told: Sequence[Sequence[Limit]]):
+        """`told`: conflicts that are known already."""
         self.trials, self.names, self.edits = trials, names, edits
         document, problem = edited(trials.document, edits), trials.problem(edits)
         # where fractions of systems are proof enough, whole ones need not be asked about
         self.by_fractions = self._fails(())
-        self.nothing_runs = nothing_runs(problem, names)
         self.limits = limits_of(document, problem, trials.catalog, names)
         if self._fails(self.limits):
             self.limits = [beyond_horizon(limit) for limit in self.limits]
         if self._fails(self.limits):
             self.limits += self._last_resort(document, problem)
-        by_path = {limit.path: limit for limit in self.limits}
-        self.conflicts = [[by_path[path] for path in paths] for paths in told if set(paths) <= set(by_path)]
+        self.hopeless = self._fails(self.limits)
+        mine = {limit.path: limit for limit in self.limits}
+        self.conflicts = [
+            [mine[limit.path] for limit in some] for some in told if all(limit.path in mine for limit in some)
+        ]
+        if self.hopeless:
+            self.conflicts = [[nothing_runs(problem, names)]]
 
     def mend(self, alone: bool) -> Edits:
         """The smallest repair, and `conflicts` on the way; of some workloads `alone` only what the others cannot settle."""
-        if self._fails(self.limits):
-            self.conflicts = [[self.nothing_runs]]
+        if self.hopeless:
             return ()
         while True:
             enough = self._sets_to_loosen()
@@ -175,7 +190,9 @@ class _Mending:
         """The cheapest system of the catalog, as one more offer, that every workload could run on."""
         edits, made = merged(self.edits, given), document.get("offers")
         ways = further_offers(problem, self.trials.catalog) if made is not None else []
-        able = self.trials.ways_with_points(self.names, merged(edits, (("offers", [*(made or ()), *ways]),))) if ways else set()
+        if not ways:
+            return None
+        able = self.trials.ways_with_points(self.names, merged(edits, (("offers", [*made, *ways]),)))
         offers = ((("offers", [*made, way]),) for way in ways if (way["system"], way["how"]) in able)
         return next((offer for offer in offers if self.trials.ways_with_points(self.names, merged(edits, offer))), None)
 
@@ -188,8 +205,10 @@ class _Mending:
         others = [limit for limit in some if not limit.is_row]
         while others and change < most:
             limit = others.pop()
-            left = [*rows, *others]
-            step, found = self._least_number(limit, edits, left, most - change) if limit.is_number else self._first_choice(limit, edits, left)
+            if limit.is_number:
+                step, found = self._least_number(limit, edits, [*rows, *others], most - change)
+            else:
+                step, found = self._first_choice(limit, edits, [*rows, *others])
             change, edits = change + step, merged(edits, found)
         if rows and change < most:
             step, found = self._least_rows(rows, edits, most - change)
@@ -240,20 +259,23 @@ class _Mending:
             return self._feasible(loose, merged(edits, limit.grown(amount))) is not True
 
         farthest = min(limit.amount * (1 + most), limit.most)
-        steps = () if math.isfinite(most) else tuple(limit.amount * step for step in STEPS if limit.amount * step < farthest)
-        if math.isfinite(farthest):
-            steps = (*steps, farthest)
+        steps = [farthest] if math.isfinite(farthest) else []
+        if math.isinf(most):
+            steps = [limit.amount * step for step in STEPS if limit.amount * step < farthest] + steps
         quick = _least_where(alone, limit.amount, steps)
         low = limit.amount
         if quick is not None and fails(quick / (1 + FOUND_WITHIN)):
-            low, steps = quick / (1 + FOUND_WITHIN), (quick, *(step for step in steps if step > quick))
+            low, steps = quick / (1 + FOUND_WITHIN), [quick, *(step for step in steps if step > quick)]
         elif quick is not None:
-            steps = (quick / (1 + FOUND_WITHIN),)
+            steps = [quick / (1 + FOUND_WITHIN)]
         least = _least_where(fails, low, steps)
         if least is None:
             return math.inf, ()
-        found = _least_where(lacks, max(low, least / (1 + FOUND_WITHIN)), (least, *(least * step for step in (1.02, 1.1, 1.5)), *(s for s in steps if s > least)))
-        return (found / limit.amount - 1, limit.grown(found)) if found is not None and found <= farthest else (math.inf, ())
+        further = [least, *(least * step for step in (1.02, 1.1, 1.5)), *(step for step in steps if step > least)]
+        found = _least_where(
+            lacks, max(low, least / (1 + FOUND_WITHIN)), [step for step in further if step <= farthest]
+        )
+        return (math.inf, ()) if found is None else (found / limit.amount - 1, limit.grown(found))
 
     def _first_choice(self, limit: Limit, edits: Edits, loose: Sequence[Limit]) -> tuple[float, Edits]:
         """The first way of giving way that is far enough."""

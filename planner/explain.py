@@ -41,7 +41,14 @@ class Explanation:
         return [self._of(row) for row in rows]
 
     def _of(self, row: dict[str, Any]) -> dict[str, Any]:
-        key = next((key for key in ((row["path"], None), (row["path"], row["name"])) if key in self.divisible or key in self.fixed), None)
+        key = next(
+            (
+                key
+                for key in ((row["path"], None), (row["path"], row["name"]))
+                if key in self.divisible or key in self.fixed
+            ),
+            None,
+        )
         if key is None:
             return row | {"marginal_value_divisible": None, "note": POINTS_NOTE}
         binds = row["slack"] <= BINDING * abs(row["limit"])
@@ -86,7 +93,9 @@ def size_name(lot: Lot) -> str:
 
 def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     """The program's limits by the place in the spec that asked for each."""
-    paths: dict[str, Row] = {f"{s.path}.power": ("power", r) for r, s in enumerate(problem.sites) if math.isfinite(s.power_limit_w)}
+    paths: dict[str, Row] = {
+        f"{s.path}.power": ("power", r) for r, s in enumerate(problem.sites) if math.isfinite(s.power_limit_w)
+    }
     limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
     paths |= {f"{offer.path}.supply": ("supply", s) for s, offer in enumerate(limited)}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
@@ -116,7 +125,9 @@ def _ways(form: Formulation, solution: Solution) -> list[tuple[Way, list[int]]]:
     return [(way, us) for way, us in members.items() if have[way[0]] and way[1] not in have[way[0]]]
 
 
-def _runner_up(problem: Problem, form: Formulation, solution: Solution, ways, entries, unit: str) -> list[dict[str, Any]]:
+def _runner_up(
+    problem: Problem, form: Formulation, solution: Solution, ways, entries, unit: str
+) -> list[dict[str, Any]]:
     best: dict[str, tuple[float, Way, list[int]]] = {}
     for (way, members), margin in zip(ways, entries, strict=True):
         if margin is not None and (way[0] not in best or margin < best[way[0]][0]):
@@ -126,16 +137,40 @@ def _runner_up(problem: Problem, form: Formulation, solution: Solution, ways, en
     for site in (site.region for site in problem.sites if site.region in held):
         if site not in best:
             tried = any(way[0] == site for way, _ in ways)
-            words = "no other system could be brought in under the limits" if tried else "all systems that are offered there are in use"
-            rows.append({"site": site, "system": None, "how": None, "margin": None, "margin_unit": f"{unit}/system", "words": words})
+            words = (
+                "no other system could be brought in under the limits"
+                if tried
+                else "all systems that are offered there are in use"
+            )
+            rows.append(
+                {
+                    "site": site,
+                    "system": None,
+                    "how": None,
+                    "margin": None,
+                    "margin_unit": f"{unit}/system",
+                    "words": words,
+                }
+            )
             continue
         margin, (_, system, how), members = best[site]
         words = _words(problem, form, system, how, margin, members, unit)
-        rows.append({"site": site, "system": system, "how": how, "margin": margin, "margin_unit": f"{unit}/system", "words": words})
+        rows.append(
+            {
+                "site": site,
+                "system": system,
+                "how": how,
+                "margin": margin,
+                "margin_unit": f"{unit}/system",
+                "words": words,
+            }
+        )
     return rows
 
 
-def _words(problem: Problem, form: Formulation, system: str, how: str, margin: float, members: list[int], unit: str) -> str:
+def _words(
+    problem: Problem, form: Formulation, system: str, how: str, margin: float, members: list[int], unit: str
+) -> str:
     functional = form.data.objective.functional
     if functional not in (COST, CARBON):
         return f"one of it, brought in, would lower the factor on demand by {margin:.3g}"

@@ -6,14 +6,14 @@ Not here: which of them are in conflict and how far one must give (`planner.diag
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
-from catalog.units import DAY_S, YEAR_S, UnitError, parse, parse_money, show
+from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
+from planner.changes import either, written_up
 from planner.document import Edits, at
 from planner.hardware import system_facts
 from planner.ledger import Ledger
@@ -23,7 +23,15 @@ from planner.spec import FABRIC_DESIGNS, PRECISIONS
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
 LONGEST_YEARS = 30
-NETWORK_PARTS = ("radix", "port_bytes_per_s", "switch_price", "link_price_one_tier", "link_price_two_tier", "switch_power_w", "optic_power_w")
+NETWORK_PARTS = (
+    "radix",
+    "port_bytes_per_s",
+    "switch_price",
+    "link_price_one_tier",
+    "link_price_two_tier",
+    "switch_power_w",
+    "optic_power_w",
+)
 WAYS = {"buy": "bought", "reserved": "reserved", "on_demand": "rented on demand"}
 METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}
 
@@ -65,49 +73,6 @@ class Limit:
         return ((self.path, value), *((("horizon.years", years),) if years > self.horizon_years else ()))
 
 
-def written_up(written: Any, amount: float, unit: str) -> Any:
-    """`amount` of an SI `unit` (or a currency) rounded up to three digits, in the form and unit of what was `written`.
-
-    >>> written_up("2 MW", 2.0341e6, "W"), written_up(60, 60.2, "system"), written_up("30 d", 2.7e6, "s")
-    ('2.04 MW', 61, '31.3 d')
-    """
-    if unit == "system":
-        return math.ceil(amount - 1e-6)
-    number = re.match(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", str(written))
-    rest = str(written)[number.end():] if number else f" {unit}"
-    base = _amount(f"1{rest}", unit)
-    size = _up(amount / base)
-    if not 0.01 <= size < 10_000 and _amount(text := show(size * base, unit), unit) >= amount:
-        return text
-    return f"{size:.12g}{rest}"
-
-
-def _amount(text: str, unit: str) -> float:
-    try:
-        return parse(text, unit)
-    except (KeyError, UnitError):
-        return parse_money(text)[0]
-
-
-def _up(value: float) -> float:
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / step - 1e-9) * step
-
-
-def change_words(path: str, old: Any, new: Any) -> str:
-    """A change of the spec as a sentence.
-
-    >>> change_words("sites[0].power", "2 MW", "2.04 MW"), change_words("limits.licences", [], ["DGX H200"])
-    ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')
-    """
-    if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
-        added = [f"{item['system']} ({item['how'].replace('_', ' ')})" if isinstance(item, dict) else str(item) for item in new[len(old):]]
-        return f"add {_either(added, 'and')} to {path}"
-    if path == "limits.export_control":
-        return f"set {path} to false, if the rule does not bind you"
-    return f"set {path} to {new} instead of {old}"
-
-
 # -- the limits of a spec ----------------------------------------------------------------------------------------------
 
 
@@ -128,13 +93,20 @@ def beyond_horizon(limit: Limit) -> Limit:
     if not limit.path.endswith(".deadline"):
         return limit
     longest = LONGEST_YEARS * YEAR_S
-    return replace(limit, loose=((limit.path, f"{longest / DAY_S:g} d"), ("horizon.years", LONGEST_YEARS)), most=longest)
+    return replace(
+        limit, loose=((limit.path, f"{longest / DAY_S:g} d"), ("horizon.years", LONGEST_YEARS)), most=longest
+    )
 
 
 def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
     """What is left to say where no change of the limits gives a plan."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.name in names)
-    return Limit(f"{workload.path}.architecture", f"architecture of {workload.name}", _fit_words(problem, names), workload.spec.architecture)
+    return Limit(
+        f"{workload.path}.architecture",
+        f"architecture of {workload.name}",
+        _fit_words(problem, names),
+        workload.spec.architecture,
+    )
 
 
 def last_resorts(problem: Problem, names: Collection[str]) -> list[Limit]:
@@ -145,8 +117,10 @@ def last_resorts(problem: Problem, names: Collection[str]) -> list[Limit]:
             continue
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, p]),) for p in PRECISIONS if p not in asked)
-        words = f"{workload.name} may be computed in {_either(asked)} only"
-        found.append(Limit(path, f"precision of {workload.name}", words, asked, loose=((path, list(PRECISIONS)),), choices=wider))
+        words = f"{workload.name} may be computed in {either(asked)} only"
+        found.append(
+            Limit(path, f"precision of {workload.name}", words, asked, loose=((path, list(PRECISIONS)),), choices=wider)
+        )
     return found
 
 
@@ -157,7 +131,9 @@ def further_offers(problem: Problem, catalog: Catalog) -> list[dict[str, str]]:
 
 def nothing_fits(document: Mapping[str, Any], problem: Problem, names: Collection[str], offer: Edits) -> Limit:
     """What is on offer, as a limit that gives way to one more `offer`."""
-    return Limit("offers", "systems on offer", _fit_words(problem, names), document["offers"], loose=offer, choices=(offer,))
+    return Limit(
+        "offers", "systems on offer", _fit_words(problem, names), document["offers"], loose=offer, choices=(offer,)
+    )
 
 
 def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
@@ -173,14 +149,27 @@ def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
         if not amount and unit != "kg":
             written, unit = f"0 {problem.spec.currency}", problem.spec.currency
         scale = amount / held if held else 1.0
-        yield Limit(f"limits.{key}", name, words.format(written), written, is_row=True, unit=unit, amount=amount, scale=scale)
+        yield Limit(
+            f"limits.{key}", name, words.format(written), written, is_row=True, unit=unit, amount=amount, scale=scale
+        )
 
 
 def _power(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for site in problem.sites:
         if math.isfinite(site.power_limit_w):
-            path, words = f"{site.path}.power", f"bought systems in {site.region} may draw at most {show(site.power_limit_w, 'W')} at the meter"
-            yield Limit(path, f"power in {site.region}", words, at(document, path), is_row=True, unit="W", amount=site.power_limit_w)
+            path, words = (
+                f"{site.path}.power",
+                f"bought systems in {site.region} may draw at most {show(site.power_limit_w, 'W')} at the meter",
+            )
+            yield Limit(
+                path,
+                f"power in {site.region}",
+                words,
+                at(document, path),
+                is_row=True,
+                unit="W",
+                amount=site.power_limit_w,
+            )
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
@@ -190,13 +179,26 @@ def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
             words = f"at most {offer.supply:,.0f} {offer.system} can be {WAYS[offer.how]}"
             # a job may only be as wide as the supply, so its points change too
             loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()
-            yield Limit(path, f"supply of {offer.system} ({offer.how})", words, at(document, path), is_row=True, loose=loose, unit="system", amount=offer.supply)
+            yield Limit(
+                path,
+                f"supply of {offer.system} ({offer.how})",
+                words,
+                at(document, path),
+                is_row=True,
+                loose=loose,
+                unit="system",
+                amount=offer.supply,
+            )
 
 
 def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
     for workload in (*problem.training, *problem.serving):
         if workload.name in names:
-            yield from _deadline(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
+            yield from (
+                _deadline(document, problem, workload)
+                if isinstance(workload, TrainingFacts)
+                else _slo(document, workload)
+            )
             if workload.spec.residency is not None:
                 yield from _residency(problem, workload)
             if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
@@ -211,7 +213,9 @@ def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]
         path, name = f"{workload.path}.slo.{metric}.{percentile}", f"{metric.upper()} {percentile} of {workload.name}"
         thing = METRICS[metric].format(name=workload.name)
         share = "on average" if percentile == "mean" else f"in {percentile[1:]} of 100 cases"
-        words = f"{thing} may take at most {show(limit, 's')} {share}" + ("" if metric == "tpot" else ", round trip included")
+        words = f"{thing} may take at most {show(limit, 's')} {share}" + (
+            "" if metric == "tpot" else ", round trip included"
+        )
         yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit)
 
 
@@ -222,14 +226,24 @@ def _deadline(document: Mapping[str, Any], problem: Problem, job: TrainingFacts)
     latest = problem.spec.horizon.years * YEAR_S
     loose = ((path, f"{latest / DAY_S:g} d"),)
     name, years = f"deadline of {job.name}", problem.spec.horizon.years
-    yield Limit(path, name, words, at(document, path), loose=loose, unit="s", amount=spec.deadline, most=latest, horizon_years=years)
+    yield Limit(
+        path,
+        name,
+        words,
+        at(document, path),
+        loose=loose,
+        unit="s",
+        amount=spec.deadline,
+        most=latest,
+        horizon_years=years,
+    )
 
 
 def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iterator[Limit]:
     path, rule = f"{workload.path}.residency", list(workload.spec.residency or ())
     barred = [site.region for site in problem.sites if not permitted(workload, site)]
     if barred:
-        words = f"{workload.name} may run in {_either(rule)} only" if rule else f"{workload.name} may run nowhere"
+        words = f"{workload.name} may run in {either(rule)} only" if rule else f"{workload.name} may run nowhere"
         choices = tuple(((path, [*rule, region]),) for region in barred)
         yield Limit(path, f"residency of {workload.name}", words, rule, loose=((path, None),), choices=choices)
 
@@ -240,7 +254,14 @@ def _places(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
         path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
         if missing:
             choices = tuple(((path, [*site.systems, name]),) for name in missing)
-            yield Limit(path, f"systems in {site.region}", f"only {_either(site.systems)} may stand in {site.region}", list(site.systems), loose=((path, None),), choices=choices)
+            yield Limit(
+                path,
+                f"systems in {site.region}",
+                f"only {either(site.systems)} may stand in {site.region}",
+                list(site.systems),
+                loose=((path, None),),
+                choices=choices,
+            )
         yield _network(problem, catalog, i)
     regions = [site.region for site in problem.sites]
     for i, offer in enumerate(problem.spec.offers or ()):
@@ -248,7 +269,14 @@ def _places(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
         if missing:
             path = f"offers[{i}].regions"
             choices = tuple(((path, [*offer.regions, region]),) for region in missing)
-            yield Limit(path, f"regions of {offer.system} ({offer.how})", f"{offer.system} can be {WAYS[offer.how]} in {_either(offer.regions)} only", list(offer.regions), loose=((path, None),), choices=choices)
+            yield Limit(
+                path,
+                f"regions of {offer.system} ({offer.how})",
+                f"{offer.system} can be {WAYS[offer.how]} in {either(offer.regions)} only",
+                list(offer.regions),
+                loose=((path, None),),
+                choices=choices,
+            )
 
 
 def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
@@ -259,14 +287,28 @@ def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
     for lot in build_lots(problem)[0]:
         if lot.site is site and math.isfinite(lot.largest):
             sizes.setdefault((lot.fabric, lot.largest), {})[lot.system.name] = None
-    joins = "; ".join(f"{design}: at most {most:,.0f} {_either(systems)}" for (design, most), systems in sizes.items())
-    words = f"bought systems in {site.region} may stand on {_either(site.fabrics)} only" + (f" ({joins})" if joins else "")
-    larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, site.network.radix)]
-    choices = (*(((path, [*site.fabrics, design]),) for design in missing), *(((f"{site.path}.network", name),) for name in larger))
-    return Limit(path, f"networks in {site.region}", words, list(site.fabrics), loose=((path, list(FABRIC_DESIGNS)),), network_of=i, choices=choices)
+    joins = "; ".join(f"{design}: at most {most:,.0f} {either(systems)}" for (design, most), systems in sizes.items())
+    words = f"bought systems in {site.region} may stand on {either(site.fabrics)} only" + (
+        f" ({joins})" if joins else ""
+    )
+    radix = math.inf if site.network is None else site.network.radix
+    larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, radix)]
+    choices = (
+        *(((path, [*site.fabrics, design]),) for design in missing),
+        *(((f"{site.path}.network", name),) for name in larger),
+    )
+    return Limit(
+        path,
+        f"networks in {site.region}",
+        words,
+        list(site.fabrics),
+        loose=((path, list(FABRIC_DESIGNS)),),
+        network_of=i,
+        choices=choices,
+    )
 
 
-def _is_larger(catalog: Catalog, name: str, radix: int) -> bool:
+def _is_larger(catalog: Catalog, name: str, radix: float) -> bool:
     record = catalog.get("fabrics", name)
     return all(record.get(part) for part in NETWORK_PARTS) and record.value("radix") > radix
 
@@ -277,7 +319,9 @@ def _export(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> 
         (system.name, system.export_cn): site.region
         for site in problem.sites
         for offer in problem.offers
-        if site.region in offer.prices and (system := problem.systems[offer.system]) and not exportable(system, site, limits)
+        if site.region in offer.prices
+        and (system := problem.systems[offer.system])
+        and not exportable(system, site, limits)
     }
     if not barred:
         return
@@ -289,11 +333,14 @@ def _export(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> 
     if document.get("offers") is not None:
 
         def free(system: str) -> bool:
-            return catalog.get("chips", catalog.get("systems", system).text["chip"]).text.get("export_cn") in ("domestic", "allowed")
+            return catalog.get("chips", catalog.get("systems", system).text["chip"]).text.get("export_cn") in (
+                "domestic",
+                "allowed",
+            )
 
         choices += [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, free)]
     switch = (("limits.export_control", False),)
-    words = f"export control bars {_either([system for system, _ in barred], 'and')} from {_either(dict.fromkeys(barred.values()), 'and')}"
+    words = f"export control bars {either([system for system, _ in barred], 'and')} from {either(dict.fromkeys(barred.values()), 'and')}"
     yield Limit("limits.export_control", "export control", words, True, loose=switch, choices=(*choices, switch))
 
 
@@ -303,7 +350,11 @@ def _catalog_ways(problem: Problem, catalog: Catalog, wanted: Callable[[str], bo
     prices: dict[tuple[str, str], float] = {}
     for record in catalog.records("offers"):
         system, how = record.text["system"], record.text["how"]
-        here = [s for s in problem.sites if record.words("region") in ("", s.region) and record.words("zone") in ("", *s.zones)]
+        here = [
+            s
+            for s in problem.sites
+            if record.words("region") in ("", s.region) and record.words("zone") in ("", *s.zones)
+        ]
         if how != "spot" and (system, how) not in made and here and wanted(system) and _is_whole(catalog, system):
             price = record.value("price") * (1.0 if how == "buy" else YEAR_S)
             prices[system, how] = min(prices.get((system, how), math.inf), price)
@@ -325,10 +376,9 @@ def _fit_words(problem: Problem, names: Collection[str]) -> str:
     if system is None:
         return "nothing is offered at any site"
     memory = f"the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
-    weights = f", and its weights alone take {show(workload.weights_bytes, 'byte')}" if isinstance(workload, ServingFacts) else ""
+    weights = (
+        f", and its weights alone take {show(workload.weights_bytes, 'byte')}"
+        if isinstance(workload, ServingFacts)
+        else ""
+    )
     return f"no system on offer can run {workload.name} ({workload.spec.architecture}): {memory}{weights}"
-
-
-def _either(names, word: str = "or") -> str:
-    *first, last = list(names)
-    return f"{', '.join(first)} {word} {last}" if first else str(last)

@@ -16,6 +16,7 @@ from typing import Any
 
 from planner.candidates import Grids, find_candidates
 from planner.document import Edits, edited
+from planner.errors import SpecError
 from planner.explain import rows_by_path
 from planner.formulate import formulate
 from planner.limits import Limit
@@ -48,7 +49,7 @@ class Variant:
     data: PlanData | None
     rows: Mapping[str, Row] = field(default_factory=dict)  # the program's limits by path
     lots: tuple[Lot, ...] = ()  # those with a point
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
 
     @cached_property
     def elastic(self) -> Elastic:
@@ -61,7 +62,14 @@ class Variant:
 class Trials:
     """Asks about variants, and remembers. Answers are None once the time is up."""
 
-    def __init__(self, problem: Problem, candidates: Candidates, document: Mapping[str, Any], overlays: Sequence[Path], options: Options):
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Candidates,
+        document: Mapping[str, Any],
+        overlays: Sequence[Path],
+        options: Options,
+    ):
         self.document, self.overlays, self.options = document, overlays, options
         self.catalog = catalog_of(problem.spec, overlays, {})
         self.ends = time.perf_counter() + max(options.time_limit_s, LEAST_SECONDS)
@@ -69,7 +77,9 @@ class Trials:
         self._problems: dict[str, Problem] = {"[]": problem}
         self._variants: dict[tuple, Variant] = {}
         self._answers: dict[tuple, bool | None] = {}
-        self._points = {(w.name, "[]", frozenset()): _of(candidates, w.name) for w in (*problem.serving, *problem.training)}
+        self._points = {
+            (w.name, "[]", frozenset()): _of(candidates, w.name) for w in (*problem.serving, *problem.training)
+        }
 
     @property
     def seconds_left(self) -> float:
@@ -90,7 +100,12 @@ class Trials:
     def feasible(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool | None:
         """Whether there is a plan without the `loose` limits; None where that was not known in time."""
         every = json.dumps(merged(edits, _edits(loose)))
-        key = (names, every, frozenset(limit.network_of for limit in loose), frozenset(limit.path for limit in loose if limit.is_row))
+        key = (
+            names,
+            every,
+            frozenset(limit.network_of for limit in loose),
+            frozenset(limit.path for limit in loose if limit.is_row),
+        )
         if key not in self._answers:
             self._answers[key] = self._solve(names, edits, loose)
         return self._answers[key]
@@ -105,13 +120,17 @@ class Trials:
         if self.seconds_left <= 0:
             return None
         variant, gone = self._loosened(names, edits, loose)
-        return is_feasible(with_limits(variant.data, dict.fromkeys(variant.without(gone), math.inf)), self.limited_options())
+        return is_feasible(
+            with_limits(variant.data, dict.fromkeys(variant.without(gone), math.inf)), self.limited_options()
+        )
 
     def ways_with_points(self, names: frozenset[str], edits: Edits) -> set[tuple[str, str]]:
         """(system, how) of the points with one pool; none where some workload has no point for some origin."""
         if self.seconds_left <= 0:
             return set()
-        return {(lot.system.name, lot.offer.how) for lot in self.variant(names, merged(edits, self.one_pool(names))).lots}
+        return {
+            (lot.system.name, lot.offer.how) for lot in self.variant(names, merged(edits, self.one_pool(names))).lots
+        }
 
     def one_pool(self, names: Collection[str]) -> Edits:
         """Edits that leave out separate pools, of which most are evaluated: what is found without them is there with them."""
@@ -119,9 +138,13 @@ class Trials:
 
     # -- variants --------------------------------------------------------------------------------------------------
 
-    def _loosened(self, names: frozenset[str], edits: Edits, loose: Collection[Limit]) -> tuple[Variant, frozenset[str]]:
+    def _loosened(
+        self, names: frozenset[str], edits: Edits, loose: Collection[Limit]
+    ) -> tuple[Variant, frozenset[str]]:
         networks = frozenset(limit.network_of for limit in loose if limit.network_of is not None)
-        return self.variant(names, merged(edits, _edits(loose)), networks), frozenset(limit.path for limit in loose if limit.is_row)
+        return self.variant(names, merged(edits, _edits(loose)), networks), frozenset(
+            limit.path for limit in loose if limit.is_row
+        )
 
     def problem(self, edits: Edits) -> Problem:
         key = json.dumps(edits)
@@ -133,18 +156,27 @@ class Trials:
         """The program's input with these workloads only; `networks`: sites whose networks may be of any size."""
         key = (names, json.dumps(edits), networks)
         if key not in self._variants:
-            problem = _some(self.problem(edits), names, networks)
-            found = self._candidates(problem, edits, networks)
-            served = {(pool.workload.name, origin) for pool in found.pools for origin in pool.origins}
-            asked = {(w.name, o.region) for w in problem.serving for o, rate in zip(w.spec.origins, w.requests_per_s) if rate.any()}
-            if asked <= served and all(found.training.values()):
-                # whether there is a plan does not depend on what is asked for; a least cost always exists then
-                cheapest = problem.spec.model_copy(update={"objective": Objective(minimise="cost")})
-                form = formulate(replace(problem, spec=cheapest), found, by_need=True)
-                self._variants[key] = Variant(form.data, rows_by_path(problem, form), found.lots, self.limited_options())
-            else:
+            try:
+                self._variants[key] = self._formulated(_some(self.problem(edits), names, networks), edits, networks)
+            except SpecError:  # a figure that only the edited spec needs is not known
                 self._variants[key] = Variant(None)
         return self._variants[key]
+
+    def _formulated(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Variant:
+        found = self._candidates(problem, edits, networks)
+        served = {(pool.workload.name, origin) for pool in found.pools for origin in pool.origins}
+        for workload in problem.serving:
+            asked = (
+                origin.region for origin, rate in zip(workload.spec.origins, workload.requests_per_s) if rate.any()
+            )
+            if any((workload.name, region) not in served for region in asked):
+                return Variant(None)
+        if not all(found.training.values()):
+            return Variant(None)
+        # whether there is a plan does not depend on what is asked for; a least cost always exists then
+        cheapest = problem.spec.model_copy(update={"objective": Objective(minimise="cost")})
+        form = formulate(replace(problem, spec=cheapest), found, by_need=True)
+        return Variant(form.data, rows_by_path(problem, form), found.lots, self.limited_options())
 
     def _candidates(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Candidates:
         """Points of each workload, found once for all variants that are alike to it, on the lots of this variant."""
@@ -155,7 +187,10 @@ class Trials:
             if key not in self._points:
                 self._points[key] = find_candidates(_some(problem, {workload.name}, ()), self._grids)
             found = self._points[key]
-            pools += [replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points)) for pool in found.pools]
+            pools += [
+                replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points))
+                for pool in found.pools
+            ]
             if workload.name in found.training:
                 training[workload.name] = tuple(_moved(p, workload, lots) for p in found.training[workload.name])
         points = [p for pool in pools for p in pool.points] + [p for of_job in training.values() for p in of_job]
@@ -169,14 +204,20 @@ def _edits(loose: Collection[Limit]) -> Edits:
 
 def _of(candidates: Candidates, name: str) -> Candidates:
     pools = tuple(pool for pool in candidates.pools if pool.workload.name == name)
-    return replace(candidates, pools=pools, training={job: points for job, points in candidates.training.items() if job == name})
+    return replace(
+        candidates, pools=pools, training={job: points for job, points in candidates.training.items() if job == name}
+    )
 
 
 def _concerns(path: str, workload) -> bool:
     """Whether an edit may change the points of a workload: not so for what limits the whole plan, and for another workload."""
     if path.startswith("workloads["):
         return path.startswith(f"{workload.path}.")
-    return not (path.startswith(AMOUNTS) or path.endswith(".power") or (path.endswith(".supply") and workload.spec.kind == "serving"))
+    return not (
+        path.startswith(AMOUNTS)
+        or path.endswith(".power")
+        or (path.endswith(".supply") and workload.spec.kind == "serving")
+    )
 
 
 def _key(lot: Lot) -> tuple[str, str]:
@@ -192,7 +233,11 @@ def _some(problem: Problem, names: Collection[str], networks: Collection[int]) -
     sites = list(problem.sites)
     for i in networks:
         n = sites[i].network
-        large = replace(n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE)
+        if n is None:
+            continue
+        large = replace(
+            n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE
+        )
         sites[i] = replace(sites[i], network=large)
     return replace(
         problem,

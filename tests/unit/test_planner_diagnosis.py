@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.document import at, edited
-from planner.limits import written_up
+from planner.changes import written_up
 from planner.plan import parse_plan
 from planner.report import render
 from planner.verify import verify_plan
@@ -27,7 +27,14 @@ TEXAS, BEIJING = {"region": "us-texas", "power": "2 MW"}, {"region": "cn-beijing
 
 
 def spec(workloads=(CHAT,), sites=(TEXAS,), offers=(OFFER,), **rest) -> dict:
-    asked = {"name": "small", "workloads": [*workloads], "sites": [*sites], "offers": [*offers], "solver": {"time_limit": "30 s"}, **rest}
+    asked = {
+        "name": "small",
+        "workloads": [*workloads],
+        "sites": [*sites],
+        "offers": [*offers],
+        "solver": {"time_limit": "30 s"},
+        **rest,
+    }
     return copy.deepcopy(asked)
 
 
@@ -109,7 +116,9 @@ def test_the_conflict_is_named_and_the_repair_works(label):
     assert verify_plan(parse_plan(plan.to_json())) == []
 
 
-@pytest.mark.parametrize("label", ["power", "supply", "budget", "carbon", "time to first token", "deadline", "capital in another currency"])
+@pytest.mark.parametrize(
+    "label", ["power", "supply", "budget", "carbon", "time to first token", "deadline", "capital in another currency"]
+)
 def test_a_repair_is_smallest(label):
     """Three percent less of the change is not enough (numbers are found to one percent and rounded to three digits)."""
     base, change, _, _ = CASES[label]
@@ -156,9 +165,21 @@ def test_workloads_that_could_each_be_had_but_not_together():
 
 def test_what_no_change_can_mend_is_said():
     """Nothing that is sold holds this network, so no limit is to blame."""
-    shape = {"layers": 2000, "hidden": 65536, "heads": 512, "kv_heads": 512, "head_dim": 128, "ffn": 262144, "vocab": 128000}
+    shape = {
+        "layers": 2000,
+        "hidden": 65536,
+        "heads": 512,
+        "kv_heads": 512,
+        "head_dim": 128,
+        "ffn": 262144,
+        "vocab": 128000,
+    }
     figures = {name: {"value": value, "note": "made up"} for name, value in shape.items()}
-    giant = {"name": "giant", "text": {"type": "dense", "attention": "mha", "gated": "true", "tied": "false"}, "figures": figures}
+    giant = {
+        "name": "giant",
+        "text": {"type": "dense", "attention": "mha", "gated": "true", "tied": "false"},
+        "figures": figures,
+    }
     document = spec([{**CHAT, "architecture": "giant"}], catalog={"architectures": [giant]})
     plan = planner.solve(document)
     found = plan["diagnosis"]
@@ -198,5 +219,7 @@ def test_conflicts_and_hitting_sets_against_enumeration():
         minimal = [c for c in conflicts if not any(other < c for other in conflicts)]
         assert set(found) in minimal
         sets = [set(some) for some in hitting_sets([sorted(c) for c in conflicts])]
-        size = min(n for n in range(1, 6) for some in combinations(range(5), n) if all(set(some) & c for c in conflicts))
+        size = min(
+            n for n in range(1, 6) for some in combinations(range(5), n) if all(set(some) & c for c in conflicts)
+        )
         assert sets and all(len(some) == size and all(some & c for c in conflicts) for some in sets)

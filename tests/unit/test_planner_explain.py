@@ -51,7 +51,13 @@ def one_system(plan) -> float:
 SLIDES = {
     "power": ("sites[0].power", "1.4 MW", "1.46 MW", 60e3, ()),
     "supply": ("offers[1].supply", 150, 156, 6, ()),
-    "capital": ("limits.capital", "40M USD", "41M USD", 1e6, (("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved"}]),)),
+    "capital": (
+        "limits.capital",
+        "40M USD",
+        "41M USD",
+        1e6,
+        (("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved"}]),),
+    ),
     "carbon": ("limits.carbon", "4.5 kt", "4.6 kt", 1e5, ()),
 }
 
@@ -75,14 +81,25 @@ def test_more_of_a_budget_is_worth_throughput():
     first, second = (planner.solve(spec(objective, (path, value))) for value in ("8M USD", "8.4M USD"))
     worth = row_of(first, path)
     mean = (second.objective["value"] - first.objective["value"]) / 4e5
-    assert worth["marginal_unit"] == "x demand/USD" and worth["marginal_value_divisible"] == pytest.approx(mean, rel=0.1)
+    assert worth["marginal_unit"] == "x demand/USD" and worth["marginal_value_divisible"] == pytest.approx(
+        mean, rel=0.1
+    )
 
 
 def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_it():
     """The dual against the same linear program with a slightly larger limit, the plan's integers fixed."""
-    hours, halves = [0.4] * 8 + [1.6] * 8 + [1.0] * 8, [{"region": r, "share": 0.5} for r in ("us-texas", "us-california")]
+    hours, halves = (
+        [0.4] * 8 + [1.6] * 8 + [1.0] * 8,
+        [{"region": r, "share": 0.5} for r in ("us-texas", "us-california")],
+    )
     sites = ("sites", [{"region": "us-texas"}, {"region": "us-california"}])
-    document = spec(sites, ("workloads[0].demand.profile", hours), ("workloads[0].origins", halves), ("limits.carbon", "6.2 kt"), ("offers[1].supply", 288))
+    document = spec(
+        sites,
+        ("workloads[0].demand.profile", hours),
+        ("workloads[0].origins", halves),
+        ("limits.carbon", "6.2 kt"),
+        ("offers[1].supply", 288),
+    )
     problem, options = resolve_document(document), Options(gap=1e-6)
     form = formulate(problem, find_candidates(problem))
     solution = solve(form.data, options)
@@ -119,7 +136,11 @@ def test_the_runner_up_comes_in_when_it_is_that_much_better(objective):
     plan = planner.solve(spec(("objective", {"minimise": objective})))
     (row,) = plan["runner_up"]
     (used,) = plan["fleet"]
-    assert row["site"] == used["site"] and row["system"] in {"DGX B200", "DGX H100"} - {used["system"]} and row["how"] == "buy"
+    assert (
+        row["site"] == used["site"]
+        and row["system"] in {"DGX B200", "DGX H100"} - {used["system"]}
+        and row["how"] == "buy"
+    )
     assert row["margin"] > 0 and row["margin_unit"] == ("USD/system" if objective == "cost" else "kg/system")
     assert row["words"] in render(plan, "table") and row["words"] in render(plan, "md")
     if objective == "carbon":
@@ -131,7 +152,9 @@ def test_the_runner_up_comes_in_when_it_is_that_much_better(objective):
         cheaper = planner.solve(spec((f"offers[{place}].price", f"{price - part * row['margin'] / share:.2f} USD")))
         count = {r["system"]: r["count"] for r in cheaper["fleet"]}
         # one of either may still fill up the last fraction of a system
-        assert (count.get(row["system"], 0) > 1) == (count.get(row["system"], 0) > count.get(used["system"], 0)) == comes, part
+        assert (
+            (count.get(row["system"], 0) > 1) == (count.get(row["system"], 0) > count.get(used["system"], 0)) == comes
+        ), part
 
 
 def test_a_site_where_nothing_else_is_offered_says_so():

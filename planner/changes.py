@@ -1,0 +1,64 @@
+"""How a change of a spec is written: numbers in the form and unit that the user chose, and sentences."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from catalog.units import UnitError, parse, parse_money, show
+
+BEYOND_DOUBT = 1e-6  # amounts are found by a solver to about its tolerance
+
+
+def written_up(written: Any, amount: float, unit: str) -> Any:
+    """`amount` of an SI `unit` (or a currency) rounded up to three digits, in the form and unit of what was `written`.
+
+    >>> written_up("2 MW", 2.0341e6, "W"), written_up(60, 60.2, "system"), written_up("30 d", 2.7e6, "s")
+    ('2.04 MW', 61, '31.3 d')
+    """
+    if unit == "system":
+        return math.ceil(amount - 1e-6)
+    number = re.match(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", str(written))
+    rest = str(written)[number.end() :] if number else f" {unit}"
+    base = _amount(f"1{rest}", unit)
+    size = _up(amount / base)
+    if not 0.01 <= size < 10_000 and _amount(text := show(size * base, unit), unit) >= amount:
+        return text
+    return f"{size:.12g}{rest}"
+
+
+def _amount(text: str, unit: str) -> float:
+    try:
+        return parse(text, unit)
+    except (KeyError, UnitError):
+        return parse_money(text)[0]
+
+
+def _up(value: float) -> float:
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / step - 1e-9) * step
+
+
+def change_words(path: str, old: Any, new: Any) -> str:
+    """A change of the spec as a sentence.
+
+    >>> change_words("sites[0].power", "2 MW", "2.04 MW"), change_words("limits.licences", [], ["DGX H200"])
+    ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')
+    """
+    if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
+        added = [
+            f"{item['system']} ({item['how'].replace('_', ' ')})" if isinstance(item, dict) else str(item)
+            for item in new[len(old) :]
+        ]
+        return f"add {either(added, 'and')} to {path}"
+    if path == "limits.export_control":
+        return f"set {path} to false, if the rule does not bind you"
+    return f"set {path} to {new} instead of {old}"
+
+
+def either(names: Iterable[str], word: str = "or") -> str:
+    """Names as a list in words."""
+    *first, last = list(names)
+    return f"{', '.join(first)} {word} {last}" if first else str(last)
