@@ -18,7 +18,7 @@ from models.training_constants import TrainingConstants
 from models.training_priors import TRAINING_PRIORS
 from models.uncertainty import Band, bands_by_tier, tier_of
 from planner.errors import Problem, SpecError
-from planner.measurements import Row, fold_of, kind_mark, read_rows
+from planner.measurements import fold_of, kind_mark, read_rows
 from planner.plan import write_whole
 from planner.training_cases import Measured, measured_case
 from planner.training_shapes import Unpredictable

@@ -9,8 +9,6 @@ from typing import Any
 
 from catalog.units import UnitError, parse, parse_money, show
 
-BEYOND_DOUBT = 1e-6  # amounts are found by a solver to about its tolerance
-
 
 def written_up(written: Any, amount: float, unit: str) -> Any:
     """`amount` of an SI `unit` (or a currency) rounded up to three digits, in the form and unit of what was `written`.

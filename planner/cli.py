@@ -17,7 +17,7 @@ from typing import Any
 from planner import __version__
 from planner.accuracy_verbs import add_verbs as add_accuracy_verbs
 from planner.errors import SpecError
-from planner.exits import BROKEN, BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, USAGE
+from planner.exits import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan, write_whole
 
 FORMATS = ("table", "json", "csv", "md")

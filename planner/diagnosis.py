@@ -30,6 +30,7 @@ from planner.trials import Trials, Variant, merged
 from solvers.backends import Options
 from solvers.diagnose import Row, hitting_sets, least_relief, smallest_conflict, with_limits
 
+BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver
 FOUND_WITHIN = 0.01  # latencies and deadlines are found to this share
 STEPS = (1.05, 1.25, 2.0, 5.0, 25.0, 1e3, 1e5)  # tried in turn until one is far enough
 OTHER = 1.0  # a change of what is no number counts as much as doubling one
@@ -227,7 +228,8 @@ class _Mending:
             limit = asked[row]
             if by > 1e-9 * max(limit.amount / limit.scale, 1.0):
                 change += by * limit.scale / (limit.amount or 1.0)
-                found += limit.grown(limit.amount + by * limit.scale)
+                enough = limit.amount + by * limit.scale
+                found += limit.grown(enough if limit.unit == "system" else enough * (1 + BEYOND_DOUBT))
         self.trials.has_plan(self.names, merged(merged(self.edits, edits), found))
         return change, found
 

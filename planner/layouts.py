@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from models.layouts import RECOMPUTE, Layouts, enumerate_layouts
+from models.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
 from models.memory import training_memory
 from models.training import Recipe, TrainingStep, training_step
 from planner.constants import ModelConstants
@@ -38,7 +38,8 @@ class Search:
 def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) -> Layouts:
     """Legal layouts on so many chips; without `every` the ones that matter in a plan, for speed."""
     if every:
-        narrowed: dict[str, Any] = {}
+        chunks = [int(v) for v in divisors(job.architecture.layers)]
+        narrowed: dict[str, Any] = {"micro_batches": (1, 2, 3, 4, 6, 8, 12, 16), "interleaves": chunks, "zeros": (0, 1, 2, 3)}
     else:
         long = job.spec.sequence_tokens >= 16384
         narrowed = {"micro_batches": (1, 2, 4), "interleaves": (1, 2, 4), "largest_cp": 16 if long else 1, "largest_pp": 16}

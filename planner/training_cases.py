@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from catalog.errors import MissingFigure, UnknownName
+from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA
-from models.layouts import RECOMPUTE, ZERO, Layouts
+from models.layouts import RECOMPUTE, ZERO
 from models.operators import Architecture
 from models.roofline import ChipRates
 from models.training import Recipe
