@@ -42,7 +42,8 @@ def diagnose(
 ) -> dict[str, Any]:
     """The `diagnosis` of a plan document: conflict, repair, and whether the repair was found to give a plan.
 
-    Each workload is looked at alone first, then all together. As long again as the solver's time limit may be spent.
+    A workload that no amount would help is looked at alone; then all together. As long again as the solver's time limit
+    may be spent, and a minute in any case.
     """
     trials = Trials(problem, candidates, document, overlays, options)
     names = [w.name for w in (*problem.serving, *problem.training) if not _scales(problem, w.name)]
@@ -52,13 +53,14 @@ def diagnose(
     hopeless = False
     for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
-        if alone and not trials.fails(group, ()):
+        amounts = [limit for limit in limits_of(document, problem, trials.catalog, group) if limit.is_row] if alone else []
+        if alone and not trials.fails(group, (), amounts):
             continue
         # as a whole the spec is known to have no plan, as long as nothing is changed
         if not alone and (hopeless or (edits and trials.feasible(group, edits) is not False)):
             continue
         mending = _Mending(trials, group, edits, [] if alone or edits else conflicts)
-        edits = merged(edits, mending.mend(alone))
+        edits = merged(edits, mending.mend())
         known |= {limit.path: limit for limit in mending.limits}
         conflicts += mending.conflicts
         hopeless = hopeless or mending.hopeless
@@ -94,11 +96,13 @@ class _Mending:
         # where fractions of systems are proof enough, whole ones need not be asked about
         self.by_fractions = self._fails(())
         self.limits = limits_of(document, problem, trials.catalog, names)
-        if self._fails(self.limits):
+        self.rows = [limit for limit in self.limits if limit.is_row]
+        self.rows_suffice = not self._fails(self.rows)
+        if not self.rows_suffice and self._fails(self.limits):
             self.limits = [beyond_horizon(limit) for limit in self.limits]
-        if self._fails(self.limits):
-            self.limits += self._last_resort(document, problem)
-        self.hopeless = self._fails(self.limits)
+            if self._fails(self.limits):
+                self.limits += self._last_resort(document, problem)
+        self.hopeless = not self.rows_suffice and self._fails(self.limits)
         mine = {limit.path: limit for limit in self.limits}
         self.conflicts = [
             [mine[limit.path] for limit in some] for some in told if all(limit.path in mine for limit in some)
@@ -106,18 +110,19 @@ class _Mending:
         if self.hopeless:
             self.conflicts = [[nothing_runs(problem, names)]]
 
-    def mend(self, alone: bool) -> Edits:
-        """The smallest repair, and `conflicts` on the way; of some workloads `alone` only what the others cannot settle."""
+    def mend(self) -> Edits:
+        """The smallest repair; `conflicts` on the way."""
         if self.hopeless:
             return ()
         while True:
-            enough = self._sets_to_loosen()
-            if alone and any(all(limit.is_row for limit in some) for some in enough):
-                return ()  # how far amounts must give way is settled for all workloads together
-            change, edits = self._smallest(enough)
-            if math.isfinite(change) or not self.by_fractions or self.trials.seconds_left <= 0:
+            change, edits = self._smallest(self._sets_to_loosen())
+            if math.isfinite(change):
                 return edits
+            if not self.by_fractions or self.trials.seconds_left <= 0:
+                break
             self.by_fractions = False  # what is enough for fractions of systems is not for whole ones
+        # in the time that is left over, amounts alone
+        return self._least_rows(self.rows, (), math.inf)[1] if self.rows_suffice else ()
 
     def _sets_to_loosen(self) -> list[tuple[Limit, ...]]:
         """The smallest sets of limits that give a plan when they are taken away."""
@@ -147,18 +152,23 @@ class _Mending:
         return False, variant.elastic.least(list(asked)) if variant.data is not None else math.inf
 
     def _conflict(self, limits: Sequence[Limit]) -> list[Limit]:
-        """A smallest set among `limits` that cannot be met, all others taken away; the smallest known when the time is up."""
-        smallest = list(limits)
+        """A smallest set among `limits` that cannot be met, all others taken away.
+
+        Amounts first: those leave the points as they are. What else is needed is found with those amounts kept, which
+        stay irreducible beside fewer others. When the time is up, the amounts alone.
+        """
+        rows, others = ([limit for limit in limits if limit.is_row is kind] for kind in (True, False))
 
         def fails(kept: Sequence[Limit]) -> bool:
-            nonlocal smallest
-            if not self._infeasible([limit for limit in self.limits if limit not in kept]):
-                return False
-            smallest = min(smallest, list(kept), key=len)
-            return True
+            return self._infeasible([limit for limit in self.limits if limit not in kept])
 
-        found = smallest_conflict(limits, fails)
-        return found if self.trials.seconds_left > 0 else smallest
+        if not rows or fails(others):
+            return smallest_conflict(others, fails)
+        rows = smallest_conflict(rows, lambda some: fails([*some, *others]))
+        if self.trials.seconds_left <= 0 or not others or fails(rows):
+            return rows
+        found = smallest_conflict(others, lambda some: fails([*rows, *some]))
+        return [*rows, *found] if self.trials.seconds_left > 0 else rows
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -218,7 +228,7 @@ class _Mending:
 
     def _least_rows(self, rows: Sequence[Limit], edits: Edits, most: float) -> tuple[float, Edits]:
         variant, asked = self._asked(rows, edits)
-        if variant.data is None or self.trials.seconds_left <= 0:
+        if variant.data is None:
             return math.inf, ()
         relief = least_relief(variant.data, list(asked), self.trials.limited_options(), most)
         if relief is None:

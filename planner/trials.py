@@ -29,7 +29,7 @@ from solvers.backends import Options
 from solvers.data import PlanData
 from solvers.diagnose import Elastic, Row, is_feasible, with_limits
 
-LEAST_SECONDS = 20.0
+LEAST_SECONDS = 60.0
 AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
 AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.")
 
@@ -86,7 +86,7 @@ class Trials:
         return self.ends - time.perf_counter()
 
     def limited_options(self) -> Options:
-        return replace(self.options, time_limit_s=max(min(self.seconds_left, self.options.time_limit_s), 1.0))
+        return replace(self.options, time_limit_s=max(min(self.seconds_left, self.options.time_limit_s), 5.0))
 
     # -- questions -------------------------------------------------------------------------------------------------
 

@@ -56,8 +56,12 @@ def records_of(path: Path) -> list[dict]:
 
 
 def started(*arguments: str) -> subprocess.Popen:
+    """The command in a session of its own; a test run in the background ignores SIGINT and would hand that down."""
     command = [sys.executable, "-m", "planner.cli", "batch", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
 
 
 def wait_for_lines(path: Path, count: int, process: subprocess.Popen) -> None:
