@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,9 @@ def diagnose(
     hopeless = False
     for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
-        amounts = [limit for limit in limits_of(document, problem, trials.catalog, group) if limit.is_row] if alone else []
+        amounts = (
+            [limit for limit in limits_of(document, problem, trials.catalog, group) if limit.is_row] if alone else []
+        )
         if alone and not trials.fails(group, (), amounts):
             continue
         # as a whole the spec is known to have no plan, as long as nothing is changed
@@ -86,6 +88,18 @@ def _scales(problem: Problem, name: str) -> bool:
     return asked.maximise is not None and name in {w.name for w in problem.serving} and asked.workload in (None, name)
 
 
+Find = Callable[[Sequence[Limit]], list[Limit]]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """`change`: sum of the relative changes of so many limits."""
+
+    limits: float = math.inf
+    change: float = math.inf
+    edits: Edits = ()
+
+
 class _Mending:
     """Conflict and repair of some workloads of the spec, `edits` already made."""
 
@@ -111,64 +125,70 @@ class _Mending:
             self.conflicts = [[nothing_runs(problem, names)]]
 
     def mend(self) -> Edits:
-        """The smallest repair; `conflicts` on the way."""
+        """The smallest repair; `conflicts` on the way. Amounts alone come first, since they leave the points as they are."""
         if self.hopeless:
             return ()
         while True:
-            change, edits = self._smallest(self._sets_to_loosen())
-            if math.isfinite(change):
-                return edits
-            if not self.by_fractions or self.trials.seconds_left <= 0:
-                break
+            best = Repair()
+            if self.rows_suffice:
+                best = self._smallest(self._sets_to_loosen(self._row_conflict, []), best)
+            sets = self._sets_to_loosen(self._conflict, self.conflicts)
+            best = self._smallest([some for some in sets if not all(limit.is_row for limit in some)], best)
+            if best.edits or not self.by_fractions or self.trials.seconds_left <= 0:
+                return best.edits
             self.by_fractions = False  # what is enough for fractions of systems is not for whole ones
-        # in the time that is left over, amounts alone
-        return self._least_rows(self.rows, (), math.inf)[1] if self.rows_suffice else ()
 
-    def _sets_to_loosen(self) -> list[tuple[Limit, ...]]:
-        """The smallest sets of limits that give a plan when they are taken away."""
-        self.conflicts = self.conflicts or [self._conflict(self.limits)]
+    def _sets_to_loosen(self, find: Find, conflicts: list[list[Limit]]) -> list[tuple[Limit, ...]]:
+        """The smallest sets of limits that give a plan when they are taken away; `conflicts` grows with what is found."""
+        if not conflicts:
+            conflicts.append(find(self.limits))
         for _ in range(CONFLICTS):
-            sets = hitting_sets(self.conflicts)
+            sets = hitting_sets(conflicts)
             enough = [some for some in sets if not self._infeasible(some)]
             if enough or self.trials.seconds_left <= 0:
                 return enough
-            self.conflicts.append(self._conflict([limit for limit in self.limits if limit not in sets[0]]))
+            conflicts.append(find([limit for limit in self.limits if limit not in sets[0]]))
         return []
 
-    def _smallest(self, sets: Sequence[tuple[Limit, ...]]) -> tuple[float, Edits]:
-        """Of these sets, the one whose limits change least; amounts first, the most promising of them before the others."""
-        best: tuple[float, Edits] = (math.inf, ())
+    def _smallest(self, sets: Sequence[tuple[Limit, ...]], best: Repair) -> Repair:
+        """Of these sets and the best so far, the one of fewest limits and then of least change; the most promising first."""
         promise = {some: self._promise(some) for some in sets}
         for some in sorted(sets, key=promise.__getitem__):
-            if promise[some][1] < best[0]:
-                best = min(best, self._least(some, best[0]), key=lambda found: found[0])
+            most = best.change if len(some) == best.limits else math.inf
+            if len(some) <= best.limits and promise[some] < most:
+                change, edits = self._least(some, most)
+                if math.isfinite(change):
+                    best = Repair(len(some), change, edits)
         return best
 
-    def _promise(self, some: Sequence[Limit]) -> tuple[bool, float]:
-        """(whether a limit is no amount, a change below which the set is surely not enough)."""
+    def _promise(self, some: Sequence[Limit]) -> float:
+        """A change below which a set is surely not enough."""
         if not all(limit.is_row for limit in some):
-            return True, 0.0
+            return 0.0
         variant, asked = self._asked(some, ())
-        return False, variant.elastic.least(list(asked)) if variant.data is not None else math.inf
+        return variant.elastic.least(list(asked)) if variant.data is not None else math.inf
 
     def _conflict(self, limits: Sequence[Limit]) -> list[Limit]:
-        """A smallest set among `limits` that cannot be met, all others taken away.
+        """A smallest set among `limits` that cannot be met, all others taken away; when the time is up, its amounts alone.
 
-        Amounts first: those leave the points as they are. What else is needed is found with those amounts kept, which
-        stay irreducible beside fewer others. When the time is up, the amounts alone.
+        Amounts that are needed beside all else of `limits` stay irreducible beside less; what else is needed comes after.
         """
-        rows, others = ([limit for limit in limits if limit.is_row is kind] for kind in (True, False))
-
-        def fails(kept: Sequence[Limit]) -> bool:
-            return self._infeasible([limit for limit in self.limits if limit not in kept])
-
-        if not rows or fails(others):
-            return smallest_conflict(others, fails)
-        rows = smallest_conflict(rows, lambda some: fails([*some, *others]))
-        if self.trials.seconds_left <= 0 or not others or fails(rows):
+        others = [limit for limit in limits if not limit.is_row]
+        rows = [] if not self.rows_suffice and self._without_all_but(others) else self._row_conflict(limits)
+        if rows and (self.trials.seconds_left <= 0 or not others or self._without_all_but(rows)):
             return rows
-        found = smallest_conflict(others, lambda some: fails([*rows, *some]))
-        return [*rows, *found] if self.trials.seconds_left > 0 else rows
+        found = smallest_conflict(others, lambda some: self._without_all_but([*rows, *some]))
+        return [*rows, *found] if self.trials.seconds_left > 0 or not rows else rows
+
+    def _row_conflict(self, limits: Sequence[Limit]) -> list[Limit]:
+        """A smallest set of amounts among `limits` that cannot be met beside all that is no amount."""
+        others = [limit for limit in limits if not limit.is_row]
+        rows = [limit for limit in limits if limit.is_row]
+        return smallest_conflict(rows, lambda some: self._without_all_but([*some, *others]))
+
+    def _without_all_but(self, kept: Sequence[Limit]) -> bool:
+        """Whether there is no plan even with all other limits taken away."""
+        return self._infeasible([limit for limit in self.limits if limit not in kept])
 
     # -- questions -------------------------------------------------------------------------------------------------
 

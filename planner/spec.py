@@ -295,9 +295,9 @@ class Offer(Block):
         """(amount, currency), per system when bought and per system and second when rented."""
         return None if self.price is None else offer_price(self.price, self.how == "buy")
 
-    @field_validator("price")
+    @field_validator("price", mode="before")
     @classmethod
-    def _readable(cls, price: str | None, known: ValidationInfo) -> str | None:
+    def _readable(cls, price: Any, known: ValidationInfo) -> Any:
         if price is not None and "how" in known.data:
             offer_price(price, known.data["how"] == "buy")
         return price
