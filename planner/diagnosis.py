@@ -43,7 +43,7 @@ def diagnose(
     """The `diagnosis` of a plan document: conflict, repair, and whether the repair was found to give a plan.
 
     A workload that no amount would help is looked at alone; then all together. As long again as the solver's time limit
-    may be spent, and a minute in any case.
+    may be spent, and half a minute in any case.
     """
     trials = Trials(problem, candidates, document, overlays, options)
     names = [w.name for w in (*problem.serving, *problem.training) if not _scales(problem, w.name)]

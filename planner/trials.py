@@ -29,7 +29,7 @@ from solvers.backends import Options
 from solvers.data import PlanData
 from solvers.diagnose import Elastic, Row, is_feasible, with_limits
 
-LEAST_SECONDS = 60.0
+LEAST_SECONDS = 30.0
 AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
 AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.")
 
