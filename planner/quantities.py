@@ -67,7 +67,7 @@ def _money(per: str, example: str, least: float, most: float) -> Any:
 
 def _whole(value: Any) -> Any:
     """A whole number, also when written as 3.0 or 1e6; neither a text nor true."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or value - value != 0 or value != int(value):
+    if not units.is_number(value) or value != int(value):
         raise ValueError(f"expected a whole number, got {shown(value)}")
     return int(value)
 
