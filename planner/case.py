@@ -21,7 +21,7 @@ from planner.architectures import shape_of
 from planner.constants import ModelConstants, model_constants
 from planner.errors import Problem, SpecError, close_matches
 from planner.hardware import system_facts
-from planner.layouts import rows, search, space
+from planner.layouts import interval_of, rows, search, space
 from planner.ledger import Ledger
 from planner.lots import PROVIDER, TIERS
 from planner.malformed import problems_of
@@ -120,7 +120,8 @@ def best_layouts(document: Mapping[str, Any], overlays: Sequence[Path], count: i
     searches = {p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants) for p in able}
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
     counts = {"legal": sum(found.legal for found in searches.values()), "fitting": sum(found.fitting for found in searches.values())}
-    return [{"precision": best, **row} for row in rows(searches[best], count)], counts
+    interval = interval_of(facts.job, system, best, facts.constants)
+    return [{"precision": best, **row} for row in rows(searches[best], count, interval)], counts
 
 
 def _asked(facts: CaseFacts) -> Layouts:

@@ -9,6 +9,7 @@ from models.power import PowerConstants
 from models.serving_constants import ServingConstants
 from models.training_constants import TrainingConstants
 from planner.errors import Problem, SpecError
+from planner.intervals import Calibration, calibration
 from planner.ledger import Ledger
 
 Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants)
@@ -45,6 +46,7 @@ class ModelConstants:
     serving: ServingConstants
     power: PowerConstants
     reliability: Reliability
+    measured_training: Calibration
 
 
 def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
@@ -58,6 +60,7 @@ def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
         serving=_read(ledger, "serving", ServingConstants),
         power=_read(ledger, "power", PowerConstants),
         reliability=Reliability(*figures),
+        measured_training=calibration(ledger, "training"),
     )
 
 

@@ -35,6 +35,9 @@ class Report:
         if isinstance(computed, Mapping) and isinstance(stated, Mapping):
             for key in sorted({*stated, *computed}):
                 self.equal(f"{path}.{key}", stated.get(key), computed.get(key), tolerance)
+        elif isinstance(computed, list) and isinstance(stated, list) and len(stated) == len(computed):
+            for i, (one, other) in enumerate(zip(stated, computed, strict=True)):
+                self.equal(f"{path}[{i}]", one, other, tolerance)
         elif isinstance(computed, (int, float)) and not isinstance(computed, bool):
             if not close(stated, computed, tolerance):
                 self.say(path, f"says {stated!r}, computed {computed!r}")

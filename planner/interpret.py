@@ -16,6 +16,7 @@ from planner import __version__
 from planner.accounts import Accounts, Decisions, limit_rows
 from planner.explain import Explanation
 from planner.formulate import CARBON, Formulation
+from planner.intervals import bounds
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates
 from planner.problem import Problem
@@ -256,6 +257,9 @@ class _Interpreter:
             "capacity": point.capacity,
             "capacity_unit": "request/s" if pool else "token/s",
             "latency_s": dict(point.latency),
+            "time_s": dict(point.time_s),
+            "interval_80": bounds(point.interval, point.time_s, point.capacity),
+            "tier": point.interval.tier if point.interval else None,
             "breakdown": dict(point.breakdown),
             "mfu": point.mfu,
             "goodput": point.goodput,

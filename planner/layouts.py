@@ -15,6 +15,7 @@ from models.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
 from models.memory import training_memory
 from models.training import Recipe, TrainingStep, training_step
 from planner.constants import ModelConstants
+from planner.intervals import Interval, network
 from planner.problem import SystemFacts, TrainingFacts
 
 RECIPE = Recipe()
@@ -67,11 +68,18 @@ def search(
 def evaluate(
     job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants
 ) -> TrainingStep:
-    """Steps of the layouts, whether they fit or not."""
-    return training_step(
+    """Steps of the layouts, whether they fit or not, corrected by own measurements of the chip where the catalog has them."""
+    step = training_step(
         job.architecture, system.rates(precision, scaleout_bytes_per_s), layouts, precision=precision, family=system.family, recipe=RECIPE,
         global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=constants.training,
     )  # fmt: skip
+    factor = interval_of(job, system, precision, constants).factor
+    return step if factor == 1.0 else scaled(step, factor)
+
+
+def interval_of(job: TrainingFacts, system: SystemFacts, precision: str, constants: ModelConstants, tier: str | None = None) -> Interval:
+    """The 80 % interval of the job's step time on a system."""
+    return constants.measured_training.interval(system.chip, precision, network(job.architecture.experts), tier)
 
 
 def memory_needed(job: TrainingFacts, layouts: Layouts, constants: ModelConstants, narrowest: int = 1) -> np.ndarray:
@@ -96,7 +104,15 @@ def take(step: TrainingStep, index: np.ndarray) -> TrainingStep:
     )  # fmt: skip
 
 
-def rows(found: Search, count: int) -> list[dict[str, Any]]:
+def scaled(step: TrainingStep, factor: float) -> TrainingStep:
+    """The same steps, slower by a factor."""
+    return TrainingStep(
+        step_s=step.step_s * factor, tokens_per_s=step.tokens_per_s / factor, mfu=step.mfu / factor, hfu=step.hfu / factor,
+        memory_bytes=step.memory_bytes, breakdown={name: part * factor for name, part in step.breakdown.items()},
+    )  # fmt: skip
+
+
+def rows(found: Search, count: int, interval: Interval) -> list[dict[str, Any]]:
     """The best layouts with the breakdown of their time and why each lost to the first."""
     result = []
     for i in range(min(count, len(found))):
@@ -106,6 +122,8 @@ def rows(found: Search, count: int) -> list[dict[str, Any]]:
             {
                 "layout": layout,
                 "step_s": float(found.step.step_s[i]),
+                "interval_80": {"step_s": interval.around(float(found.step.step_s[i]))},
+                "tier": interval.tier,
                 "tokens_per_s": float(found.step.tokens_per_s[i]),
                 "mfu": float(found.step.mfu[i]),
                 "memory_bytes": float(found.memory_bytes[i]),
@@ -143,6 +161,7 @@ def table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         {
             "layout": shown(row["layout"]),
             "step": f"{row['step_s']:.3f} s",
+            "80 % of runs": "{:.3f} to {:.3f} s".format(*row["interval_80"]["step_s"]),
             "tokens/s": f"{row['tokens_per_s']:,.0f}",
             "MFU": f"{row['mfu']:.1%}",
             "memory": f"{row['memory_bytes'] / 1e9:.1f} GB",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.intervals import Interval
 from planner.lots import Lot
 from planner.problem import ServingFacts, TrainingFacts
 
@@ -36,6 +37,8 @@ class Point:
     mfu: float = 0.0
     memory_bytes: float = 0.0
     goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
+    time_s: Mapping[str, float] = field(default_factory=dict)  # of a job: "step", and "run" from start to end at full width
+    interval: Interval | None = None  # of its times; None where the models have no calibration
 
     @property
     def site(self) -> str:
@@ -43,6 +46,7 @@ class Point:
 
     @property
     def chips(self) -> float:
+        """Chips of one replica."""
         return sum(use.systems * use.lot.system.chips for use in self.uses)
 
 

@@ -12,6 +12,7 @@ from models import fabrics
 from models.batching import latency_s
 from models.decode import ServingLayouts
 from planner import disaggregated_points, serving_points, training_points
+from planner.intervals import Interval, bounds
 from planner.lots import PROVIDER, TIERS
 from planner.problem import OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
 
@@ -176,14 +177,15 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem)
+    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"])
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")
     systems = training_points.systems_needed(width.chips, lot.system, lot.owned, problem.constants.reliability)
     extra = working * training_points.extra_power_w(lot.system, problem)
     return _evaluated(
-        job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput
+        job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
+        width.time_s, width.interval,
     )  # fmt: skip
 
 
@@ -192,7 +194,10 @@ def _latency(found, workload: ServingFacts) -> dict[str, float]:
     return {f"{metric}.{p}": float(latency_s(found, metric, quantiles[p])) for metric, p, _ in workload.spec.slo.limits()}
 
 
-def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0) -> Evaluated:
+def _evaluated(
+    workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0, time_s: Mapping[str, float] = {},
+    interval: Interval | None = None,
+) -> Evaluated:  # fmt: skip
     pools = [
         {**pool, "systems_per_replica": n, "extra_power_w": watts}
         for pool, n, watts in zip(row["pools"], systems, extra)
@@ -201,7 +206,7 @@ def _evaluated(workload, row, lots, systems, extra, fits, capacity, latency, bre
         workload=workload.name,
         stated={
             "pools": dict(enumerate(pools)), "capacity": capacity, "latency_s": latency, "breakdown": breakdown, "mfu": mfu,
-            "memory_bytes": memory, "goodput": goodput,
+            "memory_bytes": memory, "goodput": goodput, "time_s": time_s, "interval_80": bounds(interval, time_s, capacity), "tier": interval.tier if interval else None,
         },
         fits=fits, capacity=row["capacity"], latency=row["latency_s"], mfu=row["mfu"],
         systems=[pool["systems_per_replica"] for pool in row["pools"]],

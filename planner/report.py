@@ -192,7 +192,14 @@ def _workload_row(workload: dict[str, Any], currency: str) -> dict[str, Any]:
         "MFU": "" if workload["mfu"] is None else f"{workload['mfu']:.1%}",
         "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
         "latency at the user": slo,
+        "run": "; ".join(_run(point) for point in workload["points"] if point["time_s"]),
     }
+
+
+def _run(point: dict[str, Any]) -> str:
+    """How long a job takes at full width, with its 80 % interval."""
+    low, high = (show(bound, "s") for bound in point["interval_80"]["run"])
+    return f"{show(point['time_s']['run'], 's')} ({low} to {high}) at goodput {point['goodput']:.1%}"
 
 
 def _cost_rows(plan: Plan) -> list[dict[str, Any]]:

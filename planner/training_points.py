@@ -18,7 +18,8 @@ from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
 from models.reliability import best_goodput, checkpoint_write_s, spares_needed
 from planner.constants import Reliability
-from planner.layouts import evaluate, memory_needed, search, space
+from planner.intervals import Interval
+from planner.layouts import evaluate, interval_of, memory_needed, search, space
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem import Problem, SystemFacts, TrainingFacts
@@ -41,33 +42,41 @@ class Width:
     breakdown: Mapping[str, float]  # shares of the step
     fits: bool
     goodput: float  # share of the time that makes lasting progress; counted in tokens_per_s
+    time_s: Mapping[str, float]  # "step", and "run": all tokens at this width, goodput counted
+    interval: Interval
 
 
-def evaluate_one(job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem) -> Width:
-    """One layout in plain numbers. Raises ValueError for one that no framework would accept."""
+def evaluate_one(
+    job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str
+) -> Width:
+    """One layout in plain numbers, its interval that of a stated tier. Raises ValueError for one that no framework would accept."""
     layouts = Layouts.of(**layout)
     run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens}
     if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
         raise ValueError(f"layout {dict(layout)} is not legal")
     step = evaluate(job, system, scaleout, precision, layouts, problem.constants)
-    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem)
+    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier)
 
 
 def _width(
-    job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem
-) -> Width:
+    job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem,
+    tier: str | None = None,
+) -> Width:  # fmt: skip
     seconds = float(step.step_s[i])
     lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability)
+    tokens_per_s = float(step.tokens_per_s[i]) * lasting
     return Width(
         layout=layouts.row(i),
         precision=precision,
         chips=int(layouts.chips[i]),
-        tokens_per_s=float(step.tokens_per_s[i]) * lasting,
+        tokens_per_s=tokens_per_s,
         mfu=float(step.mfu[i]),
         memory_bytes=float(memory[i]),
         breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
         fits=bool(memory[i] <= system.hbm_bytes),
         goodput=lasting,
+        time_s={"step": seconds, "run": job.spec.tokens / tokens_per_s},
+        interval=interval_of(job, system, precision, problem.constants, tier),
     )
 
 
@@ -177,4 +186,6 @@ def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Po
         mfu=width.mfu,
         memory_bytes=width.memory_bytes,
         goodput=width.goodput,
+        time_s=width.time_s,
+        interval=width.interval,
     )
