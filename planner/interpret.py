@@ -5,17 +5,15 @@ Not here: the check of the plan (`planner.verify`), which shares no code with th
 
 from __future__ import annotations
 
-import platform
 from collections import defaultdict
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from planner import __version__
 from planner.accounts import Accounts, Decisions, limit_rows
 from planner.explain import Explanation
 from planner.formulate import CARBON, Formulation
+from planner.framing import dropped, provenance, sense_and_unit, solver, versions
 from planner.intervals import bounds
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates
@@ -30,42 +28,6 @@ def interpret(
 ) -> Plan:
     """The plan for a solution with an answer."""
     return Plan(_Interpreter(problem, candidates, form, solution, document, explanation).document())
-
-
-def without_answer(
-    problem: Problem, candidates: Candidates, status: str, solution: Solution | None, document: dict[str, Any], diagnosis: dict[str, Any] | None = None
-) -> Plan:
-    """The same form with nothing decided: infeasible, unbounded, or out of time without any plan."""
-    sense, unit = sense_and_unit(document)
-    return Plan(
-        {
-            "schema_version": PLAN_SCHEMA_VERSION,
-            "name": document["name"],
-            "status": status,
-            "objective": {"sense": sense, "value": None, "unit": unit},
-            "bound": None,
-            "bound_of": "full",
-            "gap": None,
-            "totals": None,
-            "fleet": [],
-            "workloads": [],
-            "routes": [],
-            "schedule": [],
-            "costs": {},
-            "cost_lines": [],
-            "carbon_lines": [],
-            "limits": [],
-            "runner_up": [],
-            "dropped": _dropped(candidates),
-            "assumptions": [],
-            "provenance": [],
-            "versions": _versions(),
-            "solver": _solver(problem, solution),
-            "diagnosis": diagnosis,
-            "catalog_digest": problem.catalog_digest,
-            "spec": document,
-        }
-    )
 
 
 class _Interpreter:
@@ -152,11 +114,11 @@ class _Interpreter:
             "carbon_lines": _lines(self.accounts.carbon),
             "limits": self.explanation.of_limits(limit_rows(self.decided, self.accounts, self._all_slo())),
             "runner_up": self.explanation.runner_up,
-            "dropped": _dropped(self.candidates),
+            "dropped": dropped(self.candidates),
             "assumptions": self._assumptions(value),
-            "provenance": _provenance(problem),
-            "versions": _versions(),
-            "solver": _solver(problem, solution),
+            "provenance": provenance(problem),
+            "versions": versions(),
+            "solver": solver(problem, solution),
             "diagnosis": None,
             "catalog_digest": problem.catalog_digest,
             "spec": self.spec_document,
@@ -374,48 +336,3 @@ def _fits(pattern: tuple[str, str, str], line: tuple[str, str, str]) -> bool:
 
 def _lines(lines: dict[tuple[str, str, str, str], float]) -> list[dict[str, Any]]:
     return [{"component": c, "site": site, "system": system, "how": how, "amount": amount} for (c, site, system, how), amount in sorted(lines.items())]
-
-
-def sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
-    objective = document.get("objective") or {"minimise": "cost"}
-    if "maximise" in objective:
-        return "max", "x demand"
-    return "min", "kg" if objective.get("minimise") == "carbon" else document.get("currency", "USD")
-
-
-def _dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
-    return {} if candidates is None else {name: dict(sorted(counts.items())) for name, counts in candidates.dropped.items()}
-
-
-def _provenance(problem: Problem) -> list[dict[str, Any]]:
-    return [
-        {
-            "path": citation.path,
-            "value": list(figure.value) if isinstance(figure.value, tuple) else figure.value,
-            "unit": figure.unit,
-            "source": list(figure.source),
-            "date": figure.date,
-            "confidence": figure.confidence,
-            "kind": figure.kind,
-        }
-        for citation in problem.citations
-        if (figure := citation.figure)
-    ]
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "highspy", "pulp", "networkx", "pydantic")}
-    return {"tokenwatt": __version__, "python": platform.python_version(), **packages}
-
-
-def _solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]:
-    if problem is None or solution is None:
-        return {}
-    return {
-        "backend": problem.spec.solver.backend,
-        "asked_gap": problem.spec.solver.gap,
-        "seed": solution.seed,
-        "rows": solution.rows,
-        "columns": solution.columns,
-        "integers": solution.integers,
-    }

@@ -55,7 +55,8 @@ def solve_document(
     from planner.diagnosis import diagnose
     from planner.explain import explain
     from planner.formulate import Unbounded, formulate
-    from planner.interpret import interpret, sense_and_unit, without_answer
+    from planner.framing import sense_and_unit, without_answer
+    from planner.interpret import interpret
     from planner.resolve import resolve_document
     from solvers.joint import solve as solve_program
 

@@ -1,71 +1,26 @@
-"""The only place that runs a solver: HiGHS through highspy, and PuLP with CBC as an independent second opinion.
+"""Runs a solver on a program: HiGHS through highspy here, PuLP with CBC as an independent second opinion in cbc.py.
 
 Status, bound and gap are what the solver proved, never what was asked for. Both solvers are imported when used."""
 
 from __future__ import annotations
 
 import math
-import re
-import tempfile
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvers.branch import Finished, Relaxed, Search
+from solvers.cbc import run_pulp
+from solvers.outcome import Options, Outcome, RawSolution, SolverError
 from solvers.program import Arrays, Floats, Program, Scaled
 
-if TYPE_CHECKING:
-    import pulp
-
-CBC_SHARE = 0.99         # of the asked gap, so that what is proven still is after CBC's printed digits are rounded
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
 LP_TOLERANCE = 1e-10    # the tightest that HiGHS takes
 MIP_TOLERANCE = 1e-6
 LARGE = 3000            # columns from which on the search over binaries is worth its linear programs
 NODES = 100             # of that search, before HiGHS takes over
-ACCEPTED = 1e-5         # an answer that violates a row by more than this is no answer
-PRINTED = 1e-7          # CBC writes its answer with eight digits
-
-
-class SolverError(RuntimeError):
-    """The solver contradicted itself or refused its input: a bug, not a property of the user's problem."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    solver: str = "highs"             # or "pulp"
-    gap: float = 1e-3
-    time_limit_s: float = 60.0
-    seed: int = 0
-    threads: int = 1
-    node_limit: int | None = None
-    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch | auto: by size
-
-    def __post_init__(self) -> None:
-        if self.solver not in ("highs", "pulp"):
-            raise ValueError(f'solver: expected "highs" or "pulp", got {self.solver!r}')
-        if self.method not in ("auto", "direct", "branch"):
-            raise ValueError(f'method: expected "auto", "direct" or "branch", got {self.method!r}')
-
-
-@dataclass(frozen=True, slots=True)
-class RawSolution:
-    """`gap` = |objective - bound| / max(|objective|, 1e-9). `row_duals`: change of the objective per unit of a row's
-    side with the integers fixed, so they hold for this fleet only. `polished`: x solves the linear program with
-    its integers fixed, rows holding to 1e-9."""
-
-    status: str                       # optimal | within_gap | limit | infeasible | unbounded
-    objective: float | None = None
-    bound: float | None = None
-    gap: float | None = None
-    x: Floats | None = None
-    seconds: float = 0.0
-    row_duals: Floats | None = None
-    polished: bool = False
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -79,7 +34,7 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     sign = -1.0 if sense == "max" else 1.0
     arrays = program.arrays()
     scaled = arrays.scaled(sign * np.asarray(objective, dtype=float))
-    run = {"pulp": _run_pulp, "highs": _run_highs}[options.solver]
+    run = {"pulp": run_pulp, "highs": _run_highs}[options.solver]
     if options.solver == "highs" and _branches(arrays, options):
         run = _run_branch
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
@@ -131,17 +86,7 @@ def _fixed_integers(arrays: Arrays, x: Floats) -> tuple[Floats, Floats]:
     return np.where(arrays.integer, whole, arrays.lower), np.where(arrays.integer, whole, arrays.upper)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What a solver said of the scaled minimisation."""
-
-    status: str        # optimal | limit | infeasible | unbounded
-    x: Floats | None = None
-    bound: float | None = None
-    duals: Floats | None = None
-
-
-def _report(outcome: _Outcome, scaled: Scaled, x: Floats | None, sign: float, objective: Floats, duals: Floats | None,
+def _report(outcome: Outcome, scaled: Scaled, x: Floats | None, sign: float, objective: Floats, duals: Floats | None,
             exact: bool, options: Options, seconds: float) -> RawSolution:
     bound = None
     if outcome.bound is not None and math.isfinite(outcome.bound):
@@ -206,14 +151,14 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
 
 
 def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-               target: float | None = None) -> _Outcome:
+               target: float | None = None) -> Outcome:
     import highspy
 
     if (scaled.arrays.lower > scaled.arrays.upper).any():
-        return _Outcome("infeasible")
+        return Outcome("infeasible")
     if not len(scaled.cost):  # nothing to decide: either 0 is in every row or there is no answer
         holds = scaled.arrays.violation(scaled.cost) <= tolerance
-        return _Outcome("optimal", np.zeros(0), 0.0, np.zeros(len(scaled.row))) if holds else _Outcome("infeasible")
+        return Outcome("optimal", np.zeros(0), 0.0, np.zeros(len(scaled.row))) if holds else Outcome("infeasible")
     highs = _highs(options, tolerance, scaled)
     if target is not None:
         highs.setOptionValue("objective_target", target)
@@ -225,13 +170,13 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
     status, kinds = highs.getModelStatus(), highspy.HighsModelStatus
     if status in (kinds.kUnboundedOrInfeasible, kinds.kUnbounded):
         if not scaled.cost.any():
-            return _Outcome("infeasible")
+            return Outcome("infeasible")
         # without an objective it cannot be unbounded, so the answer tells the two apart; an unbounded relaxation does
         # not mean that there is a whole answer
         feasible = _run_highs(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
-        return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
+        return Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
     if status == kinds.kInfeasible:
-        return _Outcome("infeasible")
+        return Outcome("infeasible")
     info = highs.getInfo()
     whole = bool(scaled.arrays.integer.any())
     solution = highs.getSolution()
@@ -240,12 +185,12 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
     if status == kinds.kOptimal:
         bound = info.mip_dual_bound if whole else float(scaled.cost @ x)
         duals = np.array(solution.row_dual) if not whole and solution.dual_valid else None
-        return _Outcome("optimal", x, bound, duals)
+        return Outcome("optimal", x, bound, duals)
     if status in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit, kinds.kInterrupt, kinds.kMemoryLimit,
                   kinds.kObjectiveTarget):
-        return _Outcome("limit", x, info.mip_dual_bound if whole else None)
+        return Outcome("limit", x, info.mip_dual_bound if whole else None)
     if status == kinds.kUnknown:
-        return _Outcome("limit", x)
+        return Outcome("limit", x)
     raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
 
 
@@ -256,7 +201,7 @@ def _branches(arrays: Arrays, options: Options) -> bool:
     return options.method == "branch" and binaries > 0
 
 
-def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> _Outcome:
+def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
     """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole."""
     begin = time.perf_counter()
     arrays = scaled.arrays
@@ -282,9 +227,9 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
     if not found.complete and left() > 1.0:
         answer = finish(arrays.lower, arrays.upper, found.x, found.bound, options.gap)
         x = answer.x if answer.value < found.value else found.x
-        return _Outcome("limit" if x is None else "optimal", x, max(found.bound, answer.bound))
+        return Outcome("limit" if x is None else "optimal", x, max(found.bound, answer.bound))
     status = "optimal" if found.x is not None else ("infeasible" if found.bound == math.inf else "limit")
-    return _Outcome(status, found.x, found.bound)
+    return Outcome(status, found.x, found.bound)
 
 
 class _Relaxation:
@@ -370,71 +315,3 @@ class Linear:
         return LinearAnswer(
             status, highs.getInfo().objective_function_value / scale, np.array(solution.col_value) * column,
             np.array(solution.row_dual) * self._scaled.row / scale, np.array(solution.col_dual) / column / scale)
-
-
-# --- PuLP and CBC ----------------------------------------------------------------------------------------------
-
-
-def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
-    """(the program as a PuLP problem, its variables)."""
-    import pulp
-
-    arrays = scaled.arrays
-    finite = lambda value: None if math.isinf(value) else float(value)
-    variables = [pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if whole else pulp.LpContinuous)
-                 for j, (low, high, whole) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))]
-    problem = pulp.LpProblem("program", pulp.LpMinimize)
-    problem += pulp.LpAffineExpression([(variables[j], float(scaled.cost[j])) for j in np.flatnonzero(scaled.cost)])
-    rows = arrays.matrix.tocsr()
-    for i, (low, high) in enumerate(zip(arrays.row_lower, arrays.row_upper, strict=True)):
-        part = slice(rows.indptr[i], rows.indptr[i + 1])
-        terms = [(variables[j], float(a)) for j, a in zip(rows.indices[part], rows.data[part], strict=True)]
-        if low == high:
-            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintEQ, f"e{i}", float(low)))
-            continue
-        if not math.isinf(low):
-            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"g{i}", float(low)))
-        if not math.isinf(high):
-            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, f"l{i}", float(high)))
-    return problem, variables
-
-
-def _run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> _Outcome:
-    """CBC through PuLP. PuLP's status says "Optimal" at a limit too, so the status comes from `sol_status`, the
-    answer is checked against the rows, and the bound is what CBC's log states."""
-    import pulp
-
-    arrays = scaled.arrays
-    empty = np.diff(arrays.matrix.tocsr().indptr) == 0  # PuLP drops empty rows, so they are judged here
-    if (arrays.lower > arrays.upper).any() or (arrays.row_lower[empty] > 0).any() or (arrays.row_upper[empty] < 0).any():
-        return _Outcome("infeasible")
-    problem, variables = pulp_problem(scaled)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "cbc.log"
-        command = pulp.PULP_CBC_CMD(msg=False, gapRel=CBC_SHARE * options.gap, timeLimit=options.time_limit_s, threads=options.threads,
-                                    maxNodes=options.node_limit, logPath=str(log),
-                                    options=[f"randomCbcSeed {options.seed}", f"primalTolerance {tolerance / 10:g}"])
-        problem.solve(command)
-        text = log.read_text() if log.exists() else ""
-    state = problem.sol_status
-    if state in (pulp.LpSolutionInfeasible, pulp.LpSolutionUnbounded) or "infeasible or unbounded" in text:
-        if not scaled.cost.any():
-            return _Outcome("infeasible")
-        # CBC says the one of the other too; without an objective it can only mean what it says
-        feasible = _run_pulp(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
-        return _Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
-    x = np.array([np.nan if variable.varValue is None else variable.varValue for variable in variables])
-    x = np.where(np.isnan(x), np.clip(0.0, arrays.lower, arrays.upper), x)  # a variable in no row and no cost
-    x = np.clip(np.where(arrays.integer, np.round(x), x), arrays.lower, arrays.upper)
-    activity, reach = arrays.matrix @ x, abs(arrays.matrix) @ np.abs(x)
-    missed = np.maximum(arrays.row_lower - activity, activity - arrays.row_upper)
-    if (missed > ACCEPTED + PRINTED * reach).any():
-        x = None
-    stated = re.search(r"^Lower bound:\s+(\S+)", text, re.MULTILINE)
-    if state == pulp.LpSolutionOptimal and x is not None and stated is None:
-        value = float(scaled.cost @ x)
-        # no more is taken as proven than the ratio that was asked for, whatever the wording of the log
-        return _Outcome("optimal", x, value - CBC_SHARE * options.gap * abs(value))
-    # the log prints six digits: step down by half of the last
-    bound = float(stated.group(1)) if stated else None
-    return _Outcome("limit", x, None if bound is None else bound - 5e-6 * abs(bound))

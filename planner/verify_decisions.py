@@ -1,0 +1,204 @@
+"""The re-check of a plan's decisions: points, fleet, hours, routes and jobs, each held against the spec and the closed forms.
+
+Amounts are in verify_amounts.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from planner.findings import TOLERANCE, Report, close
+from planner.problem import Problem, exportable, permitted
+from planner.recheck import Evaluated, Lots, evaluate_point
+
+
+class Decisions(Report):
+    """What the plan decides; `same_figures`: the plan was made with today's catalog."""
+
+    def __init__(self, problem: Problem, document: Mapping[str, Any], same_figures: bool):
+        super().__init__()
+        self.problem, self.document = problem, document
+        self.same_figures = same_figures
+        self.lots = Lots(problem)
+        self.sites = {site.region: site for site in problem.sites}
+        self.serving = {w.name: w for w in problem.serving}
+        self.training = {w.name: w for w in problem.training}
+        self.points: dict[str, tuple[Mapping[str, Any], Evaluated]] = {}
+
+    # -- points and fleet ------------------------------------------------------------------------------------------
+
+    def _points(self) -> None:
+        for w, workload in enumerate(self.document["workloads"]):
+            facts = self.serving.get(workload["name"]) or self.training.get(workload["name"])
+            if facts is None:
+                self.say(f"workloads[{w}].name", f"{workload['name']!r} is not in the spec")
+                continue
+            for i, point in enumerate(workload["points"]):
+                path = f"workloads[{w}].points[{i}]"
+                known = self.same_figures  # else today's catalog may have seen more chips than that of the plan had
+                computed = evaluate_point(self.problem, self.lots, facts, {**point, "tier": None} if known else point)
+                if point["id"] in self.points:
+                    self.say(f"{path}.id", "stands twice")
+                self.points[point["id"]] = point, computed
+                stated = {key: point[key] for key in computed.stated} | {"pools": dict(enumerate(point["pools"]))}
+                self.equal(path, stated, computed.stated, TOLERANCE)
+                if not computed.fits:
+                    self.say(path, "does not fit in memory")
+                site = self.sites[point["site"]]
+                if not permitted(facts, site):
+                    self.say(path, f"residency forbids {facts.name} in {site.region}")
+                for pool in point["pools"]:
+                    if pool["precision"] not in facts.spec.precision:
+                        self.say(path, f"precision {pool['precision']} was not asked for")
+        names = [w["name"] for w in self.document["workloads"]]
+        if sorted(names) != sorted([*self.serving, *self.training]):
+            self.say("workloads", "must be those of the spec, each once")
+
+    def _fleet(self) -> None:
+        windows = self.problem.calendar.windows
+        self.held: dict[tuple, list[float]] = defaultdict(lambda: [0.0] * windows)
+        fabrics: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for i, row in enumerate(self.document["fleet"]):
+            path, key = f"fleet[{i}]", key_of(row)
+            lot, phase = self.lots[key], row["phase"]
+            if type(row["count"]) is not int or row["count"] < 1:
+                self.say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
+            if (phase is not None) != (row["how"] == "on_demand"):
+                self.say(f"{path}.phase", "on-demand systems are held by phase, all others throughout")
+            if not exportable(lot.system, lot.site, self.problem.spec.limits):
+                self.say(path, f"export control bars {row['system']} from {row['site']}")
+            if row["how"] == "buy":
+                fabrics[row["site"], row["system"]].add(row["fabric"])
+            for window in range(windows) if phase is None else [phase]:
+                self.held[key][window] += row["count"]
+            self.at_most(path, row["count"], lot.largest, f"systems on one {row['fabric']} network")
+        for (site, system), chosen in fabrics.items():
+            if len(chosen) > 1:
+                self.say("fleet", f"{system} in {site} stands on several fabrics: {', '.join(sorted(chosen))}")
+
+    # -- hours -----------------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        """Every hour's power, energy and prices; no lot works more systems than it holds."""
+        calendar = self.problem.calendar
+        self.active: dict[str, list[float]] = defaultdict(lambda: [0.0] * calendar.slots)
+        seen: set[tuple[str, int]] = set()
+        for i, row in enumerate(self.document["schedule"]):
+            t = row["slot"]
+            if (row["site"], t) in seen or row["site"] not in self.sites or not 0 <= t < calendar.slots:
+                self.say(f"schedule[{i}]", "names a site and slot twice, or one that does not exist")
+                continue
+            seen.add((row["site"], t))
+            for name, replicas in row["active"].items():
+                if replicas < 0 or self.points[name][0]["site"] != row["site"]:
+                    self.say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
+                self.active[name][t] += replicas
+        used = {row["site"] for row in self.document["fleet"]}
+        if seen != {(site, t) for site in used for t in range(calendar.slots)}:
+            self.say("schedule", "must have one row for each used site and slot")
+        self.hours = {(site, t): self._hour(site, t) for site in self.sites for t in range(calendar.slots)}
+        for i, row in enumerate(self.document["schedule"]):
+            self.equal(f"schedule[{i}]", {k: v for k, v in row.items() if k != "active"}, self.hours[row["site"], row["slot"]])
+        self._installed()
+
+    def _hour(self, region: str, t: int) -> dict[str, Any]:
+        calendar, site = self.problem.calendar, self.sites[region]
+        phase, hour = int(calendar.window[t]), int(calendar.hour[t])
+        every = own = 0.0
+        for key, counts in self.held.items():
+            lot = self.lots[key]
+            if lot.site.region == region:
+                watts = counts[phase] * lot.idle_it_w * site.pue
+                every += watts
+                own += watts if lot.owned else 0.0
+        for name, replicas in self.active.items():
+            point, computed = self.points[name]
+            if point["site"] == region:
+                for lot, extra in computed.extra:
+                    every += replicas[t] * extra * site.pue
+                    own += replicas[t] * extra * site.pue if lot.owned else 0.0
+        seconds = float(calendar.seconds[t])
+        return {
+            "site": region, "slot": t, "phase": phase, "hour_utc": hour, "seconds": seconds,
+            "power_w": every, "own_power_w": own, "energy_j": every * seconds,
+            "price_per_j": float(site.price_per_j[hour]), "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
+        }  # fmt: skip
+
+    def _installed(self) -> None:
+        calendar = self.problem.calendar
+        for t in range(calendar.slots):
+            busy: dict[tuple, float] = defaultdict(float)
+            for name, replicas in self.active.items():
+                point, computed = self.points[name]
+                for pool, systems in zip(point["pools"], computed.systems):
+                    busy[key_of(pool | {"site": point["site"]})] += replicas[t] * systems
+            for key, systems in busy.items():
+                self.at_most(f"schedule slot {t}", systems, self.held[key][int(calendar.window[t])], f"systems at work of {'/'.join(key[:3])}")
+
+    def _routes(self) -> None:
+        """All demand is served, over permitted paths, by points that keep the limits at the origins they serve."""
+        calendar = self.problem.calendar
+        served: dict[tuple[str, str, int], float] = defaultdict(float)
+        self.asked: dict[tuple[str, int], float] = defaultdict(float)  # (pool, slot) -> requests/s
+        self.origins: dict[str, set[str]] = defaultdict(set)
+        self.traffic: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.tokens: dict[str, list[float]] = defaultdict(lambda: [0.0] * calendar.slots)
+        for i, row in enumerate(self.document["routes"]):
+            workload, t = self.serving[row["workload"]], row["slot"]
+            requests = row["tokens_per_s"] / workload.spec.lengths.output
+            path = self.problem.paths.get((workload.name, row["origin"], row["site"]))
+            if requests <= 0 or path is None or not row["pool"].startswith(f"{row['workload']}/{row['site']}/"):
+                self.say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
+                continue
+            served[row["workload"], row["origin"], t] += requests
+            self.asked[row["pool"], t] += requests
+            self.origins[row["pool"]].add(row["origin"])
+            self.tokens[workload.name][t] += row["tokens_per_s"]
+            weight = float(calendar.seconds[t] * calendar.discount[t])
+            self.traffic[workload.name][row["site"]] += requests * weight * self.problem.egress_bytes(workload) * path.price_per_byte
+        factor = self._factor()
+        for workload in self.serving.values():
+            for o, origin in enumerate(workload.spec.origins):
+                for t in range(calendar.slots):
+                    asked = float(workload.requests_per_s[o][calendar.hour[t]]) * factor.get(workload.name, 1.0)
+                    if not close(served[workload.name, origin.region, t], asked):
+                        self.say(f"routes {workload.name} from {origin.region} slot {t}", f"serves {served[workload.name, origin.region, t]:.9g} of {asked:.9g} requests/s")
+        capacity: dict[tuple[str, int], float] = defaultdict(float)
+        for name, replicas in self.active.items():
+            point, computed = self.points[name]
+            for t, count in enumerate(replicas if computed.workload in self.serving else ()):
+                capacity[point["pool"], t] += count * computed.capacity
+        for pool, t in sorted({*self.asked, *(key for key, able in capacity.items() if able)}):
+            self.equal(f"schedule slot {t}, replicas of {pool} [request/s]", capacity[pool, t], self.asked[pool, t])
+
+    def _factor(self) -> dict[str, float]:
+        """What the demand of each workload is multiplied by, when throughput is the objective."""
+        asked = self.problem.spec.objective
+        if asked.maximise is None:
+            return {}
+        names = [asked.workload] if asked.workload else list(self.serving)
+        return dict.fromkeys(names, self.document["objective"]["value"])
+
+    def _jobs(self) -> None:
+        calendar = self.problem.calendar
+        for job in self.training.values():
+            mine = [(name, replicas) for name, replicas in self.active.items() if self.points[name][1].workload == job.name]
+            if len(mine) != 1:
+                self.say(f"workloads {job.name}", f"a job runs at one point, not at {len(mine)}")
+            allowed = calendar.within(job.spec.start, job.spec.deadline)
+            done = 0.0
+            for name, replicas in mine:
+                for t, share in enumerate(replicas):
+                    if share and not allowed[t]:
+                        self.say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")
+                    self.at_most(f"schedule slot {t}", share, 1.0, f"width of {job.name}")
+                    self.tokens[job.name][t] += share * self.points[name][1].capacity
+                    done += share * self.points[name][1].capacity * float(calendar.seconds[t])
+            if not close(done, job.spec.tokens):
+                self.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    return row["site"], row["system"], row["how"], row["fabric"], row["offer"]

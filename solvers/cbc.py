@@ -1,0 +1,87 @@
+"""CBC through PuLP: the second opinion, independent of HiGHS from the building of the program on. PuLP is imported when used."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvers.outcome import Options, Outcome
+from solvers.program import Floats, Scaled
+
+if TYPE_CHECKING:
+    import pulp
+
+CBC_SHARE = 0.99         # of the asked gap, so that what is proven still is after CBC's printed digits are rounded
+ACCEPTED = 1e-5         # an answer that violates a row by more than this is no answer
+PRINTED = 1e-7          # CBC writes its answer with eight digits
+
+
+def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
+    """(the program as a PuLP problem, its variables)."""
+    import pulp
+
+    arrays = scaled.arrays
+    finite = lambda value: None if math.isinf(value) else float(value)
+    variables = [pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if whole else pulp.LpContinuous)
+                 for j, (low, high, whole) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))]
+    problem = pulp.LpProblem("program", pulp.LpMinimize)
+    problem += pulp.LpAffineExpression([(variables[j], float(scaled.cost[j])) for j in np.flatnonzero(scaled.cost)])
+    rows = arrays.matrix.tocsr()
+    for i, (low, high) in enumerate(zip(arrays.row_lower, arrays.row_upper, strict=True)):
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        terms = [(variables[j], float(a)) for j, a in zip(rows.indices[part], rows.data[part], strict=True)]
+        if low == high:
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintEQ, f"e{i}", float(low)))
+            continue
+        if not math.isinf(low):
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"g{i}", float(low)))
+        if not math.isinf(high):
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, f"l{i}", float(high)))
+    return problem, variables
+
+
+def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
+    """CBC through PuLP. PuLP's status says "Optimal" at a limit too, so the status comes from `sol_status`, the
+    answer is checked against the rows, and the bound is what CBC's log states."""
+    import pulp
+
+    arrays = scaled.arrays
+    empty = np.diff(arrays.matrix.tocsr().indptr) == 0  # PuLP drops empty rows, so they are judged here
+    if (arrays.lower > arrays.upper).any() or (arrays.row_lower[empty] > 0).any() or (arrays.row_upper[empty] < 0).any():
+        return Outcome("infeasible")
+    problem, variables = pulp_problem(scaled)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "cbc.log"
+        command = pulp.PULP_CBC_CMD(msg=False, gapRel=CBC_SHARE * options.gap, timeLimit=options.time_limit_s, threads=options.threads,
+                                    maxNodes=options.node_limit, logPath=str(log),
+                                    options=[f"randomCbcSeed {options.seed}", f"primalTolerance {tolerance / 10:g}"])
+        problem.solve(command)
+        text = log.read_text() if log.exists() else ""
+    state = problem.sol_status
+    if state in (pulp.LpSolutionInfeasible, pulp.LpSolutionUnbounded) or "infeasible or unbounded" in text:
+        if not scaled.cost.any():
+            return Outcome("infeasible")
+        # CBC says the one of the other too; without an objective it can only mean what it says
+        feasible = run_pulp(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
+        return Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
+    x = np.array([np.nan if variable.varValue is None else variable.varValue for variable in variables])
+    x = np.where(np.isnan(x), np.clip(0.0, arrays.lower, arrays.upper), x)  # a variable in no row and no cost
+    x = np.clip(np.where(arrays.integer, np.round(x), x), arrays.lower, arrays.upper)
+    activity, reach = arrays.matrix @ x, abs(arrays.matrix) @ np.abs(x)
+    missed = np.maximum(arrays.row_lower - activity, activity - arrays.row_upper)
+    if (missed > ACCEPTED + PRINTED * reach).any():
+        x = None
+    stated = re.search(r"^Lower bound:\s+(\S+)", text, re.MULTILINE)
+    if state == pulp.LpSolutionOptimal and x is not None and stated is None:
+        value = float(scaled.cost @ x)
+        # no more is taken as proven than the ratio that was asked for, whatever the wording of the log
+        return Outcome("optimal", x, value - CBC_SHARE * options.gap * abs(value))
+    # the log prints six digits: step down by half of the last
+    bound = float(stated.group(1)) if stated else None
+    return Outcome("limit", x, None if bound is None else bound - 5e-6 * abs(bound))
