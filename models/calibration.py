@@ -13,6 +13,7 @@ ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision,
 STEP = 1e-4  # of the transformed constant, for differences
 CHANGE = 1e-9  # in ln(time): below it a constant does not touch a row
 WARM_ROUNDS = 3
+LARGEST_MOVE = 0.5  # of a transformed constant in one round: slopes do not reach further
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Linearised:
     priors: Mapping[str, Prior]
     values: Mapping[str, float]
     slope: np.ndarray  # rows x constants
+    scale: np.ndarray | float = RATIO_SCALE  # ln(predicted / measured) beyond which a row counts as an outlier
 
 
 def _gauss_newton(residuals, jacobian, x: np.ndarray, squares: np.ndarray, rows: int, bounds) -> np.ndarray:
@@ -65,7 +67,20 @@ def _gauss_newton(residuals, jacobian, x: np.ndarray, squares: np.ndarray, rows:
     robust = squares.copy()
     robust[:rows] /= np.sqrt(1.0 + miss[:rows] ** 2)
     weighted = slope * robust[:, None]
-    return np.clip(x - np.linalg.solve(weighted.T @ slope, weighted.T @ miss), bounds[0], bounds[1] - 1e-6)
+    step = np.clip(np.linalg.solve(weighted.T @ slope, weighted.T @ miss), -LARGEST_MOVE, LARGEST_MOVE)
+    return np.minimum(x - step, 0.5 * (x + bounds[1]))  # from a point on its bound the fit would not come away
+
+
+def _bounded_step(normal: np.ndarray, pull: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """Newton step that goes no further than `room`: constants that would pass their bound stop there, and the others answer to that."""
+    stopped = np.zeros(len(pull), bool)
+    while True:
+        step = np.where(stopped, room, 0.0)
+        free = ~stopped
+        step[free] = np.linalg.solve(normal[np.ix_(free, free)], pull[free] - normal[np.ix_(free, stopped)] @ room[stopped])
+        if not np.any(beyond := free & (step > room)):
+            return step
+        stopped |= beyond
 
 
 def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, float]:
@@ -87,14 +102,14 @@ def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, flo
     uppers = np.array([whole.priors[n].to_free(whole.priors[n].upper) if np.isfinite(whole.priors[n].upper) else np.inf for n in names])
     precision = np.array([1.0 / whole.priors[n].spread ** 2 for n in names])
     slope, measured, weights = whole.slope[keep], whole.log_measured[keep], whole.weights[keep]
+    scale = np.broadcast_to(whole.scale, keep.shape)[keep]
     x = np.array([whole.priors[n].to_free(whole.values[n]) for n in names])
     values = dict(whole.values)
     for _ in range(rounds):
         ratio = whole.predict(values)[keep] - measured
-        robust = (weights / RATIO_SCALE) ** 2 / np.sqrt(1.0 + (ratio / RATIO_SCALE) ** 2)
+        robust = (weights / scale) ** 2 / np.sqrt(1.0 + (ratio / scale) ** 2)
         normal = (slope * robust[:, None]).T @ slope + np.diag(precision)
-        step = np.linalg.solve(normal, -(slope * robust[:, None]).T @ ratio - precision * (x - centres))
-        x = np.minimum(x + step, uppers)
+        x = x + _bounded_step(normal, -(slope * robust[:, None]).T @ ratio - precision * (x - centres), uppers - x)
         values |= {n: whole.priors[n].from_free(free) for n, free in zip(names, x, strict=True)}
     return values
 
@@ -132,13 +147,14 @@ def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[s
 
 def fit(
     predict: Predict, log_measured: np.ndarray, weights: np.ndarray, priors: Mapping[str, Prior], start: Mapping[str, float], *,
-    anchors: np.ndarray | None = None, anchor_spread: float = ANCHOR_SPREAD, evaluations: int = 6,
+    anchors: np.ndarray | None = None, anchor_spread: np.ndarray | float = ANCHOR_SPREAD, scale: np.ndarray | float = RATIO_SCALE,
+    evaluations: int = 6,
 ) -> Fit:  # fmt: skip
     """Constants of least robust loss.
 
-    Minimises  sum w^2 s^2 rho((r/s)^2) + sum ((x - x0)/sigma)^2  with r = ln(predicted / measured), rho(z) = 2 (sqrt(1 + z) - 1),
-    s = 0.10, x the transformed constants with prior x0 and sigma. `anchors` numbers the group of each row (-1: none); each
-    group has an offset of its own with prior N(0, anchor_spread^2).
+    Minimises  sum w^2 rho((r/s)^2) + sum ((x - x0)/sigma)^2  with r = ln(predicted / measured), rho(z) = 2 (sqrt(1 + z) - 1),
+    s = `scale` (of each row, or of all), x the transformed constants with prior x0 and sigma. `anchors` numbers the group of each
+    row (-1: none); each group has an offset of its own with prior N(0, anchor_spread^2), one spread for all or one each.
     Shapes: rows along one axis. Units: logarithms of seconds, weights [1].
     Reference: Branch, Coleman and Li, SIAM J. Scientific Computing 21 (1999) (least squares with soft_l1 loss in scipy).
 
@@ -156,24 +172,24 @@ def fit(
         members[anchors == group, group] = 1.0
     x0 = np.minimum(np.array([priors[name].to_free(start[name]) for name in names]), uppers - 1e-6)
     x0 = np.concatenate([x0, np.zeros(groups)])
-    offset_scale = np.full(groups, 1.0 / anchor_spread)
-    rows, scaled = len(log_measured), weights / RATIO_SCALE
+    offset_scale = np.full(groups, 1.0 / np.asarray(anchor_spread))
+    rows, scale = len(log_measured), np.broadcast_to(np.asarray(scale, float), np.shape(log_measured))
 
     def constants(x: np.ndarray) -> dict[str, float]:
         return {**start, **{name: priors[name].from_free(value) for name, value in zip(names, x)}}
 
     def residuals(x: np.ndarray) -> np.ndarray:
         ratio = predict(constants(x)) + members @ x[len(names):] - log_measured
-        return np.concatenate([ratio / RATIO_SCALE, (x[: len(names)] - centres) / sigmas, x[len(names):] * offset_scale])
+        return np.concatenate([ratio / scale, (x[: len(names)] - centres) / sigmas, x[len(names):] * offset_scale])
 
     def jacobian(x: np.ndarray) -> np.ndarray:
         values = constants(x)
         if hasattr(predict, "base"):
             predict.base(values, names)
-        slope = sensitivity(predict, priors, values, predict(values)) / RATIO_SCALE
+        slope = sensitivity(predict, priors, values, predict(values)) / scale[:, None]
         below = np.zeros((len(names) + groups, len(names) + groups))
         below[range(len(below)), range(len(below))] = np.concatenate([1.0 / sigmas, offset_scale])
-        return np.concatenate([np.concatenate([slope, members / RATIO_SCALE], axis=1), below])
+        return np.concatenate([np.concatenate([slope, members / scale[:, None]], axis=1), below])
 
     squares = np.concatenate([weights**2, np.ones(len(names) + groups)])
 
@@ -189,9 +205,9 @@ def fit(
         x0 = _gauss_newton(residuals, jacobian, x0, squares, rows, bounds)
     found = least_squares(residuals, x0, jac=jacobian, bounds=bounds, loss=loss, x_scale="jac" if len(x0) else 1.0, max_nfev=evaluations, xtol=1e-3, ftol=1e-4)
     values = constants(found.x)
-    ratio = found.fun[:rows] * RATIO_SCALE
+    ratio = found.fun[:rows] * scale
     slope = jacobian(found.x)
-    robust = np.concatenate([(scaled * RATIO_SCALE) ** 2 / np.sqrt(1.0 + (ratio / RATIO_SCALE) ** 2), np.ones(len(names) + groups)])
+    robust = np.concatenate([weights**2 / np.sqrt(1.0 + (ratio / scale) ** 2), np.ones(len(names) + groups)])
     spread = np.sqrt(np.diag(np.linalg.inv((slope * robust[:, None]).T @ slope)))
     return Fit(
         values={name: values[name] for name in names}, spreads=dict(zip(names, spread[: len(names)].tolist())),

@@ -8,19 +8,6 @@ from numpy.typing import ArrayLike
 Result = np.ndarray | float
 
 
-def experts_hit(experts: ArrayLike, topk: ArrayLike, tokens: ArrayLike) -> Result:
-    """Mean number of experts that a batch touches under uniform routing:  E (1 - (1 - k/E)^m).
-
-    Shapes: broadcast. Units: [1], tokens m [token], result [1]. Valid for 1 <= k <= E and m >= 0; skewed routing hits fewer.
-    Reference: Feller, An Introduction to Probability Theory, volume 1, section IV.2 (occupancy).
-
-    >>> float(experts_hit(8, 2, 1)), round(float(experts_hit(8, 2, 100)), 6)
-    (2.0, 8.0)
-    """
-    experts = np.asarray(experts, float)
-    return (experts * (1.0 - (1.0 - np.asarray(topk, float) / experts) ** np.asarray(tokens, float)))[()]
-
-
 def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
     """Mean number of different places that the k experts of a token lie in, of n places:  n (1 - (1 - 1/n)^k).
 
@@ -66,16 +53,3 @@ def dispatch_copies(
     if domain_limit:
         outside = np.minimum(outside, domain_limit)
     return (inside * (ranks - 1.0) / ranks)[()], (outside * (domains - 1.0) / domains)[()]
-
-
-def load_imbalance(tokens_per_expert: ArrayLike, experts: ArrayLike) -> Result:
-    """Tokens of the fullest of E experts over the mean, from chance alone:  1 + sqrt(2 ln E / mean).
-
-    Shapes: broadcast. Units: tokens per expert [token], experts [1], result [1]. Valid where the mean is well above ln E;
-    learned routing adds its own skew.
-    Reference: Raab and Steger, Balls into Bins, RANDOM 1998, theorem 1 (heavily loaded case).
-
-    >>> round(float(load_imbalance(1000, 64)), 3), float(load_imbalance(1000, 1))
-    (1.091, 1.0)
-    """
-    return (1.0 + np.sqrt(2.0 * np.log(np.asarray(experts, float)) / np.asarray(tokens_per_expert, float)))[()]

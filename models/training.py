@@ -17,7 +17,8 @@ from models.operators import Architecture, attention_flops, forward_flops_per_to
 from models.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
 from models.roofline import ChipRates
 from models.training_constants import FRAMEWORKS, Recipe, TrainingConstants
-from models.training_layer import FORGOTTEN_EXPONENT, ACTIVATION_BYTES, BACKWARD_GEMMS, PARTS, Run, Times, head_s, layer_times
+from models.training_layer import BACKWARD_GEMMS, FORGOTTEN_EXPONENT, PARTS, Times, head_s, layer_times
+from models.training_run import ACTIVATION_BYTES, Run
 
 __all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
 
@@ -25,7 +26,6 @@ BREAKDOWN = (*PARTS, "pp_transfer", "pp_bubble", "dp", "optimizer")
 FORWARD_WINDOW = 0.6  # share of the first forward behind which parameters still arrive
 REFERENCE_RANKS = 1024.0  # data-parallel ranks at which the scale decay is stated
 REFERENCE_YEAR = 2026.0
-STRAGGLER_FREE_CHIPS = 8.0
 TRAINING_PASSES = 3.0  # forward, and backward of twice the work
 CHUNK = 8192  # layouts at once, so that the working arrays stay in the processor's cache
 
@@ -102,7 +102,7 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     step["dp"] = data_parallel_s(run, micro_batches, *windows)
     step["optimizer"] = optimizer_s(run)
     step["overhead"] = step["overhead"] + run.constants.step_overhead_s
-    waiting = straggler_factor(layouts.chips, run.constants.straggler_per_doubling) - 1.0
+    waiting = straggler_factor(layouts.dp * layouts.cp, run.constants.straggler_per_doubling) - 1.0
     step["overhead"] = step["overhead"] + waiting * sum(step.values())
     rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense
     progress = release_factor(run.recipe.release_year, rate)
@@ -216,16 +216,17 @@ def optimizer_s(run: Run) -> np.ndarray:
     return c.optimizer_bytes * c.optimizer_factor * share / run.chip.hbm_bytes_per_s
 
 
-def straggler_factor(chips: np.ndarray | float, per_doubling: float) -> np.ndarray | float:
-    """How much longer a step takes because all wait for the slowest chip:  1 + k max(0, log2(N / 8)).
+def straggler_factor(replicas: np.ndarray | float, per_doubling: float) -> np.ndarray | float:
+    """How much longer a step takes because all replicas wait for the slowest:  1 + k log2(d).
 
-    Shapes: as chips. Units: chips [1], k [1], result [1].
+    Within a replica delays average out over the micro-batches; between replicas the last one counts.
+    Shapes: as replicas. Units: data- and context-parallel ranks d [1], k [1], result [1].
     Reference: Jiang et al., MegaScale, arXiv:2402.15627, section 6 (stragglers); slope fitted, see the catalog.
 
-    >>> float(straggler_factor(8192, 0.01)), float(straggler_factor(4, 0.01))
+    >>> float(straggler_factor(1024, 0.01)), float(straggler_factor(1, 0.01))
     (1.1, 1.0)
     """
-    return (1.0 + per_doubling * np.maximum(0.0, np.log2(np.asarray(chips, float) / STRAGGLER_FREE_CHIPS)))[()]
+    return (1.0 + per_doubling * np.log2(np.asarray(replicas, float)))[()]
 
 
 def release_factor(year: np.ndarray | float, rate: float) -> np.ndarray | float:

@@ -79,6 +79,7 @@ class TrainingConstants:
     tp_overlap_xla: float
     dp_overlap_old: float  # share of data-parallel traffic hidden in its window [1]
     dp_overlap_fsdp: float
+    dp_overlap_stock: float
     dp_overlap_tuned: float
     dp_overlap_xla: float
     launch_floor_old_s: float  # host time below which a layer's forward or backward does not fall [s]
@@ -102,7 +103,7 @@ class TrainingConstants:
     optimizer_bytes: float  # memory traffic of the optimizer per parameter of its shard [byte]
     optimizer_factor: float  # factor on it [1]
     step_overhead_s: float  # fixed part of a step [s]
-    straggler_per_doubling: float  # relative loss per doubling of the chips beyond eight [1]
+    straggler_per_doubling: float  # relative loss per doubling of the data-parallel replicas [1]
     release_rate_dense: float  # yearly progress of software, natural logarithm of the step time [1]
     release_rate_moe: float
     fragmentation: float  # memory reserved over memory used [1]
@@ -117,7 +118,7 @@ class TrainingConstants:
         >>> TrainingConstants.from_values({"efficiency": 0.5})
         Traceback (most recent call last):
         ...
-        ValueError: training constants: missing attention_ampere, attention_backward, ... (78 in all); unknown efficiency
+        ValueError: training constants: missing attention_ampere, attention_backward, ... (79 in all); unknown efficiency
         """
         known = {field.name for field in fields(cls)}
         wrong = [name for name in known & set(values) if not 0.0 < float(values[name]) < float("inf")]
@@ -164,7 +165,7 @@ class TrainingConstants:
     def framework_profile(self, framework: str) -> FrameworkProfile:
         """Overlaps, ring reach and launch floor of a kind of training software.
 
-        Where a kind has no figure of its own it takes the nearest: stock Megatron and others the overlap and reach of FSDP.
+        Where a kind has no figure of its own it takes the nearest: stock Megatron and others the reach of FSDP.
         Shapes: scalars. Units: [1], floor [s]. Reference: first fit on published training measurements, see the catalog.
 
         >>> from models.training_examples import TRAINING
@@ -177,7 +178,7 @@ class TrainingConstants:
         decay = {"megatron-2021": self.scale_decay_old, "other": self.scale_decay_other}.get(framework, self.scale_decay_modern)
         return FrameworkProfile(
             tp_overlap=self.tp_overlap_stock if kind == "fsdp" else getattr(self, f"tp_overlap_{kind}"),
-            dp_overlap=getattr(self, f"dp_overlap_{kind}"),
+            dp_overlap=self.dp_overlap_stock if framework in ("megatron", "other") else getattr(self, f"dp_overlap_{kind}"),
             nic_exponent=getattr(self, f"nic_exponent_{kind}"),
             scale_decay=decay,
             attention={"fsdp": self.attention_fsdp, "nvidia-tuned": self.attention_tuned}.get(framework, 1.0),

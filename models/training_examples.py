@@ -15,7 +15,7 @@ TRAINING = TrainingConstants(
     memory_efficiency=0.8, elementwise_factor=1.2, elementwise_backward=1.7, intra_efficiency=0.7, inter_efficiency=0.8,
     collective_start_s=15 * MICRO, nic_exponent_old=0.6, nic_exponent_fsdp=0.8, nic_exponent_tuned=0.9, nic_exponent_xla=0.85,
     scale_decay_old=0.8, scale_decay_modern=0.1, scale_decay_other=0.4, tp_overlap_old=0.1, tp_overlap_stock=0.2,
-    tp_overlap_tuned=0.7, tp_overlap_xla=0.4, dp_overlap_old=0.1, dp_overlap_fsdp=0.7, dp_overlap_tuned=0.8,
+    tp_overlap_tuned=0.7, tp_overlap_xla=0.4, dp_overlap_old=0.1, dp_overlap_fsdp=0.7, dp_overlap_stock=0.7, dp_overlap_tuned=0.8,
     dp_overlap_xla=0.8, launch_floor_old_s=0.8 * MILLI, launch_floor_s=0.2 * MILLI, launch_floor_moe=1.5,
     recompute_full_fsdp=0.7, recompute_selective=0.12, recompute_selective_moe=0.07, expert_efficiency=0.8, expert_efficiency_xla=0.7,
     expert_imbalance=1.05, permute_factor=1.1, permute_fused=0.6, expert_activation_factor=1.3, exchange_fused_intra=0.8,

@@ -1,21 +1,25 @@
 """Time of one transformer layer and of the vocabulary head on one rank for one micro-batch, by effect.
 
-Each effect is a function of its own that gives the forward time; `layer_times` puts them together, with backward and
-recompute. Pipeline, data parallelism and the whole step are in training.py.
+Each kernel is a function of its own that gives the forward time; `layer_times` puts them together with the exchanges of
+training_exchange.py, with backward and recompute. Pipeline, data parallelism and the whole step are in training.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from models.collectives import all_gather_s, all_to_all_s, exposed_s, group_bytes_per_s, members_per_domain
-from models.layouts import Layouts
-from models.moe import dispatch_copies
-from models.operators import Architecture, attention_flops
-from models.roofline import BYTES_PER_ELEMENT, ChipRates, gemm_s, ridge_flop_per_byte
-from models.training_constants import FrameworkProfile, Recipe, TrainingConstants
+from models.operators import attention_flops
+from models.roofline import BYTES_PER_ELEMENT, gemm_s
+from models.training_exchange import (
+    context_parallel_s,
+    expert_exchange_s,
+    launch_excess_s,
+    moe_host_s,
+    tensor_parallel_s,
+)
+from models.training_run import ACTIVATION_BYTES, Run
 
 Times = dict[str, np.ndarray]
 PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
@@ -23,71 +27,11 @@ PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
 # hidden element, rotary embedding and its transposition per query, key and value element, permuting tokens to experts
 # and back per hidden element, casting an operand to 8 bits.
 RESIDUAL_BYTES, QKV_BYTES, PERMUTE_BYTES, CAST_BYTES = 7.0, 6.0, 24.0, 3.0
-ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
 BACKWARD_GEMMS = 2.0  # gradients of the inputs and of the weights
 UNFUSED_ATTENTION_BACKWARD = (2.0, 1.5)  # arithmetic, score traffic
 REFERENCE_HEAD_DIM = 128.0
 VOCABULARY_MULTIPLE = 128.0  # to which software pads the vocabulary of a rank
 FORGOTTEN_EXPONENT = 1.5  # cheap modules are dropped first
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What all effects of a run share: the arguments of `training.training_step` and what follows from them."""
-
-    arch: Architecture
-    chip: ChipRates
-    layouts: Layouts
-    sequence_tokens: int
-    precision: str
-    constants: TrainingConstants
-    family: str
-    recipe: Recipe
-    profile: FrameworkProfile
-    tokens: np.ndarray  # of a micro-batch on one rank [token]
-    tp: np.ndarray
-    sequence_split: np.ndarray  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
-    expert_tokens: np.ndarray  # tokens that a rank dispatches [token]
-    gemm_flop_per_s: float  # sustained, before size and alignment
-    memory_bytes_per_s: float
-    half_size: float
-
-    @classmethod
-    def of(
-        cls, arch: Architecture, chip: ChipRates, layouts: Layouts, sequence_tokens: int, precision: str,
-        constants: TrainingConstants, family: str, recipe: Recipe,
-    ) -> Run:  # fmt: skip
-        """Derives the shared quantities; see the fields.
-
-        Shapes: layouts along one axis. Units: sequence [token]. Reference: `training.training_step`.
-
-        >>> from models.examples import CHIP, DENSE
-        >>> from models.training_examples import TRAINING
-        >>> Run.of(DENSE, CHIP, Layouts.of(tp=8, cp=2, micro_batch=4), 4096, "bf16", TRAINING, "hopper", Recipe()).tokens.tolist()
-        [8192.0]
-        """
-        tp = layouts.tp.astype(float)
-        tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
-        profile = constants.framework_profile(recipe.framework)
-        sustained = recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0] * profile.gemm
-        intensity = ridge_flop_per_byte(chip.flop_per_s, chip.hbm_bytes_per_s)
-        return cls(
-            arch, chip, layouts, sequence_tokens, precision, constants, family, recipe,
-            profile=profile,
-            tokens=tokens,
-            tp=tp,
-            sequence_split=np.where(layouts.sequence_parallel > 0, tp, 1.0),
-            expert_tokens=np.where(layouts.ep > 1, tokens / tp, tokens),
-            gemm_flop_per_s=chip.flop_per_s * constants.gemm_efficiency(precision) * sustained,
-            memory_bytes_per_s=chip.hbm_bytes_per_s * constants.memory_efficiency,
-            half_size=constants.saturation_size * intensity / constants.reference_intensity,
-        )  # fmt: skip
-
-    def link_bytes_per_s(self, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0) -> np.ndarray:
-        """Bandwidth that a collective over `group` ranks, `stride` apart, reaches [byte/s]."""
-        inside = members_per_domain(group, stride, self.chip.scaleup_chips)
-        intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
-        return group_bytes_per_s(group, inside, intra, self.chip.scaleout_bytes_per_s * self.constants.inter_efficiency, nic_exponent)
 
 
 def _gemm(run: Run, m: np.ndarray, n: np.ndarray | float, k: np.ndarray | float) -> np.ndarray:
@@ -103,6 +47,8 @@ def attention_gemms_s(run: Run) -> np.ndarray:
     Reference: Shoeybi et al., arXiv:1909.08053, section 3; DeepSeek-V2, arXiv:2405.04434, equations 9-19; `roofline.gemm_s`.
 
     >>> from models.examples import CHIP, DENSE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(attention_gemms_s(run))[0] < 0)
@@ -130,6 +76,8 @@ def dense_ffn_s(run: Run, width: float) -> np.ndarray:
     Reference: Shoeybi et al., arXiv:1909.08053, section 3, equation 3; `roofline.gemm_s`.
 
     >>> from models.examples import CHIP, DENSE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> dense_ffn_s(run, 0).tolist()
@@ -150,6 +98,8 @@ def routed_experts_s(run: Run) -> np.ndarray:
     Reference: Gale et al., MegaBlocks, arXiv:2211.15841, section 4; fitted factors see the catalog.
 
     >>> from models.examples import CHIP, MOE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> run = Run.of(MOE, CHIP, Layouts.of(dp=8, ep=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(routed_experts_s(run))[0] < 0)  # fewer and larger GEMMs
@@ -176,6 +126,8 @@ def state_gemms_s(run: Run) -> np.ndarray:
     Reference: Dao and Gu, Mamba-2, arXiv:2405.21060, section 7.1; `roofline.gemm_s`.
 
     >>> from models.examples import CHIP
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import HYBRID, TRAINING
     >>> run = Run.of(HYBRID, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(state_gemms_s(run))[0] < 0)
@@ -195,6 +147,8 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1; Korthikanti et al., arXiv:2205.05198, section 4.1 (score traffic).
 
     >>> from models.examples import CHIP, DENSE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> args = DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper"
     >>> fused, plain = (attention_core_s(Run.of(*args, Recipe(fused_attention=f)))[0] for f in (True, False))
@@ -224,6 +178,8 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
     Reference: Ivanov et al., Data Movement Is All You Need, arXiv:2007.00072, table 1; fitted factors see the catalog.
 
     >>> from models.examples import CHIP, DENSE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=8, sequence_parallel=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(elementwise_s(run, False))[0] < 0)
@@ -251,108 +207,6 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
     return moved / run.memory_bytes_per_s
 
 
-def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
-    """Exposed tensor-parallel exchange of so many blocks, forward (backward is the same).
-
-    Per block an all-gather and a reduce-scatter (without sequence parallelism an all-reduce: the same) of 2 M h bytes,
-    less the share that the framework hides.
-    Shapes: one axis. Units: blocks [1], result [s]. Zero for tp 1.
-    Reference: Shoeybi et al., arXiv:1909.08053, section 3; Korthikanti et al., arXiv:2205.05198, section 4.2.2.
-
-    >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
-    >>> tensor_parallel_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe()), 2).tolist()
-    [0.0]
-    """
-    size = ACTIVATION_BYTES * run.tokens * run.arch.hidden
-    once = all_gather_s(size, run.tp, run.link_bytes_per_s(run.tp, 1.0), run.constants.collective_start_s)
-    return 2.0 * blocks * once * (1.0 - run.profile.tp_overlap)
-
-
-def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndarray:
-    """Exposed exchange of keys and values between context-parallel ranks, hidden in the window of the attention core.
-
-    A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times.
-    Shapes: one axis. Units: window [s], passes [1], result [s]. Zero for cp 1.
-    Reference: Liu et al., Ring Attention, arXiv:2310.01889, section 3.
-
-    >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
-    >>> run = Run.of(DENSE, CHIP, Layouts.of(cp=[1, 8]), 8192, "bf16", TRAINING, "hopper", Recipe())
-    >>> context_parallel_s(run, np.zeros(2), 1.0).round(6).tolist()
-    [0.0, 0.000108]
-    """
-    arch, cp = run.arch, run.layouts.cp.astype(float)
-    elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
-    size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
-    return exposed_s(all_gather_s(size, cp, run.link_bytes_per_s(cp, run.tp), run.constants.collective_start_s), window_s, 1.0)
-
-
-def expert_exchange_s(run: Run) -> np.ndarray:
-    """Exposed dispatch and combine of one MoE layer, forward (backward is the same).
-
-    Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped.
-    Shapes: one axis. Units: [s]. Zero for ep 1.
-    Reference: DeepSeek-V3, arXiv:2412.19437, section 3.2.2; DeepEP's published rates for the fused dispatcher.
-
-    >>> from models.examples import CHIP, MOE
-    >>> from models.training_examples import TRAINING
-    >>> expert_exchange_s(Run.of(MOE, CHIP, Layouts.of(dp=8), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
-    [0.0]
-    """
-    recipe, c = run.recipe, run.constants
-    inside, outside = dispatch_copies(
-        run.arch.topk, run.arch.experts, run.layouts.ep, run.chip.scaleup_chips, deduplicated=recipe.fused_dispatch,
-        consecutive=recipe.consecutive_routing, domain_limit=recipe.routed_domains,
-    )  # fmt: skip
-    vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.expert_input
-    intra, inter = (c.exchange_fused_intra, c.exchange_fused_inter) if recipe.fused_dispatch else (c.intra_efficiency, c.inter_efficiency)
-    rates = run.chip.scaleup_bytes_per_s * intra, run.chip.scaleout_bytes_per_s * inter
-    hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
-    return 2.0 * all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s) * (1.0 - hidden)
-
-
-def launch_excess_s(run: Run, kernels_s: np.ndarray, moe: bool) -> np.ndarray:
-    """What a layer takes beyond its kernels because the host cannot launch them faster:  (G^4 + H^4)^(1/4) - G.
-
-    H is the framework's floor per layer and pass; whole-iteration graphs remove it.
-    Shapes: one axis. Units: kernels [s], result [s].
-    Reference: smooth maximum of two overlapping times; the floor is fitted, see the catalog.
-
-    >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
-    >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
-    >>> bool(launch_excess_s(run, np.array([1e-5]), False)[0] > launch_excess_s(run, np.array([1.0]), False)[0])
-    True
-    """
-    if run.recipe.cuda_graphs == "full":
-        return np.zeros_like(kernels_s)
-    floor = run.profile.launch_floor_s * (run.constants.launch_floor_moe if moe else 1.0)
-    square = kernels_s * kernels_s
-    return np.sqrt(np.sqrt(square * square + floor**4)) - kernels_s
-
-
-def moe_host_s(run: Run) -> np.ndarray:
-    """Host time that an MoE layer adds to its kernels, forward: the host waits for token counts before it launches experts.
-
-    0.6 ms where tokens are exchanged, and 29 us per local expert; none with whole-iteration graphs or a compiler that
-    knows all shapes (XLA).
-    Shapes: one axis. Units: [s].
-    Reference: fitted, see the catalog; Gale et al., MegaBlocks, arXiv:2211.15841, section 5 (dropless routing).
-
-    >>> from models.examples import CHIP, MOE
-    >>> from models.training_examples import TRAINING
-    >>> args = MOE, CHIP, Layouts.of(dp=8, ep=8), 4096, "bf16", TRAINING, "hopper"
-    >>> [round(float(moe_host_s(Run.of(*args, Recipe(cuda_graphs=g)))[0]) * 1e3, 2) for g in ("partial", "full")]
-    [1.08, 0.0]
-    """
-    if run.recipe.cuda_graphs == "full" or run.recipe.framework == "xla":
-        return np.zeros_like(run.tokens)
-    c, ep = run.constants, run.layouts.ep
-    wait = np.where(ep > 1, c.host_moe_layer_s, 0.0) + c.host_expert_s * run.arch.experts / ep
-    return wait * (c.host_grace if run.recipe.grace_host else 1.0)
-
-
 def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> tuple[Times, Times]:
     """(forward, backward with recompute) of one layer for one micro-batch, by part.
 
@@ -364,6 +218,8 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     Reference: Korthikanti et al., arXiv:2205.05198, section 5; Narayanan et al., arXiv:2104.04473, section 3.5.
 
     >>> from models.examples import CHIP, DENSE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> forward, backward = layer_times(Run.of(DENSE, CHIP, Layouts.of(recompute=2), 4096, "bf16", TRAINING, "hopper", Recipe()), False)
     >>> bool(np.isclose(backward["compute"] / forward["compute"], 3.0)[0])
@@ -415,6 +271,8 @@ def head_s(run: Run) -> np.ndarray:
     Reference: Narayanan et al., arXiv:2104.04473, appendix (logit layer 6 B s h V); DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
     >>> from models.examples import CHIP, DENSE
+    >>> from models.layouts import Layouts
+    >>> from models.training_constants import Recipe
     >>> from models.training_examples import TRAINING
     >>> head_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).round(4).tolist()
     [0.0063]

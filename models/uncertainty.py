@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 TIERS = ("known", "new_source", "new_chip")
 COVERAGE = 0.80
-FEWEST = 8  # residuals below which a tier takes the quantiles of all its kinds of network together
+FEWEST = 8  # residuals below which a band takes those of all labels of its tier together
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +63,28 @@ def tier_of(source_seen: bool, chip_seen: bool) -> str:
     return ("known" if source_seen else "new_source") if chip_seen else "new_chip"
 
 
-def bands_by_tier(missed: Mapping[tuple[str, bool], ArrayLike]) -> dict[tuple[str, bool], Band]:
-    """A band for each (tier, experts); one with too few residuals takes all of its tier, and no tier is narrower than a nearer one.
+def bands_by_tier(missed: Mapping[tuple[str, str], ArrayLike]) -> dict[tuple[str, str], Band]:
+    """A band for each (tier, label); one with too few residuals takes all of its tier, and no tier is narrower than a nearer one.
 
+    A label tells apart what is missed by different amounts, such as dense networks and those with experts.
     Shapes: residuals along one axis each. Units: ln(measured / predicted) [1].
     Reference: `band`.
 
     >>> rng = np.random.default_rng(0)
-    >>> found = bands_by_tier({(tier, False): rng.normal(0, 0.1, 100) for tier in TIERS})
-    >>> found["known", False].high <= found["new_source", False].high <= found["new_chip", True].high
+    >>> found = bands_by_tier({(tier, label): rng.normal(0, 0.1, n) for tier in TIERS for label, n in (("dense", 100), ("moe", 3))})
+    >>> all(found["known", label].high <= found["new_source", label].high <= found["new_chip", label].high for label in ("dense", "moe"))
     True
     """
-    found: dict[tuple[str, bool], Band] = {}
-    for experts in (False, True):
+    labels = dict.fromkeys(label for _, label in missed)
+    found: dict[tuple[str, str], Band] = {}
+    for label in labels:
         nearer: Band | None = None
         for tier in TIERS:
-            own = np.asarray(missed.get((tier, experts), ()), float)
+            own = np.asarray(missed.get((tier, label), ()), float)
             if len(own) < FEWEST:
-                own = np.concatenate([np.asarray(missed.get((tier, e), ()), float) for e in (False, True)])
+                own = np.concatenate([np.asarray(missed.get((tier, other), ()), float) for other in labels])
             here = band(own)
             if nearer is not None:
                 here = Band(min(here.low, nearer.low), max(here.high, nearer.high))
-            found[tier, experts] = nearer = here
+            found[tier, label] = nearer = here
     return found

@@ -17,15 +17,19 @@ def add_verbs(
     formats: tuple[str, ...],
 ) -> None:
     """Adds both verbs to the command's parser."""
-    validate = verbs.add_parser("validate", parents=[shared], help="score the models on measurements")
-    validate.add_argument("file", metavar="FILE.csv", help="measurements, one row per run")
+    validate = verbs.add_parser(
+        "validate", parents=[shared], help="score the models on measurements",
+        description="Score the models on measurements of training or of serving runs; the columns of the file tell which. Serving rows of "
+        "grade C or D are predicted but summed up apart; a row without a grade counts.",
+    )  # fmt: skip
+    validate.add_argument("file", metavar="FILE.csv", help="measurements of training or of serving, one row per run")
     validate.add_argument("--rows", metavar="FILE.csv", help="write measured, predicted, low, high of every row there")
     validate.add_argument("--leave-out", choices=LEAVE_OUT, help="predict each row by constants fitted without its group (needs some minutes)")
     validate.add_argument("--measurements", metavar="DIR", help="folder in which FILE.csv lies, if not here")
     validate.set_defaults(run=_validate)
 
     calibrate = verbs.add_parser("calibrate", help="fit the shared constants to own measurements")
-    calibrate.add_argument("file", metavar="FILE.csv", help="measurements, one row per run; a handful is enough")
+    calibrate.add_argument("file", metavar="FILE.csv", help="measurements of training or of serving, one row per run; a handful is enough")
     calibrate.add_argument("--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog")
     calibrate.add_argument("--format", choices=formats, default="table", help="how the changes are printed (default: table)")
     calibrate.add_argument("--measurements", metavar="DIR", help="folder in which FILE.csv lies, if not here")
@@ -60,10 +64,10 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     from planner.calibrate import calibrate
     from planner.cli import _rows_as
 
-    changes = calibrate(_file(arguments), Path(arguments.output), _catalog(arguments))
+    written, changes = calibrate(_file(arguments), Path(arguments.output), _catalog(arguments))
     sys.stdout.write(_rows_as(arguments.format, changes))
     if not arguments.quiet:
-        print(f"wrote {Path(arguments.output) / 'training.json'}; use it with --catalog {arguments.output}", file=sys.stderr)
+        print(f"wrote {written}; use it with --catalog {arguments.output}", file=sys.stderr)
     return 0
 
 

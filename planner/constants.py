@@ -47,6 +47,7 @@ class ModelConstants:
     power: PowerConstants
     reliability: Reliability
     measured_training: Calibration
+    measured_serving: Calibration
 
 
 def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
@@ -61,6 +62,7 @@ def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
         power=_read(ledger, "power", PowerConstants),
         reliability=Reliability(*figures),
         measured_training=calibration(ledger, "training"),
+        measured_serving=calibration(ledger, "serving"),
     )
 
 

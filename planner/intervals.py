@@ -6,7 +6,7 @@ of a new source; on a chip that no measurement shows, that of a new chip; and on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,9 @@ from models.uncertainty import TIERS, tier_of
 from planner.ledger import Ledger
 
 DENSE, EXPERTS = "dense", "moe"
-TIMES = {"training": (DENSE, EXPERTS)}  # what the bands of a model are told apart by
+LABELS = {"training": (DENSE, EXPERTS), "serving": ("tpot", "ttft", "throughput")}  # what the bands of a model are told apart by
+# The band of each figure of a serving point; end to end is mostly decode.
+SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "capacity": "throughput"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +42,34 @@ class Interval:
 class Calibration:
     """What one model's fit has seen and missed."""
 
-    bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, kind of time) -> bounds of measured / predicted
+    bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
     chips: frozenset[str]
-    anchors: Mapping[tuple[str, str], float]  # (chip, precision) -> measured / predicted of the user's own runs
+    anchors: Mapping[tuple[str, str, str], float]  # (chip, precision, label) -> measured / predicted of the user's own runs
+
+    def tier(self, chip: str, precision: str, label: str) -> str:
+        """How far a run on `chip` is from the measurements behind the model."""
+        return tier_of((chip, precision, label) in self.anchors, chip in self.chips)
 
     def interval(self, chip: str, precision: str, label: str, tier: str | None = None) -> Interval:
         """The interval of a run on `chip`; `tier` where it is stated already."""
-        own = self.anchors.get((chip, precision))
-        tier = tier or tier_of(own is not None, chip in self.chips)
-        return Interval(own or 1.0, *self.bands[tier, label], tier)
+        tier = tier or self.tier(chip, precision, label)
+        return Interval(self.anchors.get((chip, precision, label), 1.0), *self.bands[tier, label], tier)
 
 
 def calibration(ledger: Ledger, model: str) -> Calibration:
-    """The calibration of a model ("training"), its bands booked in the ledger."""
-    catalog = ledger.catalog
-    value = lambda name: ledger.value("constants", f"{model}_interval", name)  # noqa: E731
+    """The calibration of a model ("training" or "serving"), its bands booked in the ledger."""
+    catalog, labels = ledger.catalog, LABELS[model]
     bands = {
-        (tier, label): (value(f"{tier}_{label}_low"), value(f"{tier}_{label}_high")) for tier in TIERS for label in TIMES[model]
+        (tier, label): tuple(ledger.value("constants", f"{model}_interval", f"{tier}_{label}_{side}") for side in ("low", "high"))
+        for tier in TIERS
+        for label in labels
     }
     seen = catalog.get("constants", f"{model}_seen").figures
-    own: dict[tuple[str, str], list[float]] = {}
+    own: dict[tuple[str, str, str], list[float]] = {}
     for key in catalog.get("constants", f"{model}_anchor").figures:
-        _, chip, precision = key.split("|")
-        own.setdefault((chip, precision), []).append(ledger.value("constants", f"{model}_anchor", key))
+        _, chip, precision, *label = key.split("|")
+        for name in label or labels:  # an offset of training holds for all architectures
+            own.setdefault((chip, precision, name), []).append(ledger.value("constants", f"{model}_anchor", key))
     return Calibration(
         bands=bands,
         chips=frozenset(name.removeprefix("chip ") for name in seen if name.startswith("chip ")),
@@ -70,11 +77,23 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
     )
 
 
-def bounds(interval: Interval | None, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
-    """[low, high] of each time of a point and of its capacity; empty where nothing is known of the models' error."""
-    if interval is None:
-        return {}
+def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
+    """[low, high] of the times of a job and of its tokens/s."""
     return {name: interval.around(time) for name, time in times_s.items()} | {"capacity": interval.around_rate(capacity)}
+
+
+def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
+    """The farthest tier over the (chip, precision) of the pools of a point."""
+    return max((known.tier(*chip, label) for chip in chips for label in LABELS["serving"]), key=TIERS.index)
+
+
+def serving_bounds(known: Calibration, tier: str, latency_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
+    """[low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s]."""
+    def around(name: str, value: float) -> list[float]:
+        low, high = known.bands[tier, SERVING_LABEL[name.split(".")[0]]]
+        return [value * low, value * high]
+
+    return {name: around(name, value) for name, value in (*latency_s.items(), ("capacity", capacity))}
 
 
 def network(experts: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,18 @@ from planner.errors import Problem, SpecError, close_matches
 
 KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
 FOLDS = 5
-# Columns that are text; every other known column is a number.
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of one kind of file: text, numbers, those without which no row can be read, and those that only this kind has."""
+
+    text: tuple[str, ...]
+    numbers: tuple[str, ...]
+    needed: tuple[str, ...]
+    own: tuple[str, ...]
+
+
 TRAINING_TEXT = (
     "id", "source", "model", "attention", "chip", "intra_node_link", "sequence_parallel", "recompute", "sharding", "dtype", "notes",
     "grade", "framework", "release_date",
@@ -25,6 +36,22 @@ TRAINING_NUMBERS = (
     "peak_memory_GB",
 )  # fmt: skip
 NEEDED_COLUMNS = ("chip", "n_chips", "seq_len", "global_batch_sequences")
+SERVING_TEXT = (
+    "id", "source", "model", "attention", "weight_dtype", "kv_dtype", "chip", "engine", "engine_version", "mode", "other_metric", "notes",
+    "grade",
+)  # fmt: skip
+SERVING_NUMBERS = (
+    "year", "params_total_B", "params_active_B", "n_chips", "chips_per_node", "tp", "pp", "ep", "dp", "isl", "osl", "concurrency",
+    "is_max_throughput", "request_rate_per_s", "output_tokens_per_s_total", "total_tokens_per_s", "tokens_per_s_per_chip", "ttft_ms", "tpot_ms",
+)  # fmt: skip
+FILES = {
+    "training": Columns(
+        TRAINING_TEXT, TRAINING_NUMBERS, NEEDED_COLUMNS, ("seq_len", "global_batch_sequences", "step_time_s", "model_tflops_per_chip", "mfu_pct", "hfu_pct")
+    ),
+    "serving": Columns(
+        SERVING_TEXT, SERVING_NUMBERS, ("chip", "n_chips", "model"), ("isl", "osl", "engine", "concurrency", "ttft_ms", "tpot_ms", "output_tokens_per_s_total")
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +68,10 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """Source kind, by which rows are held out together."""
-        return self.text.get("source", "")[:KIND_CHARACTERS]
+        """Source kind, by which rows are held out together: of a serving row with such an id the part before the dash, else the first
+        characters of the source."""
+        before, dash, _ = self.text.get("id", "").partition("-")
+        return before if dash and "engine" in self.text else self.text.get("source", "")[:KIND_CHARACTERS]
 
     @property
     def grade(self) -> str:
@@ -58,10 +87,23 @@ class Row:
         return default if value is None else int(value)
 
 
-def read_rows(path: Path, text_columns: Iterable[str] = TRAINING_TEXT, number_columns: Iterable[str] = TRAINING_NUMBERS,
-              needed: Iterable[str] = NEEDED_COLUMNS) -> list[Row]:  # fmt: skip
+def file_kind(path: Path) -> str:
+    """"training" or "serving", by which of them more columns of the file belong to. Raises SpecError where it is neither."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        try:
+            header = {name.strip() for name in next(csv.reader(file), ())}
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise SpecError([Problem(str(path), f"not a CSV file in UTF-8: {error}")]) from None
+    known = {kind: len(header.intersection(columns.own)) for kind, columns in FILES.items()}
+    if not any(known.values()):
+        wanted = " or of ".join(f"{kind} ({', '.join(columns.own)})" for kind, columns in FILES.items())
+        raise SpecError([Problem(str(path), f"no column of {wanted}")])
+    return max(known, key=known.__getitem__)
+
+
+def read_rows(path: Path, kind: str = "training") -> list[Row]:
     """Rows of a file with a header. Raises SpecError with every unreadable cell, and OSError for a missing file."""
-    text_columns, number_columns = tuple(text_columns), tuple(number_columns)
+    columns = FILES[kind]
     problems: list[Problem] = []
     rows: list[Row] = []
     with open(path, newline="", encoding="utf-8-sig") as file:
@@ -69,11 +111,11 @@ def read_rows(path: Path, text_columns: Iterable[str] = TRAINING_TEXT, number_co
             reader = csv.DictReader(file)
             header = tuple(name.strip() for name in reader.fieldnames or ())
             reader.fieldnames = list(header)
-            for column in needed:
+            for column in columns.needed:
                 if column not in header:
                     problems.append(Problem(str(path), f'no column "{column}"{close_matches(column, header)}'))
             for line, cells in enumerate(reader, start=2):
-                rows.append(_row(path, line, cells, text_columns, number_columns, problems))
+                rows.append(_row(path, line, cells, columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
             problems.append(Problem(str(path), f"not a CSV file in UTF-8: {error}"))
     seen: set[str] = set()
@@ -86,10 +128,10 @@ def read_rows(path: Path, text_columns: Iterable[str] = TRAINING_TEXT, number_co
     return rows
 
 
-def _row(path: Path, line: int, cells: Mapping[str, str], text_columns, number_columns, problems: list[Problem]) -> Row:
-    text = {name: (cells.get(name) or "").strip() for name in text_columns}
+def _row(path: Path, line: int, cells: Mapping[str, str], columns: Columns, problems: list[Problem]) -> Row:
+    text = {name: (cells.get(name) or "").strip() for name in columns.text}
     numbers: dict[str, float] = {}
-    for name in number_columns:
+    for name in columns.numbers:
         cell = (cells.get(name) or "").strip()
         if not cell:
             continue

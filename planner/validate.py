@@ -1,4 +1,9 @@
-"""Scores the models on a measurements file: per row measured, predicted, low, high; summaries by chip, source and kind of network."""
+"""Scores the models on a measurements file: per row measured, predicted, low, high; summaries by chip, source and kind of network.
+
+The summary covers the rows in the score: in a training file all of them, in a serving file those of grade A or B (a row without a
+grade is the user's own and counts) less the stated exclusions (`serving_cases.in_score`). The others are predicted and written all
+the same, and summed up apart under `by`, "in score": "no".
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,17 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from catalog.units import TERA
-from models.layouts import Layouts
-from models.operators import forward_flops_per_token
-from models.training import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
-from models.training_batch import Case, Predictor
-from models.training_layer import Run
-from models.uncertainty import TIERS, interval
-from planner.calibrate import TIER_OF_LEAVE_OUT, anchor_factors, bands_of, leave_out, read_measurements, tier
-from planner.training_cases import Measured
+from models.uncertainty import TIERS, Band, interval
+from planner.calibrate import (
+    LEAVE_OUT,
+    TIER_OF_LEAVE_OUT,
+    anchor_factors,
+    bands_of,
+    leave_out,
+    read_measurements,
+    tier,
+)
+from planner.kinds import Kind, Observation, Question
 
 SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")
@@ -39,6 +46,7 @@ class Score:
     network: str  # dense or moe
     tier: str
     note: str
+    in_score: bool = True
 
     @property
     def ratio(self) -> float:
@@ -62,12 +70,15 @@ class Validation:
         by: dict[str, Callable[[Score], str]] = {
             "chip": lambda s: s.chip, "source": lambda s: s.source, "network": lambda s: s.network, "tier": lambda s: s.tier
         }  # fmt: skip
+        counted = [score for score in self.scores if score.in_score]
+        groups = {name: {group: by_metric(members) for group, members in _grouped(counted, label)} for name, label in by.items()}
+        flags = _grouped(self.scores, lambda s: "yes" if s.in_score else "no")
         return {
             "rows": self.rows,
             "predicted": self.predicted,
             "not_predictable": dict(self.reasons),
-            "metrics": by_metric(self.scores),
-            "by": {name: {group: by_metric(members) for group, members in _grouped(self.scores, label)} for name, label in by.items()},
+            "metrics": by_metric(counted),
+            "by": {**groups, "in score": {flag: by_metric(members) for flag, members in flags}},
         }
 
     def summary_rows(self) -> list[dict[str, Any]]:
@@ -86,25 +97,27 @@ class Validation:
 def validate(path: Path, catalog: Catalog, left_out: str | None = None) -> Validation:
     """Scores of all rows of a file, by the catalog's constants or by refits that leave each row's group out."""
     measurements = read_measurements(path, catalog)
-    cases, start = measurements.cases, catalog.constants("training")
+    kind, cases, start = measurements.kind, measurements.cases, catalog.constants(measurements.kind.name)
     if not cases:
         return Validation(measurements.rows, measurements.reasons, ())
+    observations = kind.observations(cases)
     if left_out:
-        log_time, tiers = leave_out(cases, left_out, start)[0], left_out_tiers(cases, left_out)
+        log_value, tiers = leave_out(cases, left_out, start)[0], left_out_tiers(cases, left_out)
     else:
-        log_time = Predictor([m.case for m in cases])(start) + np.log(anchor_factors(cases, catalog))
+        log_value = kind.predict(cases, observations)(start) + np.log(anchor_factors(cases, catalog))
         tiers = [tier(m, catalog) for m in cases]
-    bands = bands_of(catalog)
-    scores = [_score(m, float(np.exp(t)), name, bands[name, m.experts], start) for m, t, name in zip(cases, log_time, tiers, strict=True)]
+    bands = bands_of(catalog, kind)
+    scores = [
+        _score(kind, cases[o.case], o, float(np.exp(value)), tiers[o.case], bands[tiers[o.case], o.label], start)
+        for o, value in zip(observations, log_value, strict=True)
+    ]
     return Validation(measurements.rows, measurements.reasons, tuple(scores))
 
 
-def left_out_tiers(cases: Sequence[Measured], by: str) -> list[str]:
+def left_out_tiers(cases: Sequence[Question], by: str) -> list[str]:
     """Tier of each row once its group is out; with groups, a source or chip that has no row in another fold is a new one."""
     if by in TIER_OF_LEAVE_OUT:
         return [TIER_OF_LEAVE_OUT[by]] * len(cases)
-    from planner.calibrate import LEAVE_OUT
-
     fold = LEAVE_OUT[by]
     sources, chips = ({} for _ in range(2))
     for m in cases:
@@ -113,24 +126,14 @@ def left_out_tiers(cases: Sequence[Measured], by: str) -> list[str]:
     return [("known" if len(sources[m.row.kind]) > 1 else "new_source") if len(chips[m.chip]) > 1 else "new_chip" for m in cases]
 
 
-def _score(m: Measured, step_s: float, name: str, found, constants: Mapping[str, float]) -> Score:
-    """The step time, or where only a rate was published TFLOP/s per chip, with its interval."""
-    low, high = interval(step_s, found)
-    metric, measured, values = "step_time", m.step_s, (step_s, low, high)
-    if measured is None:
-        work = flops_per_chip(m.case, m.chips, m.hardware_flops, constants)
-        metric, measured, values = "tflops", m.tflops, (work / step_s, work / high, work / low)
-    note = "; ".join((f"tier {name}", *(f"assumed {text}" for text in m.inferred)))
-    return Score(m.row.id, metric, measured, *map(float, values), m.chip, m.row.kind, "moe" if m.experts else "dense", name, note)
-
-
-def flops_per_chip(case: Case, chips: float, with_recompute: bool, constants: Mapping[str, float]) -> float:
-    """Work of a step per chip [TFLOP]: three forward passes, and what is repeated where the source counts it."""
-    per_token = TRAINING_PASSES * forward_flops_per_token(case.arch, case.sequence_tokens)
-    if with_recompute:
-        run = Run.of(case.arch, case.chip, Layouts.of(**case.layout), case.sequence_tokens, case.precision, TrainingConstants.from_values(constants), case.family, case.recipe)
-        per_token = per_token + float(np.ravel(recomputed_flops_per_token(run))[0])
-    return float(per_token) * case.global_batch_sequences * case.sequence_tokens / chips / TERA
+def _score(kind: Kind, m: Question, seen: Observation, value: float, name: str, found: Band, constants: Mapping[str, float]) -> Score:
+    """The figure with its interval, all in the unit of the metric; a rate falls as its time grows, hence the sorting."""
+    predicted, *bounds = (float(kind.shown(m, seen.metric, float(v), constants)) for v in (value, *interval(value, found)))
+    low, high = sorted(bounds)
+    in_score = kind.in_score(m.row)
+    note = "; ".join((f"tier {name}", *(f"assumed {text}" for text in m.inferred), *(() if in_score else ("not in the score",))))
+    network = "moe" if m.experts else "dense"
+    return Score(m.row.id, seen.metric, seen.value, predicted, low, high, m.chip, m.row.kind, network, name, note, in_score)
 
 
 def by_metric(scores: Iterable[Score]) -> dict[str, dict[str, float]]:

@@ -12,13 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.units import GIGA, TERA
-from models import collectives, layouts, memory, moe, operators, pipeline, roofline, training, training_layer
+from models import (
+    collectives,
+    layouts,
+    memory,
+    moe,
+    operators,
+    pipeline,
+    roofline,
+    training,
+    training_exchange,
+    training_layer,
+    training_run,
+)
 from models.examples import CHIP, DENSE, MOE
 from models.layouts import Layouts
 from models.training_constants import FRAMEWORKS, Recipe
 from models.training_examples import HYBRID, TRAINING
 
-MODULES = ("collectives", "layouts", "memory", "moe", "operators", "pipeline", "roofline", "training", "training_layer")
+MODULES = ("collectives", "layouts", "memory", "moe", "operators", "pipeline", "roofline", "training", "training_exchange", "training_layer")
 MLA = replace(MOE, mla=True, q_lora_rank=768, kv_lora_rank=256, qk_nope_dim=64, qk_rope_dim=32, v_head_dim=64, dense_layers=3, shared_experts=1)
 ARCHITECTURES = (DENSE, MOE, MLA)
 few = settings(max_examples=40, deadline=None)
@@ -39,13 +51,13 @@ BROADCASTING = {
     collectives.exposed_s: (positive, positive, share),
     memory.fits: (positive, positive),
     memory.tightness: (positive, positive),
-    moe.experts_hit: (st.integers(8, 512), st.integers(1, 8), positive),
     moe.distinct_destinations: (st.integers(1, 16), ranks),
-    moe.load_imbalance: (positive, st.integers(1, 512)),
     pipeline.bubble_micro_batches: (ranks, ranks),
     pipeline.bubble_fraction: (ranks, positive, ranks),
     pipeline.in_flight_stages: (ranks, positive, ranks),
     pipeline.head_layers_on_slowest_stage: (st.integers(1, 128), ranks),
+    roofline.element_bytes: (st.integers(0, len(roofline.PRECISIONS) - 1),),
+    roofline.operand_bits: (st.integers(0, len(roofline.PRECISIONS) - 1),),
     roofline.roofline_s: (positive, positive, rate, rate),
     roofline.ridge_flop_per_byte: (rate, rate),
     roofline.saturation_factor: (positive, positive, positive, positive),
@@ -67,7 +79,7 @@ OF_RUN = {
     training_layer.attention_gemms_s: (),
     training_layer.attention_core_s: (),
     training_layer.elementwise_s: (False,),
-    training_layer.tensor_parallel_s: (2.0,),
+    training_exchange.tensor_parallel_s: (2.0,),
     training_layer.dense_ffn_s: (4096.0,),
     training_layer.layer_times: (False,),
     training_layer.head_s: (),
@@ -78,8 +90,8 @@ OF_RUN = {
 }
 OF_MOE_RUN = {
     training_layer.routed_experts_s: (),
-    training_layer.expert_exchange_s: (),
-    training_layer.moe_host_s: (),
+    training_exchange.expert_exchange_s: (),
+    training_exchange.moe_host_s: (),
     training_layer.elementwise_s: (True,),
     training_layer.layer_times: (True,),
 }
@@ -90,8 +102,8 @@ OF_HYBRID_RUN = {
     training.stack_times: (),
 }
 OF_RUN_AND_ARRAYS = {  # further arguments are seconds along the axis of layouts
-    training_layer.context_parallel_s: lambda run, s: (run, s, 2.0),
-    training_layer.launch_excess_s: lambda run, s: (run, s, True),
+    training_exchange.context_parallel_s: lambda run, s: (run, s, 2.0),
+    training_exchange.launch_excess_s: lambda run, s: (run, s, True),
     training.data_parallel_s: lambda run, s: (run, np.ceil(s * 1e3), s, 2 * s),
 }
 OF_LAYOUTS = {
@@ -192,7 +204,7 @@ def test_functions_of_an_architecture_agree_with_scalars(function, arch, data):
 @given(data=st.data())
 def test_functions_of_a_run_agree_with_single_layouts(table, arch, data):
     lay = data.draw(some_layouts(arch))
-    run_of = lambda chosen: training_layer.Run.of(arch, CHIP, chosen, 4096, "fp8", TRAINING, "hopper", Recipe())  # noqa: E731
+    run_of = lambda chosen: training_run.Run.of(arch, CHIP, chosen, 4096, "fp8", TRAINING, "hopper", Recipe())
     for function, extra in table.items():
         whole = function(run_of(lay), *extra)
         for i in range(len(lay)):

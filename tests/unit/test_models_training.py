@@ -149,12 +149,6 @@ def test_unknown_schedule_lists_the_known():
         pipeline.schedule("2f2b")
 
 
-def test_experts_hit_matches_drawing():
-    rng = np.random.default_rng(7)
-    hits = [len({e for _ in range(20) for e in rng.choice(64, 4, replace=False)}) for _ in range(400)]
-    assert float(moe.experts_hit(64, 4, 20)) == pytest.approx(np.mean(hits), rel=0.01)
-
-
 def test_deduplicated_dispatch_matches_drawing():
     rng = np.random.default_rng(11)
     ep, domain, k = 32, 8, 8

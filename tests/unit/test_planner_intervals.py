@@ -79,3 +79,12 @@ def test_a_wrong_tier_is_found():
     plan = planner.solve(NATIONAL)
     plan["workloads"][0]["points"][0]["tier"] = "known"
     assert any(".tier" in str(finding) for finding in verify_plan(plan))
+
+
+def test_serving_points_carry_intervals_of_their_latencies_and_capacity(small_plan):
+    for workload in small_plan["workloads"]:
+        for point in workload["points"]:
+            times = {**point["latency_s"], **point["time_s"], "capacity": point["capacity"]}
+            assert set(times) == set(point["interval_80"])
+            for name, (low, high) in point["interval_80"].items():
+                assert low < times[name] < high

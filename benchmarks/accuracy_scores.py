@@ -1,0 +1,145 @@
+"""What both chapters of the accuracy report share: a measurements file predicted by shipped constants and by refits, tables, plots."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from catalog.lookup import Catalog
+from models.uncertainty import TIERS
+from planner.calibrate import (
+    LEAVE_OUT_OF_TIER,
+    bands_of,
+    fit_from_priors,
+    fitted,
+    leave_out_by_group,
+    measured,
+    read_measurements,
+)  # fmt: skip
+
+LEAVE_OUTS = ("group", "source", "chip", "generation")
+COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c77d00", "#7b4fa3", "#4d908e", "#8c564b", "#5c677d", "#b5179e", "#6a994e", "#e07a5f", "#3d405b")
+
+
+class Scored:
+    """The observations of a file: measured, predicted by the shipped constants, and predicted with each group left out."""
+
+    def __init__(self, path: Path, catalog: Catalog) -> None:
+        self.path, self.catalog = path, catalog
+        self.measurements = read_measurements(path, catalog)
+        self.kind, self.cases = self.measurements.kind, self.measurements.cases
+        self.start = catalog.constants(self.kind.name)
+        self.observations = self.kind.observations(self.cases)
+        self.rows = [self.cases[o.case] for o in self.observations]
+        self.use, self.measured = fitted(self.cases), measured(self.cases)
+        self.labels = np.array([o.label for o in self.observations])
+        self.shipped = self.kind.predict(self.cases, self.observations)(self.start)
+        whole = fit_from_priors(self.cases, self.start)
+        self.left: dict[str, np.ndarray] = {}
+        self.refits: dict[str, dict[str, dict[str, float]]] = {}
+        for by in LEAVE_OUTS:
+            self.left[by], self.refits[by] = leave_out_by_group(self.cases, by, self.start, whole)
+
+    def signed(self, log_value: np.ndarray, label: str | None = None) -> np.ndarray:
+        """predicted / measured - 1 of the observations in the score, of one label or of all."""
+        which = self.use if label is None else self.use & (self.labels == label)
+        return np.expm1(log_value - self.measured)[which]
+
+    def median(self, by: str, label: str | None = None) -> str:
+        """Median error with groups left out."""
+        return percent(np.median(np.abs(self.signed(self.left[by], label))))
+
+    def coverage(self) -> list[tuple[str, str, float]]:
+        """(tier, label, share of observations inside the interval), by the leave-out that the tier stands for."""
+        bands, found = bands_of(self.catalog, self.kind), []
+        for tier in TIERS:
+            missed = self.measured - self.left[LEAVE_OUT_OF_TIER[tier]]
+            for label in self.kind.labels:
+                band, which = bands[tier, label], self.use & (self.labels == label)
+                found.append((tier.replace("_", " "), label, float(np.mean((missed[which] >= band.low) & (missed[which] <= band.high)))))
+        return found
+
+    def table(self, name: Callable, log_value: np.ndarray, label: str | None = None) -> list[dict[str, object]]:
+        """Errors by a name of each row, largest group first."""
+        groups: dict[str, list[float]] = defaultdict(list)
+        for i in np.flatnonzero(self.use if label is None else self.use & (self.labels == label)):
+            groups[name(self.rows[i])].append(math.expm1(log_value[i] - self.measured[i]))
+        return [{"": group.replace("|", "/"), **errors(signed)} for group, signed in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))]
+
+    def points(self, label: str | None = None) -> list[tuple[str, float, float]]:
+        """(chip, measured, predicted by the shipped constants)."""
+        which = self.use if label is None else self.use & (self.labels == label)
+        return [(self.rows[i].chip, self.observations[i].value, math.exp(self.shipped[i])) for i in np.flatnonzero(which)]
+
+    def worst(self, suspicion: Callable, count: int = 20) -> list[dict[str, str]]:
+        """The observations furthest off, each measured in the scale of its metric."""
+        scale = np.array([self.kind.scale.get(o.metric, 1.0) for o in self.observations])
+        order = np.argsort(-np.where(self.use, np.abs(self.shipped - self.measured) / scale, -1.0), kind="stable")[:count]
+        return [
+            {"id": (m := self.rows[i]).row.id, "network": m.architecture[:24], "chip": m.chip, "metric": self.observations[i].metric,
+             "measured": f"{self.observations[i].value:.3g}", "predicted": f"{math.exp(self.shipped[i]):.3g}",
+             "suspected cause": suspicion(m, self.observations[i].metric, self.shipped[i] - self.measured[i])} for i in order
+        ]  # fmt: skip
+
+    def counted(self) -> str:
+        """How many rows there are, and the reasons why some are not predictable."""
+        reasons = "; ".join(f"{why}: {n}" for why, n in self.measurements.reasons.items()) or "none"
+        return f"{self.measurements.rows} rows; not predictable: {reasons}."
+
+
+def errors(signed: Sequence[float]) -> dict[str, object]:
+    """Summary of signed errors."""
+    signed = np.asarray(signed)
+    error = np.abs(signed)
+    return {"n": len(error), "median": percent(np.median(error)), "mean": percent(error.mean()),
+            "within 20 %": percent(np.mean(error <= 0.2)), "bias": percent(np.median(signed))}  # fmt: skip
+
+
+def percent(share: float) -> str:
+    return f"{100 * float(share):.1f} %"
+
+
+def checks(rows: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
+    """Goal and result side by side."""
+    return [{"check": check, "goal": goal, "result": result} for check, goal, result in rows]
+
+
+def weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
+    values, weights = (np.array(column) for column in zip(*sorted(pairs), strict=True))
+    return float(values[np.searchsorted(np.cumsum(weights), 0.5 * weights.sum())])
+
+
+def regrets(groups: Mapping[object, Mapping[object, tuple[float, float]]], fewest: int) -> list[float]:
+    """Loss of picking by prediction in each group of choices with (measured, predicted) cost: cost of the pick over the least, minus 1."""
+    found = []
+    for choices in groups.values():
+        if len(choices) >= fewest:
+            pick = min(choices.values(), key=lambda both: both[1])
+            found.append(pick[0] / min(cost for cost, _ in choices.values()) - 1.0)
+    return found
+
+
+def scatter(points: Sequence[tuple[str, float, float]], quantity: str, size: int = 640, margin: int = 56) -> str:
+    """Predicted over measured, both axes logarithmic, a colour per chip, with the lines of equality and of 20 %."""
+    low = math.floor(math.log10(min(min(p[1:]) for p in points)))
+    high = math.ceil(math.log10(max(max(p[1:]) for p in points)))
+    scale = (size - 2 * margin) / (high - low)
+    x = lambda value: margin + scale * (math.log10(value) - low)
+    y = lambda value: size - x(value)
+    chips = sorted({chip for chip, _, _ in points})
+    colour = {chip: COLOURS[i % len(COLOURS)] for i, chip in enumerate(chips)}
+    lines = [f'<line x1="{x(10**low):.1f}" y1="{y(10**low * f):.1f}" x2="{x(10**high / max(f, 1)):.1f}" y2="{y(10**high * min(f, 1)):.1f}" stroke="#999" stroke-dasharray="{dash}"/>'
+             for f, dash in ((1.0, "0"), (1.2, "4"))]  # fmt: skip
+    lines.append(f'<line x1="{x(10**low * 1.2):.1f}" y1="{y(10**low):.1f}" x2="{x(10**high):.1f}" y2="{y(10**high / 1.2):.1f}" stroke="#999" stroke-dasharray="4"/>')
+    ticks = [f'<text x="{x(10**e):.1f}" y="{size - margin + 18}" text-anchor="middle">{10.0**e:g}</text><text x="{margin - 8}" y="{y(10**e) + 4:.1f}" text-anchor="end">{10.0**e:g}</text>' for e in range(low, high + 1)]
+    dots = [f'<circle cx="{x(m):.1f}" cy="{y(p):.1f}" r="2.5" fill="{colour[c]}" fill-opacity="0.6"/>' for c, m, p in points]
+    legend = [f'<circle cx="{size + 10}" cy="{margin + 18 * i}" r="4" fill="{colour[c]}"/><text x="{size + 20}" y="{margin + 18 * i + 4}">{c}</text>' for i, c in enumerate(chips)]
+    titles = [f'<text x="{size / 2}" y="{size - 12}" text-anchor="middle">measured {quantity}</text>',
+              f'<text transform="translate(14 {size / 2}) rotate(-90)" text-anchor="middle">predicted {quantity}</text>']  # fmt: skip
+    height = max(size, margin + 18 * len(chips))
+    body = "\n".join([*lines, *ticks, *dots, *legend, *titles])
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{size + 220}" height="{height}" font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'

@@ -1,0 +1,186 @@
+"""The chapter on serving of the accuracy report: checks with goal and result, tables, worst rows. Shared parts are in accuracy_scores.py."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, percent, regrets, scatter
+
+from catalog.lookup import Catalog
+from planner.calibrate import LEAVE_OUT
+from planner.kinds import TRUSTED
+from planner.measurements import Row
+from planner.tables import as_markdown
+
+METRICS = {"tpot": "TPOT", "ttft": "TTFT", "throughput": "throughput"}
+QUANTITY = {"tpot": "TPOT [s]", "ttft": "TTFT [s]", "throughput": "output tokens/s of all chips"}
+GOAL_BY_GROUP = {"tpot": "≤ 12 %", "ttft": "≤ 27 %", "throughput": "≤ 11 %"}
+GOAL_POOLED = {"tpot": "≤ 20 %", "ttft": "", "throughput": "≤ 20 %"}
+FEW_CLIENTS = 4  # up to which the warm-up shows in a mean of the first token
+CHOICES = ("tp", "pp", "dp", "ep")
+
+
+def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
+    """(text, plots by file name)."""
+    scored = Scored(path, catalog)
+    parts = [
+        "## Serving",
+        "Rows of grade A and B less the stated exclusions; TPOT and TTFT in seconds, throughput in output tokens per second of all chips.",
+        as_markdown(goals(scored)),
+        scored.counted(), "Of the rows in the score, those that are refused:", refusals(scored),
+        *(f"![predicted against measured {METRICS[name]}](accuracy_serving_{name}.svg)" for name in METRICS),
+    ]  # fmt: skip
+    for name, words in METRICS.items():
+        parts += [f"### Serving: {words}, shipped constants", "By source kind:", as_markdown(scored.table(lambda m: m.row.kind, scored.shipped, name))]
+        parts += ["By chip:", as_markdown(scored.table(lambda m: m.chip, scored.shipped, name))]
+        parts += ["By kind of network:", as_markdown(scored.table(lambda m: "experts" if m.experts else "dense", scored.shipped, name))]
+    for by in LEAVE_OUTS:
+        parts += [f"### Serving: leave one {by} out", as_markdown(left_out(scored, by))]
+    parts += ["### Serving: choice of chip or layout (leave-group-out)", as_markdown(choice_table(regret(scored)))]
+    parts += ["### Serving: the worst rows of the shipped constants", as_markdown(scored.worst(suspicion))]
+    plots = {f"accuracy_serving_{name}.svg": scatter(scored.points(name), QUANTITY[name]) for name in METRICS}
+    return "\n\n".join(part.strip() for part in parts) + "\n", plots
+
+
+def goals(scored: Scored) -> list[dict[str, str]]:
+    losses = [loss for each in regret(scored).values() for loss in each]
+    chosen = f"{percent(np.mean(losses))} over {len(losses)} groups, best picked in {losses.count(0.0)}"
+    needed, predicted = answered(scored)
+    rows = []
+    for name, words in METRICS.items():
+        signed = scored.signed(scored.left["group"], name)
+        rows.append((f"leave-group-out, {words}: median", GOAL_BY_GROUP[name], scored.median("group", name)))
+        rows.append((f"leave-group-out, {words}: bias", "within ± 10 %" if name == "ttft" else "", percent(np.median(signed))))
+    for by in LEAVE_OUTS[1:]:
+        goal = GOAL_POOLED if by != "generation" else dict.fromkeys(METRICS, "")
+        rows += [(f"leave-one-{'chip-generation' if by == 'generation' else by}-out, pooled, {words}: median", goal[name], scored.median(by, name))
+                 for name, words in METRICS.items()]  # fmt: skip
+    return checks([
+        *rows,
+        ("rows in the score with the needed fields that get a prediction", "≥ 98 %", f"{percent(predicted / needed)} of {needed}"),
+        *((f"coverage of the 80 % interval, {tier}, {METRICS[label]}", "75-88 %", percent(share)) for tier, label, share in scored.coverage()),
+        ("choice of chip or layout (leave-group-out): mean loss of throughput", "≤ 5 %", chosen),
+        ("rows held back, TPOT: same kind / new source / new chip", "13 / 17 / 18 %", "not run"),
+        ("rows held back, TTFT", "27 / 50 / 38 %", "not run"),
+        ("rows held back, throughput", "11 / 19 / 23 %", "not run"),
+    ])  # fmt: skip
+
+
+def left_out(scored: Scored, by: str) -> list[dict[str, object]]:
+    """Errors of each group left out, and of all together, metric by metric."""
+    groups: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for i in np.flatnonzero(scored.use):
+        error = math.expm1(scored.left[by][i] - scored.measured[i])
+        for name in ("all", LEAVE_OUT[by](scored.rows[i])):
+            groups[name][scored.labels[i]].append(error)
+    table = []
+    for group, found in sorted(groups.items(), key=lambda item: (-sum(map(len, item[1].values())), item[0])):
+        table += [{by: group, "metric": METRICS[name], **errors(found[name])} for name in METRICS if name in found]
+    return table
+
+
+# -- which rows are answered -------------------------------------------------------------------------------------------
+
+
+def has_needed_fields(row: Row) -> bool:
+    """Chip, chips, architecture, lengths (or a data set that stands for them), a load, and something measured."""
+    lengths = row.number("isl") is not None and (row.number("osl") is not None or row.text["mode"] == "prefill_only")
+    data_set = row.text["other_metric"].startswith("mlperf scenario=")
+    load = row.number("concurrency") or row.number("request_rate_per_s") or row.number("is_max_throughput")
+    figures = ("ttft_ms", "tpot_ms", "output_tokens_per_s_total")
+    return bool(row.text["chip"] and row.number("n_chips") and row.text["model"] and (lengths or data_set) and load and any(map(row.number, figures)))
+
+
+def counts(scored: Scored, row: Row) -> bool:
+    return scored.kind.in_score(row) and row.grade in TRUSTED
+
+
+def answered(scored: Scored) -> tuple[int, int]:
+    """(rows in the score with the needed fields, those of them with a prediction)."""
+    predicted = sum(counts(scored, m.row) and has_needed_fields(m.row) for m in scored.cases)
+    refused = sum(counts(scored, row) and has_needed_fields(row) for row, _ in scored.measurements.refused)
+    return predicted + refused, predicted
+
+
+def refusals(scored: Scored) -> str:
+    """Reasons with their rows, and how many of those have the needed fields."""
+    refused = [(reason, has_needed_fields(row)) for row, reason in scored.measurements.refused if counts(scored, row)]
+    complete = Counter(reason for reason, needed in refused if needed)
+    table = [{"reason": reason, "rows": n, "with the needed fields": complete[reason]} for reason, n in Counter(r for r, _ in refused).most_common()]
+    return as_markdown(table) if table else "none."
+
+
+# -- choice ------------------------------------------------------------------------------------------------------------
+
+
+def regret(scored: Scored) -> dict[str, list[float]]:
+    """Loss of throughput by picking the predicted best, in each group of rows that differ only in chip or layout, by source kind.
+
+    Throughput as measured, else that of the closed loop: clients x output tokens / (TTFT + (output tokens - 1) TPOT).
+    """
+    values: dict[int, dict[str, tuple[float, float]]] = defaultdict(dict)
+    for i in np.flatnonzero(scored.use):
+        values[scored.observations[i].case][scored.observations[i].metric] = (math.exp(scored.measured[i]), math.exp(scored.left["group"][i]))
+    groups: dict[tuple, dict[tuple, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for case, found in values.items():
+        m = scored.cases[case]
+        seconds = seconds_per_token(m.row, found)
+        if seconds:
+            groups[question(m)][(m.chip, *(m.row.number(name) for name in CHOICES))].append(seconds)
+    # Repeated measurements of one choice count once, by their median.
+    medians = {key: {choice: tuple(np.median(each, axis=0)) for choice, each in choices.items()} for key, choices in groups.items()}
+    kinds = sorted({key[0] for key in medians})
+    found = {kind: regrets({key: choices for key, choices in medians.items() if key[0] == kind}, 2) for kind in kinds}
+    return {kind: losses for kind, losses in found.items() if losses}
+
+
+def choice_table(found: dict[str, list[float]]) -> list[dict[str, object]]:
+    """Loss of the pick by source kind."""
+    return [
+        {"source kind": kind, "groups": len(losses), "best picked": losses.count(0.0), "mean loss": percent(np.mean(losses)), "worst": percent(max(losses))}
+        for kind, losses in found.items()
+    ]  # fmt: skip
+
+
+def seconds_per_token(row: Row, found: dict[str, tuple[float, float]]) -> tuple[float, float] | None:
+    """(measured, predicted) time per output token of all chips; None where the row has no throughput and none follows."""
+    if "throughput" in found:
+        return tuple(1.0 / value for value in found["throughput"])
+    clients, length = row.number("concurrency"), row.number("osl")
+    if not clients or not length or not {"ttft", "tpot"} <= set(found):
+        return None
+    return tuple((first + (length - 1.0) * each) / (clients * length) for first, each in zip(found["ttft"], found["tpot"], strict=True))
+
+
+def question(m) -> tuple:
+    """What two rows share that differ only in chip or layout."""
+    scenario = re.match(r"mlperf scenario=(\w+)", m.row.text["other_metric"])
+    lengths = () if scenario else (m.row.number("isl"), m.row.number("osl"))  # a data set: its printed mean differs by run
+    texts = tuple(m.row.text[name] for name in ("weight_dtype", "kv_dtype", "engine", "engine_version", "mode"))
+    loads = tuple(m.row.number(name) for name in ("n_chips", "concurrency", "request_rate_per_s", "is_max_throughput"))
+    return m.row.kind, m.architecture, m.case.regime, scenario and scenario[1], lengths, texts, loads
+
+
+def suspicion(m, metric: str, missed: float) -> str:
+    """What the row itself shows to be unusual; an honest guess, not a finding."""
+    slower = (missed < 0) == (metric != "throughput")  # measured slower than predicted
+    notes, clients = m.row.text["notes"].lower(), m.row.number("concurrency")
+    if not slower and metric == "tpot" and "speculative decoding state not recorded" in notes:
+        return "speculative decoding may be on: its state is not recorded"
+    if metric == "ttft" and slower and clients and clients <= FEW_CLIENTS:
+        return "warm-up in the mean of few clients"
+    if m.row.text["mode"] == "disaggregated":
+        return "queue between the pools not recorded" if metric == "ttft" else "decode pool: admission limit not recorded"
+    if not m.row.text["weight_dtype"]:
+        return "precision of the weights not published"
+    if not any(m.row.number(name) for name in CHOICES):
+        return "layout not published"
+    if slower and m.row.number("is_max_throughput"):
+        return "batch settings may be untuned"
+    if metric == "ttft":
+        return "arrivals in step or admission limit: the load cell may not be what was in flight"
+    return f"{'slower' if slower else 'faster'} than its like: cause unknown"

@@ -1,0 +1,102 @@
+"""Fits the constants of a model to published measurements and writes them, their intervals and what they have seen into the catalog.
+
+    python benchmarks/refit.py training --measurements DIR [--write]
+
+DIR holds training.csv. The fit starts from the physical priors and sees trusted rows only. The 10-90 % range of a constant is over refits
+that leave out a source or a group; the bands are what the refits missed. Scores are in accuracy.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from catalog.lookup import Catalog
+from planner.calibrate import (
+    LEAVE_OUT_OF_TIER,
+    band_figures,
+    bands_from,
+    figure,
+    fit_from_priors,
+    fitted,
+    leave_out_by_group,
+    measured,
+    read_measurements,
+    seen_figures,
+)
+from planner.kinds import kind_of
+from planner.plan import write_whole
+
+DATA = ROOT / "catalog" / "data" / "constants.json"
+SOURCES = {"training": "CAL-TRAINING"}  # model -> the catalog's source of its constants
+DATE = "2026-11"
+DECILES = (0.1, 0.9)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", choices=tuple(SOURCES), help="whose constants")
+    parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
+    parser.add_argument("--write", action="store_true", help="write into the catalog")
+    options = parser.parse_args(argv)
+    catalog = Catalog.load()
+    cases = read_measurements(options.measurements / f"{options.model}.csv", catalog).cases
+    records, lines = refitted(cases, catalog, SOURCES[options.model])
+    print("\n".join(lines))
+    if options.write:
+        write_whole(DATA, replaced(DATA.read_text(encoding="utf-8"), records))
+
+
+def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
+    """(record name -> figures, lines for people) of a fit from the priors and of its leave-out refits."""
+    kind = kind_of(cases)
+    whole = fit_from_priors(cases, catalog.constants(kind.name))
+    left_out, ranges, lines = {}, [], []
+    log_measured, use = measured(cases), fitted(cases)
+    labels = np.array([o.label for o in kind.observations(cases)])
+    for by in LEAVE_OUT_OF_TIER.values():
+        left_out[by], found = leave_out_by_group(cases, by, whole.values, whole)
+        if by != "generation":  # without a generation its own constants fall back to their priors, which says nothing of their range
+            ranges += found.values()
+        for label in kind.labels:
+            signed = np.expm1(left_out[by] - log_measured)[use & (labels == label)]
+            lines.append(
+                f"leave one {by} out, {label}: n {len(signed)}, median {np.median(np.abs(signed)):.1%}, within 20 % {np.mean(np.abs(signed) <= 0.2):.1%}, bias {np.median(signed):+.1%}"
+            )
+    missed = whole.predict(whole.values) - whole.log_measured
+    note = f"fitted to {len(missed)} rows; median |ln(predicted / measured)| {np.median(np.abs(missed)):.3f}, 80 % within {np.quantile(np.abs(missed), 0.8):.3f}"
+    records = {}
+    for name in kind.priors:
+        value, unit = whole.values[name], catalog.get("constants", f"{kind.name}.{name}").figure("value").unit
+        low, high = np.quantile([values[name] for values in ranges], DECILES)
+        records[f"{kind.name}.{name}"] = {"value": figure(value, source, unit, min(low, value), max(high, value), note)}
+    records[f"{kind.name}_interval"] = band_figures(bands_from(cases, left_out), source)
+    records[f"{kind.name}_seen"] = seen_figures(cases, source)
+    records[f"{kind.name}_anchor"] = {}
+    return records, lines
+
+
+def replaced(text: str, records: Mapping[str, Mapping[str, dict]]) -> str:
+    """The catalog's file with these records in it, one figure per line; records of other names stay as they are, new ones come last."""
+    for name, figures in records.items():
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps({**found, 'date': DATE})}" for key, found in figures.items())
+        body = f'{{\n "name": {json.dumps(name)},\n "figures": {{\n{lines}\n }}\n}}'
+        old = re.compile(r'\{\n "name": ' + re.escape(json.dumps(name)) + r",\n.*?\n\}(?=,?\n)", re.DOTALL)
+        text, count = old.subn(lambda _, body=body: body, text, count=1)
+        if not count:
+            text = f"{text.rstrip().removesuffix('}').rstrip().removesuffix(']').rstrip()},\n{body}\n]\n}}\n"
+    json.loads(text)
+    return text
+
+
+if __name__ == "__main__":
+    main()

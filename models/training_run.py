@@ -1,0 +1,74 @@
+"""What all effects of a training run share: its arguments and the quantities that follow from them. The effects are in the training_* modules beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.collectives import group_bytes_per_s, members_per_domain
+from models.layouts import Layouts
+from models.operators import Architecture
+from models.roofline import ChipRates, ridge_flop_per_byte
+from models.training_constants import FrameworkProfile, Recipe, TrainingConstants
+
+ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all effects of a run share: the arguments of `training.training_step` and what follows from them."""
+
+    arch: Architecture
+    chip: ChipRates
+    layouts: Layouts
+    sequence_tokens: int
+    precision: str
+    constants: TrainingConstants
+    family: str
+    recipe: Recipe
+    profile: FrameworkProfile
+    tokens: np.ndarray  # of a micro-batch on one rank [token]
+    tp: np.ndarray
+    sequence_split: np.ndarray  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
+    expert_tokens: np.ndarray  # tokens that a rank dispatches [token]
+    gemm_flop_per_s: float  # sustained, before size and alignment
+    memory_bytes_per_s: float
+    half_size: float
+
+    @classmethod
+    def of(
+        cls, arch: Architecture, chip: ChipRates, layouts: Layouts, sequence_tokens: int, precision: str,
+        constants: TrainingConstants, family: str, recipe: Recipe,
+    ) -> Run:  # fmt: skip
+        """Derives the shared quantities; see the fields.
+
+        Shapes: layouts along one axis. Units: sequence [token]. Reference: `training.training_step`.
+
+        >>> from models.examples import CHIP, DENSE
+        >>> from models.training_examples import TRAINING
+        >>> Run.of(DENSE, CHIP, Layouts.of(tp=8, cp=2, micro_batch=4), 4096, "bf16", TRAINING, "hopper", Recipe()).tokens.tolist()
+        [8192.0]
+        """
+        tp = layouts.tp.astype(float)
+        tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
+        profile = constants.framework_profile(recipe.framework)
+        sustained = recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0] * profile.gemm
+        intensity = ridge_flop_per_byte(chip.flop_per_s, chip.hbm_bytes_per_s)
+        return cls(
+            arch, chip, layouts, sequence_tokens, precision, constants, family, recipe,
+            profile=profile,
+            tokens=tokens,
+            tp=tp,
+            sequence_split=np.where(layouts.sequence_parallel > 0, tp, 1.0),
+            expert_tokens=np.where(layouts.ep > 1, tokens / tp, tokens),
+            gemm_flop_per_s=chip.flop_per_s * constants.gemm_efficiency(precision) * sustained,
+            memory_bytes_per_s=chip.hbm_bytes_per_s * constants.memory_efficiency,
+            half_size=constants.saturation_size * intensity / constants.reference_intensity,
+        )  # fmt: skip
+
+    def link_bytes_per_s(self, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0) -> np.ndarray:
+        """Bandwidth that a collective over `group` ranks, `stride` apart, reaches [byte/s]."""
+        inside = members_per_domain(group, stride, self.chip.scaleup_chips)
+        intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
+        return group_bytes_per_s(group, inside, intra, self.chip.scaleout_bytes_per_s * self.constants.inter_efficiency, nic_exponent)

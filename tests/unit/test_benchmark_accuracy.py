@@ -1,0 +1,77 @@
+"""The accuracy report's own arithmetic: regret, weighted medians, and chapters that are written apart."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+@pytest.fixture
+def scores():
+    return importlib.import_module("accuracy_scores")
+
+
+def test_regret_is_what_the_pick_costs_over_the_best(scores):
+    groups = {
+        "right": {"a": (1.0, 5.0), "b": (2.0, 6.0)},  # picks a, the best
+        "wrong": {"a": (1.0, 6.0), "b": (1.5, 5.0)},  # picks b, which takes half as long again
+        "alone": {"a": (1.0, 1.0)},
+    }
+    assert scores.regrets(groups, 2) == pytest.approx([0.0, 0.5])
+    assert scores.regrets(groups, 3) == []
+
+
+def test_weighted_median(scores):
+    assert scores.weighted_median([(3.0, 1.0), (1.0, 1.0), (2.0, 1.0)]) == 2.0
+    assert scores.weighted_median([(3.0, 5.0), (1.0, 1.0), (2.0, 1.0)]) == 3.0
+
+
+def test_errors_are_signed_for_the_bias_only(scores):
+    found = scores.errors([-0.3, -0.1, 0.1])
+    assert (found["n"], found["median"], found["bias"], found["within 20 %"]) == (3, "10.0 %", "-10.0 %", "66.7 %")
+
+
+def test_a_plot_has_a_dot_for_each_point_and_a_name_for_each_chip(scores):
+    plot = scores.scatter([("A", 1.0, 1.1), ("B", 20.0, 18.0), ("A", 0.5, 0.4)], "TTFT [s]")
+    assert plot.count('r="2.5"') == 3 and plot.count('r="4"') == 2 and "measured TTFT [s]" in plot
+
+
+def test_a_chapter_written_apart_leaves_the_other_as_it_was():
+    accuracy = importlib.import_module("accuracy")
+    chapters = {"training": "## Training\n\n| a |\n\n### Training: worst\n\nx\n", "serving": "## Serving\n\ny\n"}
+    text = "\n".join([accuracy.HEAD, *chapters.values()])
+    assert accuracy.written_chapters(text) == chapters
+
+
+def test_throughput_of_a_closed_loop_follows_from_its_times():
+    serving = importlib.import_module("accuracy_serving")
+    from planner.measurements import Row
+
+    row = Row(2, {"engine": "vllm"}, {"concurrency": 8.0, "osl": 101.0})
+    # A client waits 1 s and then 100 steps of 20 ms: 101 tokens in 3 s, eight clients at once; predicted twice as slow.
+    found = {"ttft": (1.0, 2.0), "tpot": (0.02, 0.04)}
+    assert serving.seconds_per_token(row, found) == pytest.approx((3.0 / (8 * 101), 6.0 / (8 * 101)))
+    assert serving.seconds_per_token(row, {**found, "throughput": (50.0, 40.0)}) == pytest.approx((0.02, 0.025))
+    assert serving.seconds_per_token(row, {"ttft": (1.0, 2.0)}) is None
+
+
+@pytest.mark.parametrize(("changes", "needed"), [
+    ({}, True), ({"isl": None}, False), ({"concurrency": None}, False), ({"concurrency": None, "is_max_throughput": 1.0}, True), ({"ttft_ms": None}, False),
+    ({"isl": None, "other_metric": "mlperf scenario=Offline"}, True), ({"osl": None, "mode": "prefill_only"}, True), ({"n_chips": None}, False),
+])  # fmt: skip
+def test_fields_that_a_serving_row_needs(changes, needed):
+    serving = importlib.import_module("accuracy_serving")
+    from planner.measurements import Row
+
+    cells = {"chip": "H100", "model": "x", "mode": "aggregated", "other_metric": "", "n_chips": 1.0, "isl": 1.0, "osl": 2.0, "concurrency": 1.0, "ttft_ms": 3.0, **changes}
+    row = Row(2, {name: v for name, v in cells.items() if isinstance(v, str)}, {name: v for name, v in cells.items() if isinstance(v, float)})
+    assert serving.has_needed_fields(row) is needed
