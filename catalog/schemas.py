@@ -130,6 +130,8 @@ FABRICS = Schema("fabrics", "network technologies between and inside systems", {
     "link_price_one_tier": _one("USD", "connectors and cables per NIC port, one tier of switches"),
     "link_price_two_tier": _one("USD", "connectors and cables per NIC port, two tiers of switches"),
     "link_price_three_tier": _one("USD", "connectors and cables per NIC port, three tiers of switches"),
+    "copper_link_price": _one("USD", "a copper cable with both connectors, within a rack"),
+    "rack_systems": _one("1", "systems in a rack, between which links may be of copper"),
     "hop_latency_s": _one("s", "latency of one switch"),
     "alpha_s": _one("s", "start-up time of a message between two chips"),
     "stalled_fraction": _one("1", "share of collectives that stall"),
@@ -249,6 +251,22 @@ WAN = Schema("wan", "paths between regions and prices of transport", {
     "setup": TextSpec("time to set up"),
 })
 
+LINES = Schema("lines", "kinds of line between two sites", {
+    "rtt_factor": _one("1", "round trip as a multiple of that of the path between its ends"),
+    "rtt_added_s": _one("s", "added to the round trip, by what encrypts and forwards"),
+    "availability": _one("1", "share of time it is up"),
+    "unit_bytes_per_s": _one("byte/s", "capacity of one unit in each direction; without it the line is not bought by capacity"),
+    "unit_price": _one("USD/s", "rent of one unit, both ends together"),
+    "price_per_byte": _one("USD/byte", "of a byte that leaves a site"),
+    "path_price_share": _one("1", "share of the path's own price of a byte that is paid beside it"),
+    "setup_s": _one("s", "from the order until it carries traffic"),
+}, {
+    **_NOTES,
+    "security": TextSpec("open to all, encrypted from end to end of the line, or a line of one's own",
+                         ("public", "encrypted", "private"), required=True),
+    "setup": TextSpec("time to set up, as its source says"),
+})
+
 POWER_CURVES = Schema("power_curves", "measured throughput and power of a chip", {
     "x": FigureSpec(("W", "1"), "power limit, or sequences in the batch", values=0),
     "power_w": FigureSpec(("W",), "power of one chip", values=0),
@@ -262,4 +280,4 @@ DEFAULTS = Schema("defaults", "what is assumed where nothing is stated", text=_N
 CONSTANTS = Schema("constants", "fitted constants of the models", text=_NOTES, open=True)
 
 SCHEMAS: dict[str, Schema] = {s.kind: s for s in (
-    CHIPS, SYSTEMS, FABRICS, ARCHITECTURES, REGIONS, TARIFFS, OFFERS, WAN, POWER_CURVES, DEFAULTS, CONSTANTS)}
+    CHIPS, SYSTEMS, FABRICS, ARCHITECTURES, REGIONS, TARIFFS, OFFERS, WAN, LINES, POWER_CURVES, DEFAULTS, CONSTANTS)}

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.batching import unloaded_ttft_s
-from models.decode import ServingLayouts, step_time
+from models.decode import ServingLayouts
+from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import slots
 from models.operators import Architecture
-from models.prefill import prefill_time
 from models.queueing import closed_loop_response_s
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from models.speculation import Speculation, decode_step
 
 Result = np.ndarray | float
 # The number in decode and its step time depend on each other; four damped rounds settle to well below the model's error.
@@ -48,13 +49,16 @@ def closed_loop(
     weight_precision: str,
     kv_precision: str,
     constants: ServingConstants,
+    speculation: Speculation | None = None,
+    cache: PrefixCache | None = None,
+    output_scv: ArrayLike = 0.0,
 ) -> ClosedLoop:
     """Prefill as one server that clients visit in turn, decode as a delay Z = (O - 1) TPOT.
 
     TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
-    TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that stay in step
-    (only those in decode can) and X = n/(TTFT + Z) the rate at which slots come free.
-    Shapes: layouts, clients [1] and tokens [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
+    TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa = k/(1 + d s_O Z/(n S)) is the share of clients
+    that stay in step (only those in decode can, and the less the more output lengths vary: coefficient of variation s_O) and X = n/(TTFT + Z) the rate at which slots come free.
+    `speculation` and `cache` as in `batching.aggregated`. Shapes: layouts, clients [1] and tokens [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
     with outputs of a few tokens the rate dips by up to 10 % as clients are added: the burst term is an overestimate there.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
 
@@ -65,23 +69,34 @@ def closed_loop(
     (True, True)
     """
     kinds = dict(weight_precision=weight_precision, kv_precision=kv_precision, constants=constants)
-    prompt, steps = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    prompt, tokens = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
     clients = np.asarray(clients, float)
-    places = slots(arch, chip, layouts, input_tokens=input_tokens, output_tokens=output_tokens, **kinds)
+    held = held_bytes(arch, layouts, weight_precision, speculation, cache)
+    left = chip if held is None else without(chip, held, constants)
+    places = slots(arch, left, layouts, input_tokens=input_tokens, output_tokens=output_tokens, **kinds)
     served = np.clip(clients, 1.0, np.maximum(places, 1.0))
-    running = dict(context_tokens=prompt + 0.5 * steps, **kinds)
+    running = dict(context_tokens=prompt + 0.5 * tokens, **kinds)
     batch = served
     for _ in range(_ROUNDS):
         in_stage = batch / layouts.pp
-        step = step_time(arch, chip, layouts, decode_sequences=in_stage, prefill_tokens=0.0, prompt_tokens=0.0, **running)
-        prompts = prefill_time(arch, chip, layouts, prompt_tokens=prompt, decode=step, decode_sequences=in_stage, **running)
-        tpot = step.total_s + prompts.occupancy_s * batch / steps * (served - 1.0) / served
-        stay = steps * tpot
+        mixed, step = decode_step(arch, chip, layouts, speculation, decode_sequences=in_stage, **running)
+        decoding = tokens / per_step * step.total_s
+        prompts, found = prompt_cost(
+            arch, chip, layouts, cache, lambda occupancy_s, decoding=decoding: served / (decoding + occupancy_s),
+            prompt_tokens=prompt, decode=mixed, decode_sequences=in_stage, tokens_per_sequence=passed,
+            prompts_together=np.maximum(batch * per_step / (tokens * layouts.dp), 1.0), **running,
+        )  # fmt: skip
+        tpot = step.total_s / per_step + prompts.occupancy_s * batch / tokens * (served - 1.0) / served
+        stay = tokens * tpot
         response = closed_loop_response_s(served, prompts.occupancy_s, stay)
         batch = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
-    burst = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay)
+    # Clients fall out of step once their stays differ by more than the prefill of all of them takes.
+    apart = constants.burst_decay * np.sqrt(np.asarray(output_scv, float)) * stay / (served * prompts.occupancy_s)
+    burst = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) * stay / (response + stay)
     queue = response - prompts.occupancy_s + burst * prompts.occupancy_s
-    admitted = queue + unloaded_ttft_s(arch, prompts.latency_s, step.total_s, prompt, constants)
+    computed = prompt if found is None else prompt * found.computed_share
+    admitted = queue + unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
     rate = served / (admitted + stay)
     ttft = admitted + np.maximum(clients - served, 0.0) / rate
-    return ClosedLoop(batch, tpot, ttft, rate, rate * (steps + 1.0))
+    return ClosedLoop(batch, tpot, ttft, rate, rate * (tokens + 1.0))

@@ -12,8 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.operators import Architecture, attended_tokens, causal_pairs, kv_elements_per_layer, parameter_counts
-from models.roofline import BYTES_PER_ELEMENT, ChipRates
+from catalog.units import GIGA
+from models.operators import (
+    Architecture,
+    attended_tokens,
+    causal_pairs,
+    kv_elements_per_layer,
+    parameter_counts,
+)
+from models.roofline import ChipRates, Precision, element_bytes
 from models.serving_constants import ServingConstants
 
 Result = np.ndarray | float
@@ -21,6 +28,9 @@ Result = np.ndarray | float
 ACTIVATION_BYTES = 2.0
 # A dispatch in 8 bit and a combine in 16 bit make 1.5 byte per element and direction on average.
 ALL_TO_ALL_BYTES = 1.5
+# Slower scale-up links than this are those of the host.
+HOST_LINK_BYTES_PER_S = 100 * GIGA
+REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +77,11 @@ def step_time(
     prefill_tokens: ArrayLike,
     context_tokens: ArrayLike,
     prompt_tokens: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
+    weight_precision: Precision,
+    kv_precision: Precision,
     constants: ServingConstants,
+    tokens_per_sequence: ArrayLike = 1.0,
+    cached_tokens: ArrayLike = 0.0,
 ) -> StepTime:
     """Latency of one pass of a micro-batch through all stages:  T = sum of the parts below.
 
@@ -77,6 +89,7 @@ def step_time(
     launch + host. With pp stages in flight a stage is occupied T / pp.
     Shapes: layouts, decode_sequences [sequences of the micro-batch, all attention ranks], prefill_tokens [token],
     context_tokens [token, of the decoding sequences] and prompt_tokens [token, whole prompt of the prefill] broadcast;
+    tokens_per_sequence [token, more than one where drafts are verified], cached_tokens [token of the prompt, not computed];
     result [s]. Valid for decode_sequences >= 0 and prefill_tokens >= 0.
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., Efficiently Scaling Transformer
     Inference, MLSys 2023, section 2; the parts' own references.
@@ -89,16 +102,17 @@ def step_time(
     """
     decode, prefill = np.asarray(decode_sequences, float), np.asarray(prefill_tokens, float)
     weights = dict(arch=arch, chip=chip, layouts=layouts, weight_precision=weight_precision, constants=constants)
-    dense_compute, dense_memory = dense_times_s(**weights, tokens=decode + prefill, logits=decode)
-    expert_compute, expert_memory = expert_times_s(**weights, tokens=decode + prefill)
+    decoded = decode * tokens_per_sequence
+    dense_compute, dense_memory = dense_times_s(**weights, tokens=decoded + prefill, logits=decoded)
+    expert_compute, expert_memory = expert_times_s(**weights, tokens=decoded + prefill)
     parts: dict[str, Result] = {
         "dense_compute": dense_compute,
         "dense_memory": dense_memory,
         "expert_compute": expert_compute,
         "expert_memory": expert_memory,
-        "kv_memory": decode_attention_s(arch, chip, layouts, decode, context_tokens, kv_precision, constants),
-        "prefill_attention": prefill_attention_s(arch, chip, layouts, prefill, prompt_tokens, constants),
-        "communication": communication_s(arch, chip, layouts, decode + prefill, constants),
+        "kv_memory": decode_attention_s(arch, chip, layouts, decode, context_tokens, kv_precision, constants, tokens_per_sequence),
+        "prefill_attention": prefill_attention_s(arch, chip, layouts, prefill, prompt_tokens, constants, cached_tokens),
+        "communication": communication_s(arch, chip, layouts, decoded + prefill, constants),
         "launch": launch_s(arch, prefill, constants),
         "host": constants.host_step_s + constants.host_request_s * decode / layouts.dp,
     }
@@ -109,7 +123,7 @@ def dense_times_s(
     arch: Architecture,
     chip: ChipRates,
     layouts: ServingLayouts,
-    weight_precision: str,
+    weight_precision: Precision,
     constants: ServingConstants,
     tokens: ArrayLike,
     logits: ArrayLike,
@@ -127,14 +141,14 @@ def dense_times_s(
     True
     """
     body = _body(arch)
-    rank_tokens = np.asarray(tokens, float) / layouts.dp
-    head = float(arch.hidden * arch.vocab)
+    rank_tokens = np.asarray(tokens, float) / layouts.dp * _attention_excess(layouts, constants)
+    head = 1.0 * arch.hidden * arch.vocab
     saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
     effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
     flops = 2.0 * (body * effective + head * (np.asarray(logits, float) / layouts.dp + 1.0))
     compute = flops / (layouts.tp * chip.flop_per_s * constants.compute_efficiency(weight_precision))
-    width = BYTES_PER_ELEMENT[weight_precision]
-    read = body * width + head * max(width, 1.0)
+    width = element_bytes(weight_precision)
+    read = body * width + head * np.maximum(width, 1.0)
     return compute, read / (layouts.tp * chip.hbm_bytes_per_s * constants.memory_efficiency)
 
 
@@ -156,21 +170,21 @@ def expert_times_s(
     arch: Architecture,
     chip: ChipRates,
     layouts: ServingLayouts,
-    weight_precision: str,
+    weight_precision: Precision,
     constants: ServingConstants,
     tokens: ArrayLike,
 ) -> tuple[Result, Result]:
     """(compute, memory) seconds of the routed experts; (0, 0) for a dense architecture.
 
     compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w (1 + imb)/2 / (R B e_m)
-    with R = tp dp, m_e = m k / touched, imb = 1 + i ln(ep). Shapes: tokens [token] and layouts broadcast; result [s].
+    with R = tp dp, m_e = m k / touched, imb = 1 + i ln(ep), e_x falling with the width f of an expert as 1 / (1 + f0 / f). Shapes: tokens [token] and layouts broadcast; result [s].
     Reference: Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5; constants: first fit on published serving measurements.
 
     >>> from models import examples
     >>> expert_times_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), "bf16", examples.SERVING, 1)
     (0.0, 0.0)
     """
-    if not arch.experts:
+    if not np.any(arch.experts):
         return 0.0, 0.0
     count = parameter_counts(arch)
     tokens = np.asarray(tokens, float)
@@ -181,9 +195,10 @@ def expert_times_s(
     per_expert = tokens * arch.topk / touched
     weights = count.per_expert * count.moe_layers
     flops = 2.0 * tokens * arch.topk * weights * (1.0 + saturation / (per_expert + saturation)) * imbalance
-    efficiency = constants.compute_efficiency(weight_precision) * constants.expert_efficiency
+    shape = 1.0 + constants.expert_width / np.asarray(arch.expert_ffn, float)
+    efficiency = constants.compute_efficiency(weight_precision) * constants.expert_efficiency / shape
     compute = flops / (ranks * chip.flop_per_s * efficiency)
-    read = touched * weights * BYTES_PER_ELEMENT[weight_precision] * 0.5 * (1.0 + imbalance)
+    read = touched * weights * element_bytes(weight_precision) * 0.5 * (1.0 + imbalance)
     return compute, read / (ranks * chip.hbm_bytes_per_s * constants.memory_efficiency)
 
 
@@ -193,28 +208,29 @@ def decode_attention_s(
     layouts: ServingLayouts,
     sequences: ArrayLike,
     context_tokens: ArrayLike,
-    kv_precision: str,
+    kv_precision: Precision,
     constants: ServingConstants,
+    queries: ArrayLike = 1.0,
 ) -> Result:
     """Attention of the decoding sequences, read from the KV cache:  b x kv elements x q / (share B e_kv).
 
     share = min(tp, KV heads): further tensor ranks hold copies; latent attention keeps one copy per tensor rank, and is
-    bound by max(memory, compute), compute = b 2 H (2 r_kv + r_rope) ctx / (tp F16 e_a).
-    Shapes: sequences [sequence, all ranks], context [token] and layouts broadcast; result [s].
+    bound by max(memory, compute), compute = b n 2 H (2 r_kv + r_rope) ctx / (tp F16 e_a). The n queries of a sequence read it once.
+    Shapes: sequences [sequence, all ranks], context [token], queries n [token] and layouts broadcast; result [s].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention).
 
     >>> from models import examples
     >>> float(decode_attention_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 0, 1024, "bf16", examples.SERVING))
     0.0
     """
-    rank_sequences = np.asarray(sequences, float) / layouts.dp
+    rank_sequences = np.asarray(sequences, float) / layouts.dp * _attention_excess(layouts, constants)
     attended = attended_tokens(arch, context_tokens)
-    per_token = kv_elements_per_layer(arch) * BYTES_PER_ELEMENT[kv_precision]
+    per_token = kv_elements_per_layer(arch) * element_bytes(kv_precision)
     if not arch.mla:
         share = np.minimum(layouts.tp, arch.kv_heads)
         return rank_sequences * attended * per_token / (share * chip.hbm_bytes_per_s * constants.kv_efficiency)
     memory = attended * per_token / (chip.hbm_bytes_per_s * constants.kv_efficiency)
-    flops = attended * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
+    flops = attended * queries * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
     compute = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
     return rank_sequences * np.maximum(memory, compute)
 
@@ -226,11 +242,13 @@ def prefill_attention_s(
     prefill_tokens: ArrayLike,
     prompt_tokens: ArrayLike,
     constants: ServingConstants,
+    cached_tokens: ArrayLike = 0.0,
 ) -> Result:
     """Attention core of prefill tokens spread evenly over a causal prompt:  m 4 H d x mean(attended) / (tp F16 e_a).
 
     Latent attention: 2 H (nope + rope + v) instead of 4 H d. Mean attended = causal pairs of the prompt over its tokens,
-    so every chunk is charged the mean of the prompt. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
+    so every chunk is charged the mean of the prompt; where its first c tokens lie in the cache, the pairs of the others over
+    their number. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
     Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count).
 
     >>> from models import examples
@@ -239,7 +257,8 @@ def prefill_attention_s(
     2.0
     """
     prompt = np.maximum(np.asarray(prompt_tokens, float), 1.0)
-    attended = causal_pairs(arch, prompt) / prompt
+    cached = np.minimum(cached_tokens, prompt - 1.0)
+    attended = (causal_pairs(arch, prompt) - causal_pairs(arch, cached)) / (prompt - cached)
     flops = np.asarray(prefill_tokens, float) / layouts.dp * attended * 2.0 * arch.heads * (arch.qk_dim + arch.v_dim)
     return flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
 
@@ -263,10 +282,11 @@ def communication_s(
     """
     vector = np.asarray(tokens, float) / layouts.dp * arch.hidden  # elements of an activation per attention rank
     tp, pp, ranks = (np.asarray(a, float) for a in (layouts.tp, layouts.pp, layouts.stage_chips))
-    start = constants.all_reduce_start_s * 0.5 * (1.0 + np.log2(tp)) * _start_factor(chip, tp)
+    by_link = np.where(np.asarray(chip.scaleup_bytes_per_s) < HOST_LINK_BYTES_PER_S, constants.all_reduce_start_host_s, constants.all_reduce_start_s)
+    start = by_link * 0.5 * (1.0 + np.log2(tp)) * _start_factor(chip, tp)
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
     total = np.where(tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0)
-    if arch.experts:
+    if np.any(arch.experts):
         moved = ALL_TO_ALL_BYTES * vector * np.minimum(arch.topk, ranks)
         start = constants.all_to_all_start_s * _start_factor(chip, ranks)
         exchange = start + _transfer_s(chip, ranks, moved / constants.all_to_all_efficiency)
@@ -276,17 +296,20 @@ def communication_s(
 
 
 def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingConstants) -> Result:
-    """Launching the layers of a step:  L t_L + L_m t_Lm, and L t_Lc more where the step carries prefill.
+    """Launching the layers of a step:  L t_L + L_m t_Lm, and L t_Lc + L_m t_Lmc more where the step carries prefill.
 
+    Times of a MoE layer are those with 128 experts, and grow with their number to a power: sorting tokens and small products.
     Shapes: as prefill_tokens [token]; result [s].
-    Reference: first fit on published serving measurements, see the catalog.
+    Reference: fit on published serving measurements, see the catalog.
 
     >>> from models import examples
     >>> bool(launch_s(examples.DENSE, 512, examples.SERVING) > launch_s(examples.DENSE, 0, examples.SERVING))
     True
     """
-    base = arch.layers * constants.layer_launch_s + arch.moe_layers * constants.moe_layer_launch_s
-    return base + np.where(np.asarray(prefill_tokens) > 0, arch.layers * constants.prefill_layer_launch_s, 0.0)[()]
+    routed = arch.moe_layers * (np.maximum(arch.experts, 1.0) / REFERENCE_EXPERTS) ** constants.moe_launch_exponent
+    base = arch.layers * constants.layer_launch_s + routed * constants.moe_layer_launch_s
+    eager = arch.layers * constants.prefill_layer_launch_s + routed * constants.prefill_moe_layer_launch_s
+    return base + np.where(np.asarray(prefill_tokens) > 0, eager, 0.0)[()]
 
 
 def _body(arch: Architecture) -> float:
@@ -300,13 +323,18 @@ def _intensity(chip: ChipRates, constants: ServingConstants) -> float:
     return chip.flop_per_s / chip.hbm_bytes_per_s / constants.reference_intensity
 
 
+def _attention_excess(layouts: ServingLayouts, constants: ServingConstants) -> Result:
+    """Load of the fullest attention rank over the mean: all ranks wait for it."""
+    return 1.0 + constants.attention_imbalance * np.log(layouts.dp)
+
+
 def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> float:
     return constants.attention_efficiency * (constants.mla_attention_efficiency if arch.mla else 1.0)
 
 
 def _transfer_s(chip: ChipRates, group: np.ndarray, moved_bytes: Result) -> Result:
     """Seconds at the scale-up rate inside the domain, else at the slower of both; infinite where there is no network."""
-    slow = min(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s)
+    slow = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s)
     rate = np.where(group <= chip.scaleup_chips, chip.scaleup_bytes_per_s, slow)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(moved_bytes) > 0, moved_bytes / rate, 0.0)

@@ -12,14 +12,22 @@ from math import gcd
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.batching import ServingPoint
-from models.decode import ServingLayouts, step_time
+from models.batching import ServingPoint, time_scv
+from models.decode import ServingLayouts
+from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import memory_bytes_per_chip, slots, transfer_s
 from models.operators import Architecture
-from models.prefill import prefill_time
-from models.queueing import erlang_c, occupancy_variance, wait_mean_s
+from models.queueing import (
+    clumped_wait_probability,
+    delayed_scv,
+    departure_scv,
+    erlang_c,
+    place_wait,
+    wait_mean_s,
+)
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from models.speculation import Speculation, decode_step
 
 Result = np.ndarray | float
 
@@ -76,13 +84,20 @@ def disaggregated(
     weight_precision: str,
     kv_precision: str,
     constants: ServingConstants,
+    speculation: Speculation | None = None,
+    cache: PrefixCache | None = None,
+    prefill_constants: ServingConstants | None = None,
+    arrival_scv: ArrayLike = 1.0,
 ) -> DisaggregatedPoint:
     """A group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(b)).
 
-    Prefill is M/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
+    Prefill is G/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
     meets no limit: the group's rate is the smaller of both sides. TPOT = T(b), without prefill in between;
-    TTFT = f (constant + S + transfer + wait) + wait for a slot, with f the measured overhead of two pools.
+    TTFT = f (constant + S + transfer + wait) + wait for a slot + half a step, with f the measured overhead of two pools: the first
+    token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
     The cache moves over min(tp pp of both workers) links at `link_bytes_per_s` per chip and direction.
+    `speculation` is done by the decode workers; `cache` stands with the prefill workers. Both as in `batching.aggregated`.
+    `prefill_constants` are those of the prefill workers where they differ.
     Shapes: both layouts, batch [request of a decode worker], workers [1] and tokens [token] broadcast, e.g. prefill
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
     Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing.py.
@@ -95,53 +110,79 @@ def disaggregated(
     ([3, 4], True)
     """
     kinds = dict(weight_precision=weight_precision, kv_precision=kv_precision, constants=constants)
+    first = kinds | dict(constants=prefill_constants or constants)
     lengths = dict(input_tokens=input_tokens, output_tokens=output_tokens)
-    prompt, steps = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    prompt, tokens = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    per_step = 1.0 if speculation is None else speculation.tokens_per_step
+    steps = tokens / per_step
     b, n_p, n_d = np.asarray(batch, float), np.asarray(prefill_workers), np.asarray(decode_workers)
-    running = dict(prefill_tokens=0.0, prompt_tokens=0.0, context_tokens=prompt + 0.5 * steps, **kinds)
-    step = step_time(arch, decode_chip, decode_layouts, decode_sequences=b / decode_layouts.pp, **running)
-    more = step_time(arch, decode_chip, decode_layouts, decode_sequences=(b + np.sqrt(b)) / decode_layouts.pp, **running)
-    prompts = prefill_time(
-        arch, prefill_chip, prefill_layouts, prompt_tokens=prompt, decode=None, decode_sequences=0.0, context_tokens=0.0, **kinds
-    )
-
+    by_length, by_output = np.asarray(input_scv, float), np.asarray(output_scv, float)
+    running = dict(context_tokens=prompt + 0.5 * tokens * (1.0 + by_output), **kinds)
+    _, step = decode_step(arch, decode_chip, decode_layouts, speculation, decode_sequences=b / decode_layouts.pp, **running)
+    _, more = decode_step(arch, decode_chip, decode_layouts, speculation, decode_sequences=(b + np.sqrt(b)) / decode_layouts.pp, **running)
     stay = steps * step.total_s
-    swing = np.sqrt(b)
-    marginal = ((b + swing) / (steps * more.total_s) - b / stay) / swing
-    variance = occupancy_variance(b / stay, b, marginal)
+    prompts, found = prompt_cost(
+        arch, prefill_chip, prefill_layouts, cache, lambda _: n_d * b / stay / n_p,  # the decode side alone sets the rate
+        prompt_tokens=prompt, decode=None, decode_sequences=0.0, context_tokens=0.0, prompt_scv=by_length, **first,
+    )  # fmt: skip
+    by_time = time_scv(prompts, by_length, prompt / first["constants"].chunk_tokens)
+    by_occupancy, by_latency = (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
+
+    slope = (more.total_s - step.total_s) / np.sqrt(b)
     everywhere = np.zeros(np.broadcast_shapes(np.shape(stay), np.shape(prompts.occupancy_s), n_p.shape, n_d.shape))
     rate = n_d * b / stay + everywhere
     links = np.minimum(prefill_layouts.tp * prefill_layouts.pp, decode_layouts.tp * decode_layouts.pp)
     moving = transfer_s(arch, prompt, kv_precision, link_bytes_per_s, links, link_start_s)
     factor = constants.disaggregated_first_token_factor
-    constant = constants.first_token_s * (constants.moe_first_token_factor if arch.experts else 1.0)
+    constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
     offered = rate * prompts.occupancy_s
-
-    places = slots(arch, decode_chip, decode_layouts, **lengths, **kinds)
-    at_least_one = np.maximum(places, 1.0)
-    queued, no_slot = erlang_c(n_p, offered), erlang_c(at_least_one, b)
-    prefill_fits = slots(arch, prefill_chip, prefill_layouts, input_tokens=prompt, output_tokens=1.0, **kinds) >= prefill_layouts.dp
     utilisation = np.minimum(offered / n_p, 1.0)
+
+    drafts = held_bytes(arch, decode_layouts, weight_precision, speculation, None)
+    places = slots(arch, decode_chip if drafts is None else without(decode_chip, drafts, constants), decode_layouts, **lengths, **kinds)
+    at_least_one = np.maximum(places, 1.0)
+    queued = erlang_c(n_p, offered)
+    joining_scv = departure_scv(utilisation, by_occupancy, n_p, arrival_scv)
+    relaxation = np.clip(1.0 - b * slope / step.total_s, 0.02, 1.0)
+    variance = n_d * b / relaxation * (1.0 + (joining_scv - 1.0) / (1.0 + by_output))  # of the requests in all decode workers
+    full_rate = n_d * at_least_one / (steps * np.maximum(step.total_s + slope * (at_least_one - b), 0.0))
+    no_slot, slot_wait = place_wait(n_d * b, variance, n_d * at_least_one, rate, full_rate, joining_scv + by_output)
+    cached = held_bytes(arch, prefill_layouts, weight_precision, None, cache)
+    beside = prefill_chip if cached is None else without(prefill_chip, cached, first["constants"])
+    prefill_fits = slots(arch, beside, prefill_layouts, input_tokens=prompt, output_tokens=1.0, **first) >= prefill_layouts.dp
+    deviation = np.sqrt(variance) / n_d
     point = ServingPoint(
         batch=b + everywhere,
         slots=places + everywhere,
         fits=(b <= places) & prefill_fits,
-        memory_bytes=memory_bytes_per_chip(arch, decode_layouts, b, **lengths, **kinds),
+        memory_bytes=memory_bytes_per_chip(arch, decode_layouts, b, **lengths, **kinds) + (0.0 if drafts is None else drafts),
         requests_per_s=rate,
-        output_tokens=steps + 1.0,
+        output_tokens=tokens + 1.0,
+        steps=steps,
         step_s=step.total_s,
         prefill_s=prompts.occupancy_s,
         prefill_utilisation=utilisation,
-        tpot_s=step.total_s + everywhere,
-        tpot_deviation_s=(more.total_s - step.total_s) / swing * np.sqrt(variance) + everywhere,
-        unloaded_ttft_s=factor * (constant + prompts.latency_s + moving) + everywhere,
+        tpot_s=step.total_s / per_step + everywhere,
+        tpot_deviation_s=slope * deviation / per_step + everywhere,
+        tpot_step_deviation_s=slope * deviation / per_step + everywhere,
+        tpot_skew=2.0 * deviation / b + everywhere,
+        tpot_burst_s=0.0,
+        tpot_burst_skew=0.0,
+        tpot_behind_s=0.0,
+        tpot_prompt_s=0.0,
+        tpot_chunk_s=0.0,
+        relaxation=relaxation,
+        unloaded_ttft_s=factor * (constant + prompts.latency_s + moving) + 0.5 * step.total_s + everywhere,
         prompt_s=factor * (prompts.latency_s + moving),
-        prefill_wait_s=factor * wait_mean_s(rate, prompts.occupancy_s, input_scv, n_p, queued),
-        prefill_wait_probability=queued,
-        slot_wait_s=wait_mean_s(rate / n_d, stay, output_scv, at_least_one, no_slot),
+        prefill_wait_s=factor * wait_mean_s(rate, prompts.occupancy_s, by_occupancy, n_p, queued, arrival_scv),
+        prefill_wait_probability=clumped_wait_probability(queued, arrival_scv),
+        prefill_wait_scv=delayed_scv(utilisation, by_occupancy),
+        boundary_s=step.total_s,
+        slot_wait_s=no_slot * slot_wait,
         slot_wait_probability=no_slot,
-        input_scv=np.asarray(input_scv, float),
-        output_scv=np.asarray(output_scv, float),
+        input_scv=by_latency,
+        output_scv=by_output,
+        computed_share=1.0 if found is None else found.computed_share,
         shares={name: part / step.total_s for name, part in step.breakdown.items()},
     )
     return DisaggregatedPoint(
@@ -152,7 +193,8 @@ def disaggregated(
         decode_chips=n_d * decode_layouts.chips,
         prefill_shares={name: utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()},
         prefill_memory_bytes=memory_bytes_per_chip(
-            arch, prefill_layouts, prefill_layouts.dp, input_tokens=prompt, output_tokens=1.0, **kinds
-        ),
+            arch, prefill_layouts, prefill_layouts.dp, input_tokens=prompt, output_tokens=1.0, **first
+        )
+        + (0.0 if cached is None else cached),
         transfer_s=moving,
     )

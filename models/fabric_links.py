@@ -117,7 +117,7 @@ def dimension_links(plant: Plant, tp: ArrayLike, cp: ArrayLike, dp: ArrayLike, p
     """What every parallel dimension of a training layout gets out of the design, ranks numbered tensor, context, data, pipeline.
 
     tp: 1 apart; cp and the ranks cp dp that share dense parameters: tp apart; ep: 1 apart, all-to-all; "expert_dp", the
-    tp cp dp / ep ranks that share an expert: ep apart; pp: tp cp dp apart.
+    tp cp dp / ep ranks that share an expert: ep apart (without expert parallelism as dp); pp: tp cp dp apart.
     Shapes: broadcast. Units: as `group_links`.
     Reference: Narayanan et al., arXiv:2104.04473, section 3.1; strides as in `training.data_parallel_s`.
 
@@ -128,9 +128,10 @@ def dimension_links(plant: Plant, tp: ArrayLike, cp: ArrayLike, dp: ArrayLike, p
     """
     tp, cp, dp, pp, ep = np.broadcast_arrays(*(np.asarray(a, float) for a in (tp, cp, dp, pp, ep)))
     stage = tp * cp * dp
+    experts = (np.where(ep > 1, stage / ep, cp * dp), np.where(ep > 1, ep, tp))
     return {
         "tp": group_links(plant, tp, 1.0), "cp": group_links(plant, cp, tp), "dp": group_links(plant, cp * dp, tp),
-        "ep": group_links(plant, ep, 1.0, "all-to-all"), "expert_dp": group_links(plant, stage / ep, ep), "pp": group_links(plant, pp, stage),
+        "ep": group_links(plant, ep, 1.0, "all-to-all"), "expert_dp": group_links(plant, *experts), "pp": group_links(plant, pp, stage),
     }  # fmt: skip
 
 

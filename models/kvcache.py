@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from models.decode import ServingLayouts
 from models.operators import Architecture, kv_bytes, parameter_counts
-from models.roofline import BYTES_PER_ELEMENT, ChipRates
+from models.roofline import ChipRates, Precision, element_bytes
 from models.serving_constants import ServingConstants
 
 Result = np.ndarray | float
@@ -18,7 +18,7 @@ Result = np.ndarray | float
 _CORNER = 3.0
 
 
-def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: str) -> Result:
+def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
     """Weights on the fullest chip:  w [N_d ceil(L/pp)/L / tp + N_e ceil(L/pp)/L / (tp dp)] + max(w, 1) N_h (1 or 2) / tp.
 
     Dense weights are copied on each attention rank, routed experts are not. With pp > 1 embedding and head sit on
@@ -34,13 +34,13 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     count = parameter_counts(arch)
     pp = np.asarray(layouts.pp)
     stage = np.ceil(arch.layers / pp) / arch.layers
-    width = BYTES_PER_ELEMENT[weight_precision]
-    experts = float(count.per_expert * arch.experts * count.moe_layers) / layouts.stage_chips
-    tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * max(width, 1.0)
+    width = element_bytes(weight_precision)
+    experts = 1.0 * count.per_expert * arch.experts * count.moe_layers / layouts.stage_chips
+    tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * np.maximum(width, 1.0)
     return (stage * width * ((count.attention + count.dense_ffn + count.router) / layouts.tp + experts) + tables / layouts.tp)[()]
 
 
-def kv_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: str) -> Result:
+def kv_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: Precision) -> Result:
     """KV cache of one sequence per chip that holds it, spread over the attention ranks:  bytes / (share pp dp).
 
     share = min(tp, KV heads); the latent of latent attention is copied on every tensor rank. Times the sequences of
@@ -54,7 +54,7 @@ def kv_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, context_token
     """
     share = 1.0 if arch.mla else np.minimum(layouts.tp, arch.kv_heads)
     stage = np.ceil(arch.layers / np.asarray(layouts.pp)) / arch.layers
-    whole = kv_bytes(arch, context_tokens, BYTES_PER_ELEMENT[kv_precision])
+    whole = kv_bytes(arch, context_tokens, element_bytes(kv_precision))
     return (np.asarray(whole, float) * stage / (share * layouts.dp))[()]
 
 
@@ -78,8 +78,8 @@ def slots(
     *,
     input_tokens: ArrayLike,
     output_tokens: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
+    weight_precision: Precision,
+    kv_precision: Precision,
     constants: ServingConstants,
 ) -> Result:
     """Most requests that a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
@@ -111,8 +111,8 @@ def memory_bytes_per_chip(
     *,
     input_tokens: ArrayLike,
     output_tokens: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
+    weight_precision: Precision,
+    kv_precision: Precision,
     constants: ServingConstants,
 ) -> Result:
     """Memory in use on the fullest chip:  weights + sequences x cache + runtime.
@@ -132,7 +132,7 @@ def memory_bytes_per_chip(
 
 
 def transfer_s(
-    arch: Architecture, tokens: ArrayLike, kv_precision: str, bytes_per_s: ArrayLike, links: ArrayLike, start_s: ArrayLike
+    arch: Architecture, tokens: ArrayLike, kv_precision: Precision, bytes_per_s: ArrayLike, links: ArrayLike, start_s: ArrayLike
 ) -> Result:
     """Moving the cache of a prompt from prefill to decode chips:  start + bytes / (links x rate).
 
@@ -143,7 +143,7 @@ def transfer_s(
     >>> float(transfer_s(examples.DENSE, 0, "bf16", 50e9, 8, 0.001))
     0.001
     """
-    moved = np.asarray(kv_bytes(arch, tokens, BYTES_PER_ELEMENT[kv_precision]), float)
+    moved = np.asarray(kv_bytes(arch, tokens, element_bytes(kv_precision)), float)
     rate = np.asarray(bytes_per_s, float) * links
     with np.errstate(divide="ignore", invalid="ignore"):
         return (np.asarray(start_s, float) + np.where(moved > 0, moved / rate, 0.0))[()]

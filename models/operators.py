@@ -10,6 +10,11 @@ from numpy.typing import ArrayLike
 Result = np.ndarray | float
 
 
+def _given(count: ArrayLike) -> bool:
+    """Whether any entry is not zero; a plain number, the usual case, is spared the array."""
+    return count != 0 if type(count) is int else bool(np.any(count))
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """Shape of a network; counts throughout [1].
@@ -73,26 +78,26 @@ class Architecture:
     @property
     def attending_layers(self) -> int:
         """Layers with an attention block."""
-        return self.attention_layers if np.any(self.attention_layers) else self.layers
+        return self.attention_layers if _given(self.attention_layers) else self.layers
 
     @property
     def ffn_layers(self) -> int:
         """Layers with a feed-forward block, dense or of experts."""
-        return self.layers - self.attention_layers - self.state_layers if np.any(self.attention_layers) else self.layers
+        return self.layers - self.attention_layers - self.state_layers if _given(self.attention_layers) else self.layers
 
     @property
     def expert_input(self) -> int:
         """Width at which routed experts take and give tokens."""
-        return self.expert_hidden if np.any(self.expert_hidden) else self.hidden
+        return self.expert_hidden if _given(self.expert_hidden) else self.hidden
 
     @property
     def shared_width(self) -> int:
         """Inner width of all shared experts of a layer together."""
-        return self.shared_ffn if np.any(self.shared_ffn) else self.shared_experts * self.expert_ffn
+        return self.shared_ffn if _given(self.shared_ffn) else self.shared_experts * self.expert_ffn
 
     @property
     def moe_layers(self) -> int:
-        return self.ffn_layers - self.dense_layers if np.any(self.experts) else 0
+        return self.ffn_layers - self.dense_layers if _given(self.experts) else 0
 
     @property
     def full_layers(self) -> int:
@@ -145,7 +150,7 @@ def attention_parameters_per_layer(arch: Architecture) -> float:
     h, a = 1.0 * arch.hidden, 1.0 * arch.heads
     if not arch.mla:
         return h * arch.head_dim * 2.0 * (a + arch.kv_heads)
-    query = arch.q_lora_rank * (h + a * arch.qk_dim) if np.any(arch.q_lora_rank) else h * a * arch.qk_dim
+    query = arch.q_lora_rank * (h + a * arch.qk_dim) if _given(arch.q_lora_rank) else h * a * arch.qk_dim
     latent = h * (arch.kv_lora_rank + arch.qk_rope_dim) + arch.kv_lora_rank * a * (arch.qk_nope_dim + arch.v_head_dim)
     return query + latent + a * arch.v_head_dim * h
 

@@ -20,7 +20,41 @@ BYTES_PER_ELEMENT = {
     "int8": 1.0,
     "fp4": 0.5 + 1.0 / 16.0,
     "int4": 0.5 + 2.0 / 128.0,
+    "w8a16": 1.0,
 }
+PRECISIONS = tuple(BYTES_PER_ELEMENT)
+# Bits of the operands of a product with such weights: integers of 4 bits and 8-bit weights without a rate of their own are widened.
+OPERAND_BITS = {"fp32": 16, "bf16": 16, "fp16": 16, "int4": 16, "w8a16": 16, "fp8": 8, "mxfp8": 8, "int8": 8, "fp4": 4}
+_BYTES, _BITS = (np.array([table[name] for name in PRECISIONS], float) for table in (BYTES_PER_ELEMENT, OPERAND_BITS))
+Precision = str | np.ndarray  # a name, or an array of places in PRECISIONS
+
+
+def element_bytes(precision: Precision) -> Result:
+    """Stored bytes of an element at a precision, block scales included.
+
+    Shapes: a name, or an array of places in PRECISIONS. Units: [byte].
+    Reference: OCP Microscaling Formats specification 1.0 (2023), section 5 (block scales).
+
+    >>> element_bytes("fp8"), element_bytes(np.array([PRECISIONS.index("bf16")])).tolist()
+    (1.0, [2.0])
+    """
+    return BYTES_PER_ELEMENT[precision] if isinstance(precision, str) else _BYTES[precision]
+
+
+def operand_bits(precision: Precision) -> Result:
+    """Bits of the operands of a product with weights at a precision. Raises ValueError for an unknown name.
+
+    Shapes: a name, or an array of places in PRECISIONS. Units: [1].
+    Reference: Frantar et al., MARLIN, arXiv:2408.11743, section 3 (weights of 4 bits are widened to 16).
+
+    >>> operand_bits("int4"), operand_bits("fp8")
+    (16, 8)
+    """
+    if isinstance(precision, str):
+        if precision not in OPERAND_BITS:
+            raise ValueError(f"unknown precision {precision!r}; known: {', '.join(OPERAND_BITS)}")
+        return OPERAND_BITS[precision]
+    return _BITS[precision]
 
 
 @dataclass(frozen=True, slots=True)

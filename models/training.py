@@ -44,7 +44,7 @@ class TrainingStep:
 
 def training_step(
     arch: Architecture, chip: ChipRates, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, precision: str,
-    constants: TrainingConstants, family: str = "other", recipe: Recipe = Recipe(),
+    constants: TrainingConstants, family: str = "other", recipe: Recipe = Recipe(), scaleout: Mapping[str, np.ndarray] | None = None,
 ) -> TrainingStep:  # fmt: skip
     """Time, utilisation and memory of a training step, for every layout.
 
@@ -53,7 +53,8 @@ def training_step(
     Shapes: one axis of layouts in, arrays along it out. Units: batch [1], sequence [token], results see `TrainingStep`.
     `family` is the chip generation ("hopper", ...; one without figures takes the base efficiency). Valid for legal layouts,
     see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`. Experts have shown no gain from 4 bits:
-    give them the rate and the name of "mxfp8". Linear-attention layers are priced as full ones without a core.
+    give them the rate and the name of "mxfp8". `scaleout`: what a chip can send out of its system by parallel dimension and layout
+    [byte/s], where a network gives groups different rates (`fabric_links.dimension_links`); else the chip's rate for all. Linear-attention layers are priced as full ones without a core.
     Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
 
     >>> from models.examples import CHIP, DENSE
@@ -68,7 +69,7 @@ def training_step(
     memory = np.empty(len(layouts))
     for start in range(0, len(layouts), CHUNK):
         part = slice(start, start + CHUNK)
-        run = Run.of(arch, chip, layouts.take(part), sequence_tokens, precision, constants, family, recipe)
+        run = Run.of(arch, chip, layouts.take(part), sequence_tokens, precision, constants, family, recipe, taken(scaleout, part))
         for name, seconds in _step_parts(run, global_batch_sequences).items():
             breakdown[name][part] = seconds
         recomputed[part] = recomputed_flops_per_token(run)
@@ -82,6 +83,17 @@ def training_step(
     peak = layouts.chips * chip.flop_per_s
     mfu, hfu = tokens_per_s * per_token / peak, tokens_per_s * (per_token + recomputed) / peak
     return TrainingStep(step_s, tokens_per_s, mfu, hfu, memory, breakdown)
+
+
+def taken(scaleout: Mapping[str, np.ndarray] | None, part: slice) -> Mapping[str, np.ndarray] | None:
+    """The rates of some of the layouts.
+
+    Shapes: one axis. Units: [byte/s]. Reference: as `training_step`.
+
+    >>> taken({"dp": np.array([1.0, 2.0])}, slice(1, 2))["dp"].tolist()
+    [2.0]
+    """
+    return None if scaleout is None else {name: rates[part] for name, rates in scaleout.items()}
 
 
 def _step_parts(run: Run, global_batch_sequences: int) -> Times:
@@ -153,7 +165,7 @@ def pipeline_transfer_s(run: Run) -> np.ndarray:
     """
     layouts, c = run.layouts, run.constants
     neighbours = members_per_domain(layouts.pp, layouts.tp * layouts.cp * layouts.dp, run.chip.scaleup_chips) > 1
-    rate = np.where(neighbours, run.chip.scaleup_bytes_per_s * c.intra_efficiency, run.chip.scaleout_bytes_per_s * c.inter_efficiency)
+    rate = np.where(neighbours, run.chip.scaleup_bytes_per_s * c.intra_efficiency, run.scaleout_bytes_per_s("pp") * c.inter_efficiency)
     with np.errstate(divide="ignore"):
         once = ACTIVATION_BYTES * run.tokens * run.arch.hidden / run.tp / rate + c.collective_start_s
     return np.where(layouts.pp > 1, 2.0 * layouts.vpp * once * (1.0 - run.profile.dp_overlap), 0.0)
@@ -180,17 +192,17 @@ def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, 
     ranks = (layouts.dp * layouts.cp).astype(float)
     unsplit = layouts.ep > 1
     expert_ranks = np.where(unsplit, run.tp * ranks / layouts.ep, ranks)
-    gather = _gather_parameters_s(run, dense, ranks, run.tp)
+    gather = _gather_parameters_s(run, "dp", dense, ranks, run.tp)
     if np.any(run.arch.experts):
-        gather = gather + _gather_parameters_s(run, expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp))
+        gather = gather + _gather_parameters_s(run, "expert_dp", expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp))
     once = exposed_s(2.0 * gather, backward_s + FORWARD_WINDOW * forward_s, overlap)
     each = exposed_s(gather, forward_s, overlap) + exposed_s(2.0 * gather, backward_s, overlap)
     return np.where((layouts.zero == 3) & (layouts.pp == 1), micro_batches * each, once)
 
 
-def _gather_parameters_s(run: Run, parameters: np.ndarray, ranks: np.ndarray, stride: np.ndarray) -> np.ndarray:
+def _gather_parameters_s(run: Run, dimension: str, parameters: np.ndarray, ranks: np.ndarray, stride: np.ndarray) -> np.ndarray:
     decay = 1.0 + run.profile.scale_decay * ranks / REFERENCE_RANKS
-    rate = run.link_bytes_per_s(ranks, stride, run.profile.nic_exponent) / decay
+    rate = run.link_bytes_per_s(dimension, ranks, stride, run.profile.nic_exponent) / decay
     return all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.constants.collective_start_s)
 
 

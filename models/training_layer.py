@@ -278,7 +278,7 @@ def head_s(run: Run) -> np.ndarray:
     [0.0063]
     """
     at_16_bit = replace(run.chip, flop_per_s=run.chip.flop16_per_s)
-    run = Run.of(run.arch, at_16_bit, run.layouts, run.sequence_tokens, "bf16", run.constants, run.family, run.recipe)
+    run = Run.of(run.arch, at_16_bit, run.layouts, run.sequence_tokens, "bf16", run.constants, run.family, run.recipe, run.scaleout)
     padded = VOCABULARY_MULTIPLE * np.ceil(run.arch.vocab / (VOCABULARY_MULTIPLE * run.tp))
     once = _gemm(run, run.tokens, padded, run.arch.hidden)
     return once * (1.0 + run.recipe.mtp_layers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +36,12 @@ class Run:
     gemm_flop_per_s: float  # sustained, before size and alignment
     memory_bytes_per_s: float
     half_size: float
+    scaleout: Mapping[str, np.ndarray] | None = None  # by dimension, as `fabric_links.dimension_links`; without it the chip's rate for all
 
     @classmethod
     def of(
         cls, arch: Architecture, chip: ChipRates, layouts: Layouts, sequence_tokens: int, precision: str,
-        constants: TrainingConstants, family: str, recipe: Recipe,
+        constants: TrainingConstants, family: str, recipe: Recipe, scaleout: Mapping[str, np.ndarray] | None = None,
     ) -> Run:  # fmt: skip
         """Derives the shared quantities; see the fields.
 
@@ -65,10 +67,15 @@ class Run:
             gemm_flop_per_s=chip.flop_per_s * constants.gemm_efficiency(precision) * sustained,
             memory_bytes_per_s=chip.hbm_bytes_per_s * constants.memory_efficiency,
             half_size=constants.saturation_size * intensity / constants.reference_intensity,
+            scaleout=scaleout,
         )  # fmt: skip
 
-    def link_bytes_per_s(self, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0) -> np.ndarray:
-        """Bandwidth that a collective over `group` ranks, `stride` apart, reaches [byte/s]."""
+    def scaleout_bytes_per_s(self, dimension: str) -> np.ndarray | float:
+        """What the network between systems gives each chip for a parallel dimension [byte/s]."""
+        return self.chip.scaleout_bytes_per_s if self.scaleout is None else self.scaleout[dimension]
+
+    def link_bytes_per_s(self, dimension: str, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0) -> np.ndarray:
+        """Bandwidth that a collective of a dimension over `group` ranks, `stride` apart, reaches [byte/s]."""
         inside = members_per_domain(group, stride, self.chip.scaleup_chips)
         intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
-        return group_bytes_per_s(group, inside, intra, self.chip.scaleout_bytes_per_s * self.constants.inter_efficiency, nic_exponent)
+        return group_bytes_per_s(group, inside, intra, self.scaleout_bytes_per_s(dimension) * self.constants.inter_efficiency, nic_exponent)

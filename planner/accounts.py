@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 
 from planner.formulate import COST, Formulation, slot_rates
-from planner.problem import Problem
+from planner.line_accounts import LINES, LineDecisions
+from planner.line_facts import STREAMS
+from planner.lots import Lot
+from planner.meter_accounts import METER_LINES, MeterDecisions
+from planner.networks import fabric_row
+from planner.problem import NO_TREE, Problem
+from planner.spread import limit_values, spread_rows
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
+TRAFFIC = ("egress", "weights", LINES, *STREAMS)  # each belongs to a workload of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,11 @@ class Decisions:
     flow: np.ndarray
     used: tuple[int, ...]  # points at work in any slot
     opened: np.ndarray  # [site]
+    lines: LineDecisions | None = None  # None where there is no choice of lines
+    meters: MeterDecisions | None = None  # None where no site's electricity is a decision
+
+    def spread(self) -> list[dict[str, Any]]:
+        return spread_rows(self.problem, self.form.arcs, self.flow)
 
     def held(self) -> Iterator[tuple[int, int, Any, np.ndarray]]:
         """(holding, count, lot, mask of its slots) of everything obtained."""
@@ -69,6 +81,11 @@ class Accounts:
         self._book_holdings()
         self._book_activity()
         self._book_traffic()
+        if decided.meters is not None:
+            for book, amounts in ((self.lines, decided.meters.costs()), (self.carbon, decided.meters.carbon())):
+                for line, amount in amounts:
+                    book[line] += amount
+            self.energy_j += decided.meters.drawn_j
 
     def by_component(self) -> dict[str, float]:
         result: dict[str, float] = defaultdict(float)
@@ -79,14 +96,14 @@ class Accounts:
     def by_workload(self) -> dict[str, float]:
         """Cost of each workload: its own traffic, and its share of every lot by the system-seconds it keeps at work.
 
-        A site's fixed cost follows the shares of all that stands there.
+        A site's fixed cost, and its electricity where that is a decision, follow the shares of all that stands there.
         """
         problem = self.decided.problem
         names = [w.name for w in (*problem.serving, *problem.training)]
         result = {name: self.by_name[name] for name in names}
         at_site: dict[tuple[str, str], float] = defaultdict(float)
         for (component, *place), amount in self.lines.items():
-            if component in ("site", "egress", "weights"):
+            if component in TRAFFIC or _of_the_site(component, place[1]):
                 continue
             used = {name: self.system_seconds[name, tuple(place)] for name in names}
             total = sum(used.values())
@@ -94,8 +111,8 @@ class Accounts:
                 part = amount * (used[name] / total if total else 1 / len(names))
                 result[name] += part
                 at_site[place[0], name] += part
-        for (component, site, *_), amount in self.lines.items():
-            if component == "site":
+        for (component, site, system, _), amount in self.lines.items():
+            if _of_the_site(component, system):
                 total = sum(at_site[site, name] for name in names)
                 for name in names:
                     result[name] += amount * (at_site[site, name] / total if total else 1 / len(names))
@@ -112,13 +129,15 @@ class Accounts:
                 self.lines["systems", *where] += count * lot.capital * money.capital_share
                 self.lines["fabric", *where] += count * lot.fabric_capital * money.capital_share
                 self.lines["facility", *where] += count * lot.facility_capital * money.facility_share
-                self.lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
             else:
                 self.lines["rent", *where] += count * lot.rent_per_s * float(seconds @ calendar.discount[held])
-            self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
+            if not (lot.owned and rates.metered[r]):
+                if lot.owned:
+                    self.lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
+                self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
+                self.energy_j += idle_w * float(seconds.sum())
             if lot.system.embodied_kg:
                 self.carbon["embodied", *where] += count * lot.system.embodied_kg * float(seconds.sum()) / life_s
-            self.energy_j += idle_w * float(seconds.sum())
         worth = float(calendar.seconds @ calendar.discount)
         for site, opened in zip(problem.sites, self.decided.opened):
             if site.fixed_cost_per_s and opened:
@@ -131,24 +150,49 @@ class Accounts:
                 lot = use.lot
                 where = (lot.site.region, lot.system.name, lot.offer.how)
                 r, watts = self._place[lot.site.region], use.extra_it_w * lot.site.pue * active
-                if lot.owned:
-                    self.lines["energy", *where] += float(watts @ self._rates.cost_per_w[r])
-                self.carbon["operation", *where] += float(watts @ self._rates.carbon_per_w[r])
-                self.energy_j += float(watts @ self._rates.seconds)
+                if not (lot.owned and self._rates.metered[r]):
+                    if lot.owned:
+                        self.lines["energy", *where] += float(watts @ self._rates.cost_per_w[r])
+                    self.carbon["operation", *where] += float(watts @ self._rates.carbon_per_w[r])
+                    self.energy_j += float(watts @ self._rates.seconds)
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
 
     def _book_traffic(self) -> None:
         problem, form = self.decided.problem, self.decided.form
         for a, (w, _, r, _) in enumerate(form.arcs):
             if cost := float(form.data.arc_cost[COST][a] @ self.decided.flow[a]):
-                self.lines["egress", problem.sites[r].region, "", ""] += cost
+                self.lines["egress", problem.sites[r].region, form.arc_kinds[a], ""] += cost
                 self.by_name[problem.serving[w].name] += cost
         for workload in problem.serving:
-            tree = problem.trees[workload.name]
+            tree = problem.trees.get(workload.name, NO_TREE)
             hosts = {form.points[p].site for p in self.decided.used if form.points[p].workload is workload}
             for edge in sorted({edge for site in hosts for edge in tree.edges_above.get(site, ())}):
                 self.lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
                 self.by_name[workload.name] += tree.edge_cost[edge]
+        for line, name, amount in self.decided.lines.costs() if self.decided.lines else ():
+            self.lines[line] += amount
+            self.by_name[name] += amount
+
+
+def _of_the_site(component: str, system: str) -> bool:
+    return component == "site" or (component in METER_LINES and not system)
+
+
+def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
+    """The networks between our own systems, in whole parts, and what the systems' shares of them come to."""
+    counts: dict[tuple[str, str, str, int], int] = defaultdict(int)
+    lots: dict[tuple[str, str, str, int], Lot] = {}
+    for _, count, lot, _ in decided.held():
+        if lot.plant is not None:
+            key = (lot.site.region, lot.system.name, lot.fabric, lot.plant.systems)
+            counts[key] += count
+            lots[key] = lot
+    return [
+        {"site": site, "system": system, "design": design, "size": size, "systems": count}
+        | fabric_row(lot.plant, count, count * lot.fabric_capital, lot.site.network)
+        for (site, system, design, size), count in counts.items()
+        for lot in (lots[site, system, design, size],)
+    ]
 
 
 def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, str, float, float]]) -> list[dict[str, Any]]:
@@ -170,6 +214,7 @@ def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, 
         if math.isfinite(lot.largest):
             rows.append((f"{lot.site.path}.fabrics", f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}", float(count), lot.largest, "system"))
     capital = sum(count * (lot.capital + lot.fabric_capital) for _, count, lot, _ in decided.held())
+    capital += decided.meters.capital if decided.meters else 0.0
     for path, name, value, limit, unit in (
         ("limits.budget", "present value of all costs", sum(accounts.lines.values()), problem.budget, problem.spec.currency),
         ("limits.capital", "purchase price of systems and fabric", capital, problem.capital, problem.spec.currency),
@@ -177,6 +222,9 @@ def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, 
     ):
         if math.isfinite(limit):
             rows.append((path, name, float(value), limit, unit))
+    for path, name, used, most in decided.lines.busy_units() if decided.lines else ():
+        rows.append((path, name, used, most, "line"))
+    rows += [(*row, "1") for row in limit_values(problem, decided.spread())]
     for job in problem.training:
         busy = sum(float(decided.active[p] @ calendar.seconds) for p in decided.used if form.points[p].workload is job)
         rows.append((f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline", busy, job.spec.deadline - job.spec.start, "s"))

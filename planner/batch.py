@@ -22,6 +22,7 @@ from typing import Any
 
 from planner.document import changed, read_document
 from planner.errors import Problem, SpecError
+from planner.hourly import with_series
 from planner.exits import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
 from planner.pipeline import Progress, solve_document
 
@@ -56,6 +57,7 @@ class Settings:
     assignments: tuple[str, ...] = ()
     solver: Mapping[str, Any] = field(default_factory=dict)
     overlays: tuple[Path, ...] = ()
+    hourly: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ def answer(line: Line, settings: Settings) -> Answer:
 def _solved(line: Line, settings: Settings, began: float) -> Answer:
     from planner.verify import verify_plan
 
-    document = changed(line.document, settings.assignments, settings.solver)
+    document = with_series(changed(line.document, settings.assignments, settings.solver), settings.hourly)
     plan = solve_document(document, overlays=settings.overlays, threads=1)  # one: the lines share the processors
     if broken := verify_plan(plan, overlays=settings.overlays):
         return _without_plan(line, FAILED, "the plan fails its own check: " + "; ".join(map(str, broken)), began)

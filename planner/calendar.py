@@ -1,33 +1,82 @@
-"""Time of a plan: windows between starts and deadlines, each with one typical day of 24 slots by UTC hour.
+"""Time of a plan: windows between starts and deadlines, and the days that stand for the days of each window.
 
-Not here: prices and carbon by hour (`planner.resolve`), and the schedule itself (`solvers.schedule`).
+A slot is one hour (UTC) of one such day in one window. Every series of a spec (price, carbon, demand) has one value for each
+hour of a period: of one typical day, of several, or of all 365; `Calendar.hour` says which one a slot reads.
+Not here: prices and carbon by hour (`planner.electricity`), which days stand for a year (`planner.representative`), and the
+schedule itself (`solvers.schedule`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from catalog.units import HOUR_S, YEAR_S
-from models.economics import window_present_worth
+from catalog.units import DAY_S, HOUR_S, YEAR_S
+from models.economics import discount_factor, window_present_worth
 
 SLOTS_PER_DAY = 24
+DAYS_PER_YEAR = 365
+HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
+TYPICAL_DAY, TYPICAL_DAYS, FULL_YEAR = CALENDARS = ("representative-day", "representative-days", "full-year")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The instants behind a period: 365 days from `start`, hour by hour (UTC), or the calendar year of `start`, whose days are
+    then averaged into one typical day."""
+
+    start: date
+    whole_year: bool
+
+    @property
+    def hours(self) -> int:
+        """Of the period."""
+        return HOURS_PER_YEAR if self.whole_year else SLOTS_PER_DAY
+
+    def instants(self) -> list[datetime]:
+        if self.whole_year:
+            return list(_hours_from(self.start, HOURS_PER_YEAR))
+        first, after = date(self.start.year, 1, 1), date(self.start.year + 1, 1, 1)
+        return list(_hours_from(first, (after - first).days * SLOTS_PER_DAY))
+
+    def fold(self, values: np.ndarray) -> np.ndarray:
+        """A value for each instant as values of the period."""
+        return values if self.whole_year else values.reshape(-1, SLOTS_PER_DAY).mean(axis=0)
+
+    def repeated(self, day: np.ndarray) -> np.ndarray:
+        """A day's 24 values by UTC hour as values of the period."""
+        return np.tile(day, DAYS_PER_YEAR) if self.whole_year else day
+
+
+@lru_cache(maxsize=16)
+def _hours_from(first: date, count: int) -> tuple[datetime, ...]:
+    begin = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    return tuple(begin + timedelta(hours=hour) for hour in range(count))
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """`edges_s`: window borders [s from the start]; slot t is hour `hour[t]` (UTC) of each day of `window[t]`."""
+    """`edges_s`: window borders [s from the start]; slot t is hour `hour[t]` of the period, in `window[t]`."""
 
     edges_s: np.ndarray
     window: np.ndarray
     hour: np.ndarray
     seconds: np.ndarray  # how long slot t lasts in all over the horizon [s]
-    discount: np.ndarray  # present worth of one unit paid evenly over slot t's window [-]
+    discount: np.ndarray  # present worth of one unit paid evenly over slot t [-]
     horizon_s: float
+    window_worth: np.ndarray  # present worth of one unit paid evenly over each window [-]
+    discount_rate: float  # per year
+    kind: str
+    start: date
+    day_of: np.ndarray  # [365] which day of the period stands for each day of the year
+    days: tuple[str, ...]  # the date of each day of the period; none of a typical one
+    next: np.ndarray  # the slot that follows slot t; the last of a day, or of a year, is followed by its first
+    step_s: np.ndarray  # how long slot t lasts each time that it comes round [s]
 
     @property
     def slots(self) -> int:
@@ -37,48 +86,90 @@ class Calendar:
     def windows(self) -> int:
         return len(self.edges_s) - 1
 
+    def when(self, slot: int) -> dict[str, object]:
+        """What a person calls a slot: its day, where there are several, and the hour."""
+        day, hour = divmod(int(self.hour[slot]), SLOTS_PER_DAY)
+        return ({"day": self.days[day]} if self.days else {}) | {"hour_utc": hour}
+
     def window_seconds(self) -> np.ndarray:
         return np.diff(self.edges_s)
 
     def window_discount(self) -> np.ndarray:
-        return self.discount[:: SLOTS_PER_DAY]
+        return self.window_worth
 
     def within(self, start_s: float, end_s: float) -> np.ndarray:
         """Mask of the slots whose window lies inside [start, end]."""
         inside = (self.edges_s[:-1] >= start_s - 1e-6) & (self.edges_s[1:] <= end_s + 1e-6)
         return inside[self.window]
 
+    def local_months(self, timezone: str) -> np.ndarray:
+        """[8,760] month, from 0, of each hour of the year by local time."""
+        zone = ZoneInfo(timezone)
+        return np.array([moment.astimezone(zone).month - 1 for moment in _hours_from(self.start, HOURS_PER_YEAR)])
 
-def build_calendar(years: int, discount_rate: float, borders_s: Iterable[float]) -> Calendar:
+    def months(self, timezone: str) -> np.ndarray:
+        """[slot, 12] whether slot t stands for an hour of a month, by local time."""
+        local = self.local_months(timezone)
+        of_hour = np.zeros((self.hour.max() + 1, 12), dtype=bool)
+        day, hour = np.divmod(np.arange(HOURS_PER_YEAR), SLOTS_PER_DAY)
+        of_hour[self.day_of[day] * SLOTS_PER_DAY + hour, local] = True
+        return of_hour[self.hour]
+
+
+def build_calendar(
+    years: int, discount_rate: float, borders_s: Iterable[float], start: date = date(2027, 1, 1), stands_for: np.ndarray | None = None
+) -> Calendar:
     """Windows between 0, the `borders_s` inside the horizon and its end; each stands for its own length of time.
 
-    A typical day repeats through a window, so each of its 24 slots lasts a 24th of the window.
+    `stands_for` [365]: which day of the year stands for each, a typical one for all of them where it is left out: it repeats
+    through a window, so each of its 24 slots lasts a 24th of the window.
     """
     horizon_s = years * YEAR_S
     inner = sorted({float(border) for border in borders_s if 0 < border < horizon_s})
     edges = np.array([0.0, *inner, horizon_s])
     windows = len(edges) - 1
-    length_years = np.diff(edges) / YEAR_S
-    discount = window_present_worth(discount_rate, edges[:-1] / YEAR_S, edges[1:] / YEAR_S, years) / length_years
+    worth = window_present_worth(discount_rate, edges[:-1] / YEAR_S, edges[1:] / YEAR_S, years) / (np.diff(edges) / YEAR_S)
+    typical = stands_for is None
+    kept, day_of = np.unique(np.zeros(DAYS_PER_YEAR, dtype=int) if stands_for is None else stands_for, return_inverse=True)
+    full = len(kept) == DAYS_PER_YEAR
+    if typical:
+        window, hour = np.repeat(np.arange(windows), SLOTS_PER_DAY), np.tile(np.arange(SLOTS_PER_DAY), windows)
+        seconds, discount = np.repeat(np.diff(edges) / SLOTS_PER_DAY, SLOTS_PER_DAY), np.repeat(worth, SLOTS_PER_DAY)
+    else:
+        lasts = np.stack([_lasting(edges, year, day_of, full) for year in range(years)])  # [year, window, hour]
+        total = lasts.sum(axis=0)
+        window, hour = np.nonzero(total > 0)
+        seconds = total[window, hour]
+        paid = np.tensordot(np.asarray(discount_factor(discount_rate, np.arange(years) + 1.0)), lasts, axes=1)
+        discount = paid[window, hour] / seconds
+    follows, step = _chain(window, hour, seconds, years, full)
     return Calendar(
-        edges_s=edges,
-        window=np.repeat(np.arange(windows), SLOTS_PER_DAY),
-        hour=np.tile(np.arange(SLOTS_PER_DAY), windows),
-        seconds=np.repeat(np.diff(edges) / SLOTS_PER_DAY, SLOTS_PER_DAY),
-        discount=np.repeat(discount, SLOTS_PER_DAY),
-        horizon_s=horizon_s,
-    )
+        edges_s=edges, window=window, hour=hour, seconds=seconds, discount=discount, horizon_s=horizon_s, window_worth=worth, discount_rate=discount_rate,
+        kind=TYPICAL_DAY if typical else FULL_YEAR if full else TYPICAL_DAYS, start=start, day_of=day_of,
+        days=() if typical else tuple((start + timedelta(days=int(day))).isoformat() for day in kept), next=follows, step_s=step,
+    )  # fmt: skip
 
 
-def utc_offset_s(timezone: str, day: date) -> float:
-    """Local minus UTC time [s] at noon of `day` in an IANA time zone."""
-    offset = datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(timezone)).utcoffset()
-    return offset.total_seconds() if offset else 0.0
+def _lasting(edges: np.ndarray, year: int, day_of: np.ndarray, full: bool) -> np.ndarray:
+    """[window, hour of the period] seconds that lie in each window in a year; a day's length is spread evenly over its hours
+    unless every hour is its own."""
+    piece = HOUR_S if full else DAY_S
+    begin = year * YEAR_S + np.arange(HOURS_PER_YEAR if full else DAYS_PER_YEAR) * piece
+    shared = np.minimum(edges[1:, None], begin + piece) - np.maximum(edges[:-1, None], begin)
+    shared = np.maximum(shared, 0.0)
+    if full:
+        return shared
+    by_day = np.zeros((len(edges) - 1, int(day_of.max()) + 1))
+    np.add.at(by_day.T, day_of, shared.T)
+    return np.repeat(by_day / SLOTS_PER_DAY, SLOTS_PER_DAY, axis=1)
 
 
-def local_to_utc(profile_local: np.ndarray, offset_s: float) -> np.ndarray:
-    """24 values by local hour as 24 values by UTC hour; half-hour zones share neighbouring hours."""
-    hours = np.arange(SLOTS_PER_DAY) + offset_s / HOUR_S
-    low = np.floor(hours).astype(int)
-    share = hours - low
-    return (1 - share) * profile_local[low % SLOTS_PER_DAY] + share * profile_local[(low + 1) % SLOTS_PER_DAY]
+def _chain(window: np.ndarray, hour: np.ndarray, seconds: np.ndarray, years: int, full: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(next slot, seconds each time). Days of a period are rings of their own; a whole year is one ring, or, where a year comes
+    round several times, one ring per window."""
+    group = (np.zeros(len(window), dtype=int) if years == 1 else window) if full else window * DAYS_PER_YEAR + hour // SLOTS_PER_DAY
+    follows = np.arange(1, len(window) + 1)
+    first = np.r_[True, group[1:] != group[:-1]]
+    last = np.r_[first[1:], True]
+    follows[last] = np.flatnonzero(first)
+    return follows, np.minimum(seconds, HOUR_S) if full else np.full(len(window), HOUR_S)

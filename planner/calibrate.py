@@ -105,7 +105,7 @@ def _nothing_to_fit(kind: Kind) -> SpecError:
 
 
 def fit_from_priors(cases: Sequence[Question], start: Mapping[str, float]) -> Linearised:
-    """The fit that the shipped constants come from: physical priors, no offsets, sources weighted by the root of their size."""
+    """The fit that the shipped constants come from: physical priors, no offsets, weights as even among sources as the kind says."""
     kind, chosen, log_measured = _chosen(cases)
     predict = kind.predict(cases, chosen)
     weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** kind.evenness

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from catalog.units import MILLI
 from planner import disaggregated_points, serving_points, training_points
 from planner.lots import Lot, build_lots
+from planner.networks import uneven
 from planner.points import Candidates, Point, Pool
 from planner.problem import Problem, ServingFacts, TrainingFacts, permitted
 
@@ -60,27 +61,27 @@ class _Finder:
                 self.dropped[workload.name]["site barred by residency"] += 1
                 continue
             here = [lot for lot in lots if lot.site is site]
-            classes: dict[float, list[str]] = defaultdict(list)
+            classes: dict[float, list[tuple[str, str]]] = defaultdict(list)
             for origin in workload.spec.origins:
-                path = self.problem.paths.get((workload.name, origin.region, site.region))
-                if path is not None:
-                    classes[math.ceil(path.rtt_s / LATENCY_STEP_S - 1e-9) * LATENCY_STEP_S].append(origin.region)
+                for kind, way in self.problem.routes(workload.name, origin.region, site.region).items():
+                    classes[math.ceil(way.rtt_s / LATENCY_STEP_S - 1e-9) * LATENCY_STEP_S].append((origin.region, kind))
             yield from self._pools(workload, site.region, here, classes)
 
-    def _pools(self, workload: ServingFacts, site: str, lots: Sequence[Lot], classes: dict[float, list[str]]) -> Iterable[Pool]:
+    def _pools(self, workload: ServingFacts, site: str, lots: Sequence[Lot], classes: dict[float, list[tuple[str, str]]]) -> Iterable[Pool]:
         """One pool per latency class; classes that admit just the same points share one."""
-        merged: dict[tuple, tuple[float, list[str], list[Point]]] = {}
-        for allowance, origins in sorted(classes.items()):
+        merged: dict[tuple, tuple[float, list[tuple[str, str]], list[Point]]] = {}
+        for allowance, ways in sorted(classes.items()):
             points = [point for lot in lots for point in self._points(workload, lot, allowance)]
             points += self._paired(workload, lots, allowance, points)
             if not points:
-                self.dropped[workload.name]["origin-site pair too far apart for the latency limits"] += len(origins)
+                self.dropped[workload.name]["origin-site pair too far apart for the latency limits"] += len(ways)
                 continue
             key = tuple((id(use.lot), use.role, tuple(use.layout.items()), use.batch, use.workers, point.capacity) for point in points for use in point.uses)
             previous = merged.get(key, (0.0, [], []))
-            merged[key] = (max(previous[0], allowance), previous[1] + origins, points)
-        for allowance, origins, points in merged.values():
-            yield Pool(workload, site, tuple(origins), allowance, tuple(points))
+            merged[key] = (max(previous[0], allowance), previous[1] + ways, points)
+        for allowance, ways, points in merged.values():
+            origins, kinds = zip(*ways)
+            yield Pool(workload, site, origins, allowance, tuple(points), kinds)
 
     def _points(self, workload: ServingFacts, lot: Lot, allowance: float) -> list[Point]:
         if workload.spec.disaggregation == "always":
@@ -127,7 +128,7 @@ class _Finder:
                 self.dropped[job.name]["lot barred by residency"] += 1
                 continue
             ceiling = min(lot.largest, lot.offer.supply)
-            key = (lot.system.name, lot.scaleout_bytes_per_s, ceiling)
+            key = (lot.system.name, lot.scaleout_bytes_per_s, uneven(lot.plant), ceiling)
             if key not in cache:
                 cache[key], evaluated = training_points.widths(job, lot, ceiling, self.problem, self.dropped[job.name])
                 self.evaluated += evaluated

@@ -5,39 +5,118 @@ Read by `tokenwatt layouts` and `tokenwatt estimate`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+import numpy as np
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
-from models import fabrics
+from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
 from models.operators import Architecture
 from planner.architectures import shape_of
+from planner.blocks import Block
 from planner.constants import ModelConstants, model_constants
 from planner.errors import Problem, SpecError, close_matches
-from planner.hardware import system_facts
+from planner.fabric_names import PROVIDER, AnyFabric
+from planner.hardware import network_ports, system_facts
 from planner.layouts import interval_of, rows, search, space
 from planner.ledger import Ledger
-from planner.lots import PROVIDER, TIERS
 from planner.malformed import problems_of
-from planner.problem import SystemFacts, TrainingFacts
-from planner.quantities import Name
-from planner.spec import FABRIC_DESIGNS, Block, Override, Serving, Training
+from planner.networks import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
+from planner.problem import ServingFacts, SystemFacts, TrainingFacts
+from planner.quantities import WHOLE, Name, RequestRate, shown
+from planner.spec import Demand, Origin, Override, Serving, Training
+
+WORDS: Mapping[str, Mapping[str, Any]] = {"load": {"max": {}}, "pools": {"best": {}}}  # for blocks in which nothing is stated
+Sizes = dict[str, Annotated[int, Field(ge=0, le=65536)]]
+
+
+def _worded(key: str) -> Callable[[Any], Any]:
+    """Reads a word as the block that it stands for."""
+    words = WORDS[key]
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value not in words:
+            raise ValueError(f"expected {' or '.join(map(json.dumps, words))}, or an object {{...}}, got {shown(value)}")
+        return words[value] if isinstance(value, str) else value
+
+    return read
+
+
+class CaseServing(Serving):
+    """A serving workload as in a spec; what says where its requests come from may be left out."""
+
+    name: Name = "workload"
+    demand: Demand | None = None
+    origins: list[Origin] = []
+
+
+class Load(Block):
+    """What the case has to carry: so many requests per second, or so many at once; neither is the most that it can."""
+
+    requests_per_s: RequestRate | None = None
+    """Arriving at random."""
+    concurrency: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
+    """Clients that each send the next request when the last one ends."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Load:
+        if self.requests_per_s is not None and self.concurrency is not None:
+            raise ValueError('give "requests_per_s" or "concurrency", not both; or write "load": "max"')
+        if self.requests_per_s == 0:
+            raise ValueError("expected more than 0 requests per second")
+        return self
+
+
+class CasePool(Block):
+    """One side of separate pools; what is left out is searched."""
+
+    layout: Sizes | None = None
+    """tp, pp, dp, ep of one worker."""
+    workers: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    """Copies of the layout."""
+    system: Name | None = None
+    """Another system than the case's; both pools then state their workers or chips."""
+    chips: Annotated[int, Field(ge=1, le=4_194_304), WHOLE] | None = None
+    """Chips of this pool; the best split of the case's where it is left out."""
+
+
+class CasePools(Block):
+    """Prefill and decode in separate pools."""
+
+    prefill: CasePool = CasePool()
+    decode: CasePool = CasePool()
+
+    @model_validator(mode="after")
+    def _both(self) -> CasePools:
+        if (self.prefill.chips is None) != (self.decode.chips is None):
+            raise ValueError("state the chips of both pools, or of neither")
+        if (self.prefill.system or self.decode.system) and self.prefill.chips is None:
+            raise ValueError("pools on another system need the chips of both pools")
+        return self
 
 
 class Case(Block):
     """`layout` fixes the parallel sizes; without it all legal ones are tried."""
 
-    workload: Annotated[Serving | Training, Field(discriminator="kind")]
+    workload: Annotated[CaseServing | Training, Field(discriminator="kind")]
     system: Name
     chips: Annotated[int, Field(ge=1, le=4_194_304)]
-    fabric: Literal[(*FABRIC_DESIGNS, PROVIDER)] = "rail-optimised"
-    layout: dict[str, Annotated[int, Field(ge=0, le=65536)]] | None = None
+    fabric: AnyFabric = "rail-optimised"
+    """Design of the network between the systems; "provider" for a rented one that gives all that the NICs do."""
+    network: Name = "InfiniBand NDR"
+    """A fabric of the catalog, for the ports of its switches."""
+    layout: Sizes | None = None
+    load: Annotated[Load, BeforeValidator(_worded("load"))] | None = None
+    """Of a serving case: {"requests_per_s": ...}, {"concurrency": ...}, or "max"; its demand, or else the most it can, where it is left out."""
+    pools: Annotated[CasePools, BeforeValidator(_worded("pools"))] | None = None
+    """Of a serving case: separate pools are asked for, with what is stated of them; "best" to search them all."""
     overrides: dict[str, Override] = {}
     catalog: dict[str, list[dict[str, Any]]] = {}
     note: str = ""
@@ -45,14 +124,27 @@ class Case(Block):
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """A case with its names resolved and its quantities in SI; `scaleout_bytes_per_s` is what the fabric leaves per chip."""
+    """A case with its names resolved and its quantities in SI; `plant` is the network between its systems."""
 
     case: Case
     architecture: Architecture
     system: SystemFacts
-    scaleout_bytes_per_s: float
+    sides: tuple[SystemFacts, SystemFacts]  # of prefill and decode in separate pools
+    plant: Plant | None  # None where it is not needed, or the provider's
     constants: ModelConstants
     ledger: Ledger
+
+    @property
+    def scaleout_bytes_per_s(self) -> float:
+        """What the fabric leaves per chip of a replica on several systems."""
+        if self.plant is not None:
+            return scaleout_bytes_per_s(self.plant)
+        return 0.0 if self.case.fabric == "scale-up" else self.system.nic_bytes_per_s
+
+    @property
+    def serving(self) -> ServingFacts:
+        """The workload of a serving case."""
+        return ServingFacts("workload", self.case.workload, self.architecture, np.zeros((1, 24)), 0.0, "")
 
     @property
     def job(self) -> TrainingFacts:
@@ -62,46 +154,73 @@ class CaseFacts:
 
 def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> CaseFacts:
     """A checked case. Raises SpecError with every problem of types, then of names and figures."""
+    problems: list[Problem] = []
+    case = None
     try:
         case = Case.model_validate(document)
     except ValidationError as error:
-        raise SpecError(problems_of(error, Case)) from None
-    try:
-        catalog = Catalog.load(overlays, [case.catalog] if case.catalog else [])
-        if case.overrides:
-            catalog = catalog.with_overrides({path: override.model_dump() for path, override in case.overrides.items()})
-    except CatalogError as error:
-        raise SpecError(Problem(path, message) for path, message in error.problems) from None
-    ledger, problems = Ledger(catalog), []
-    found: dict[str, Any] = {}
-    for path, kind, name, read in (
-        ("system", "systems", case.system, system_facts),
-        ("workload.architecture", "architectures", case.workload.architecture, shape_of),
-    ):
+        problems = problems_of(error, Case)
+    catalog = _catalog(document, case, overlays, problems)
+    ledger = Ledger(catalog)
+    told, found = {problem.path for problem in problems}, {}
+    for path, kind, name in _names(document):
+        if path in told:
+            continue
         try:
-            found[path] = read(catalog.get(kind, name), ledger)
+            found[path] = {"systems": system_facts, "architectures": shape_of, "fabrics": network_ports}[kind](catalog.get(kind, name), ledger)
         except UnknownName as error:
             problems.append(Problem(path, f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; `tokenwatt catalog list {kind}` lists them all'))
-        except MissingFigure as error:
+        except (MissingFigure, ValueError) as error:
             problems.append(Problem(path, str(error)))
-    if problems:
+    if problems or case is None:
         raise SpecError(problems)
     system = found["system"]
     whole = case.chips <= system.scaleup_chips or case.chips % system.chips == 0
     if not whole:
         raise SpecError([Problem("chips", f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple")])
-    return CaseFacts(case, found["workload.architecture"], system, _scaleout(case, system), model_constants(ledger), ledger)
+    sides = tuple(found.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
+    trains = isinstance(case.workload, Training)
+    return CaseFacts(case, found["workload.architecture"], system, sides, _plant(case, system, catalog, ledger), model_constants(ledger, trains), ledger)
 
 
-def _scaleout(case: Case, system: SystemFacts) -> float:
-    if case.fabric == PROVIDER:
-        return system.nic_bytes_per_s
-    tiers = TIERS[case.fabric]
-    bandwidth = system.nic_bytes_per_s * fabrics.bisection_fraction(case.fabric, tiers)
-    if case.chips > system.chips and bandwidth <= 0:
-        what = "has no network ports on record" if tiers else f'needs a fabric between its {case.chips // system.chips} systems; choose "rail-optimised"'
-        raise SpecError([Problem("fabric", f"{system.name} {what}")])
-    return bandwidth
+def _catalog(document: Mapping[str, Any], case: Case | None, overlays: Sequence[Path], problems: list[Problem]) -> Catalog:
+    """The catalog with what the case states of its own; what is wrong with that is added to the problems."""
+    block = document.get("catalog")
+    try:
+        catalog = Catalog.load(overlays, [block] if block and isinstance(block, Mapping) else [])
+        if case is not None and case.overrides:
+            catalog = catalog.with_overrides({path: override.model_dump() for path, override in case.overrides.items()})
+        return catalog
+    except CatalogError as error:
+        raise SpecError([*problems, *(Problem(path, message) for path, message in error.problems)]) from None
+
+
+def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(place, kind, name) of every name that is a text, in a case that need not be valid otherwise."""
+    places = {"system": "systems", "network": "fabrics", "workload.architecture": "architectures", "pools.prefill.system": "systems", "pools.decode.system": "systems"}
+    for path, kind in places.items():
+        value: Any = document
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, str) and value.strip():
+            yield path, kind, value.strip()
+
+
+def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) -> Plant | None:
+    """The network between the case's systems; None where they need none, or have the provider's."""
+    systems = case.chips // system.chips
+    if case.fabric == PROVIDER or systems < 2:
+        return None
+    if case.fabric == "scale-up":
+        raise SpecError([Problem("fabric", f'{system.name} needs a fabric between its {systems} systems; choose "rail-optimised"')])
+    if not system.nic_bytes_per_s:
+        raise SpecError([Problem("fabric", f"{system.name} has no network ports on record")])
+    parts = network_ports(catalog.get("fabrics", case.network), ledger)
+    plant = plant_of(case.fabric, systems, system, parts)
+    if plant is None or not bool(whole_network(plant, systems, parts).holds):
+        most = largest_of(case.fabric, system, parts)
+        raise SpecError([Problem("fabric", f"{case.fabric} of {case.network} joins at most {most:,.0f} {system.name}, and the case has {systems}")])
+    return plant
 
 
 def best_layouts(document: Mapping[str, Any], overlays: Sequence[Path], count: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
@@ -117,7 +236,7 @@ def best_layouts(document: Mapping[str, Any], overlays: Sequence[Path], count: i
     if not able:
         raise SpecError([Problem("workload.precision", f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.flop_per_s)}")])
     layouts = _asked(facts)
-    searches = {p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants) for p in able}
+    searches = {p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants, plant=uneven(facts.plant)) for p in able}
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
     counts = {"legal": sum(found.legal for found in searches.values()), "fitting": sum(found.fitting for found in searches.values())}
     interval = interval_of(facts.job, system, best, facts.constants)

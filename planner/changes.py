@@ -46,14 +46,19 @@ def change_words(path: str, old: Any, new: Any) -> str:
     ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')
     """
     if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
-        added = [
-            f"{item['system']} ({item['how'].replace('_', ' ')})" if isinstance(item, dict) else str(item)
-            for item in new[len(old) :]
-        ]
+        added = [_item(item) for item in new[len(old) :]]
         return f"add {either(added, 'and')} to {path}"
     if path == "limits.export_control":
         return f"set {path} to false, if the rule does not bind you"
     return f"set {path} to {new} instead of {old}"
+
+
+def _item(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    if "kind" in item:
+        return item["kind"] + (", set up before the start," if item.get("setup") == "0 s" else "")
+    return f"{item['system']} ({item['how'].replace('_', ' ')})"
 
 
 def either(names: Iterable[str], word: str = "or") -> str:

@@ -64,7 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_solver_options(batch)
     batch.set_defaults(run=_batch)
 
-    schema = verbs.add_parser("schema", help="JSON Schema of a spec")
+    schema = verbs.add_parser("schema", help="JSON Schema of a spec or a case")
+    schema.add_argument("of", nargs="?", choices=("spec", "case"), default="spec", help="what `plan` reads, or what `estimate` and `layouts` do (default: spec)")
     schema.add_argument("--format", choices=("json",), default="json", help="the schema is JSON")
     schema.add_argument("--output", metavar="FILE", help="write it there instead of standard output")
     _add_common_options(schema)
@@ -83,6 +84,10 @@ def _parser() -> argparse.ArgumentParser:
     layouts.add_argument("case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input')
     layouts.add_argument("--best", type=int, default=10, metavar="N", help="how many layouts to print (default: 10)")
     layouts.set_defaults(run=_layouts)
+
+    estimate = verbs.add_parser("estimate", parents=[shared], help="answer one case: times, rates, memory, and where the time goes")
+    estimate.add_argument("case", metavar="CASE", help='JSON file with workload, system and chips, or "-" for standard input')
+    estimate.set_defaults(run=_estimate)
 
     catalog = verbs.add_parser("catalog", help="what the catalog holds").add_subparsers(metavar="list|show", required=True)
     listing = catalog.add_parser("list", parents=[shared], help="names of records")
@@ -104,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--catalog", metavar="DIR", action="append", default=[], help="folder of JSON overlays on the catalog (may be repeated)")
+    parser.add_argument("--hourly", metavar="DIR", action="append", default=[], help="folder of the hourly CSV files that a spec names (may be repeated)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
 
 
@@ -168,7 +174,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     say = _progress(arguments) or (lambda line: None)
     if len(left) < len(lines):
         say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
-    settings = batch.Settings(tuple(arguments.set), _solver_options(arguments), tuple(_overlays(arguments)))
+    settings = batch.Settings(tuple(arguments.set), _solver_options(arguments), tuple(_overlays(arguments)), tuple(_hourly(arguments, arguments.specs)))
     with output.open("a" if arguments.resume else "x", encoding="utf-8") if to_file else nullcontext(sys.stdout) as file:
 
         def write(record: str) -> None:
@@ -182,7 +188,7 @@ def _batch(arguments: argparse.Namespace) -> int:
 def _schema(arguments: argparse.Namespace) -> int:
     from planner.schema import schema_text
 
-    _print(arguments, schema_text())
+    _print(arguments, schema_text(arguments.of))
     return OK
 
 
@@ -214,6 +220,25 @@ def _layouts(arguments: argparse.Namespace) -> int:
         return OK
     heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
     _print(arguments, ("" if arguments.format == "csv" else heading) + _rows_as(arguments.format, table(rows)))
+    return OK
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    from planner.estimate import estimate, sections
+
+    found = estimate(_document(arguments.case), _overlays(arguments))
+    if found.answer is None:
+        print(found.reason, file=sys.stderr)
+        return INFEASIBLE
+    if arguments.format == "json":
+        _print(arguments, json.dumps(found.answer, indent=1, allow_nan=False) + "\n")
+        return OK
+    tables = sections(found.answer)
+    if arguments.format == "csv":
+        _print(arguments, _rows_as("csv", tables[0][1]))
+        return OK
+    mark = "## " if arguments.format == "md" else ""
+    _print(arguments, "\n".join(f"{mark}{heading}\n\n{_rows_as(arguments.format, rows)}" for heading, rows in tables))
     return OK
 
 
@@ -249,8 +274,10 @@ def _dashboard(arguments: argparse.Namespace) -> int:
 
 def _spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
     from planner.document import changed
+    from planner.hourly import with_series
 
-    return changed(_document(arguments.spec), arguments.set, _solver_options(arguments))
+    document = changed(_document(arguments.spec), arguments.set, _solver_options(arguments))
+    return with_series(document, _hourly(arguments, arguments.spec))
 
 
 def _document(path: str) -> dict[str, Any]:
@@ -263,6 +290,11 @@ def _solver_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Those of the command line, which go before the spec's own."""
     names = {"gap": "gap", "time_limit": "time_limit", "seed": "seed", "backend": "solver"}
     return {key: value for key, name in names.items() if (value := getattr(arguments, name, None)) is not None}
+
+
+def _hourly(arguments: argparse.Namespace, source: str) -> list[Path]:
+    """Where the files are looked for that a spec names: in the folders given, then beside it."""
+    return [Path(name) for name in arguments.hourly] + ([] if source == "-" else [Path(source).parent])
 
 
 def _overlays(arguments: argparse.Namespace) -> list[Path]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from planner.changes import change_words
 from planner.document import Edits, at, edited
+from planner.line_limits import line_limits
 from planner.limits import (
     Limit,
     beyond_horizon,
@@ -109,7 +110,7 @@ class _Mending:
         document, problem = edited(trials.document, edits), trials.problem(edits)
         # where fractions of systems are proof enough, whole ones need not be asked about
         self.by_fractions = self._fails(())
-        self.limits = limits_of(document, problem, trials.catalog, names)
+        self.limits = [*limits_of(document, problem, trials.catalog, names), *line_limits(document, problem, trials.catalog, names)]
         self.rows = [limit for limit in self.limits if limit.is_row]
         self.rows_suffice = not self._fails(self.rows)
         if not self.rows_suffice and self._fails(self.limits):

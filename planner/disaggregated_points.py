@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.units import MICRO
-from models.batching import BOUNDS, within_slo
+from models.batching import BOUNDS
 from models.decode import ServingLayouts
 from models.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
+from models.percentiles import within_slo
 from models.power import serving_power_w
 from models.queueing import gamma_quantile
 from models.serving_constants import ServingConstants
 from planner.lots import Lot
+from planner.networks import share_a_network
 from planner.points import Point, Use
 from planner.problem import Problem, ServingFacts, SystemFacts
 from planner.serving_points import (
@@ -25,6 +27,7 @@ from planner.serving_points import (
     Grid,
     at,
     chips_of,
+    engine_constants,
     kv_precision,
     latencies,
     layout_of,
@@ -32,6 +35,7 @@ from planner.serving_points import (
     mfu,
     no_larger_than_the_work,
 )
+from planner.serving_state import drafting, prefix_cache
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout
@@ -57,8 +61,7 @@ def pairs_of(lots: Sequence[Lot]) -> Iterator[tuple[Lot, Lot]]:
     """(prefill, decode) lots of one site that share a network: our own of one design, or one rented kind by itself."""
     for first in lots:
         for second in lots:
-            shared = first is second or (first.owned and second.owned and first.fabric == second.fabric)
-            if shared and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
+            if share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
                 yield first, second
 
 
@@ -70,7 +73,7 @@ def evaluate(
     batch: np.ndarray | float,
     workers: tuple[np.ndarray | int, np.ndarray | int],
     precision: str,
-    problem: Problem,
+    constants: ServingConstants,
 ) -> DisaggregatedPoint:
     """Groups of prefill and decode workers; arrays broadcast, one group gives plain numbers."""
     lengths = workload.spec.lengths
@@ -79,7 +82,9 @@ def evaluate(
         link_bytes_per_s=min(scaleouts), link_start_s=LINK_START_S,
         input_tokens=float(lengths.input), output_tokens=float(lengths.output),
         input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision), constants=problem.constants.serving,
+        weight_precision=precision, kv_precision=kv_precision(precision),
+        constants=engine_constants(workload, systems[1], constants), prefill_constants=engine_constants(workload, systems[0], constants),
+        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, systems[0].chips),
     )  # fmt: skip
 
 
@@ -102,10 +107,10 @@ def choose(
         def group(prefill_layouts: ServingLayouts, batch: np.ndarray, workers: tuple, prefill=prefill, decode=decode) -> tuple[DisaggregatedPoint, np.ndarray]:
             scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
             layouts = prefill_layouts, decode.layouts.take((slice(None), None, None))
-            found = evaluate(workload, (first.system, second.system), scaleouts, layouts, batch, workers, prefill.precision, problem)
+            found = evaluate(workload, (first.system, second.system), scaleouts, layouts, batch, workers, prefill.precision, problem.constants.serving)
             return found, np.where(within_slo(found.point, limits).satisfied, found.point.requests_per_s, 0.0)
 
-        index = _lean_prefill(prefill, limits, problem.constants.serving)
+        index = lean_prefill(prefill, limits, problem.constants.serving)
         if not index.size:
             continue
         # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
@@ -153,7 +158,7 @@ def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, wo
     return [int(able[i]) for i in kept[:most]]
 
 
-def _lean_prefill(grid: Grid, limits: Mapping[str, Sequence[tuple[str | float, float]]], constants: ServingConstants, most: int = 3) -> np.ndarray:
+def lean_prefill(grid: Grid, limits: Mapping[str, Sequence[tuple[str | float, float]]], constants: ServingConstants, most: int = 3) -> np.ndarray:
     """Layouts whose prompts occupy the fewest system-seconds, a few of them: each further one is faster than those before it.
 
     Left out is what takes longer than the limit on the time to first token even without a queue.
@@ -161,8 +166,9 @@ def _lean_prefill(grid: Grid, limits: Mapping[str, Sequence[tuple[str | float, f
     latency = np.asarray(grid.point.prompt_s)[:, 0]
     occupied = np.asarray(grid.point.prefill_s)[:, 0] * grid.systems
     able = np.asarray(grid.point.fits)[:, 0].copy()
+    spread = np.broadcast_to(grid.point.input_scv, np.shape(grid.point.requests_per_s))[:, 0]
     for quantile, limit in limits.get("ttft", ()):
-        slowest = 1.0 if quantile == "mean" else gamma_quantile(quantile, grid.point.input_scv)
+        slowest = 1.0 if quantile == "mean" else gamma_quantile(quantile, spread)
         able &= constants.disaggregated_first_token_factor * slowest * latency <= limit
     order = np.flatnonzero(able)[np.argsort(occupied[able], kind="stable")]
     faster = latency[order] < np.minimum.accumulate(np.concatenate([[np.inf], latency[order]]))[:-1]
@@ -193,7 +199,10 @@ def as_point(workload: ServingFacts, first: Lot, second: Lot, choice: PairChoice
         capacity=rate,
         latency=at(latencies(found.point, workload.spec.slo), shape, index),
         breakdown=sides[1][-1],
-        mfu=mfu(workload, rate, [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses]),
+        mfu=mfu(
+            workload, rate, [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
+            float(np.broadcast_to(found.point.computed_share, shape)[index]),
+        ),
         memory_bytes=at({"": found.point.memory_bytes}, shape, index)[""],
     )
 

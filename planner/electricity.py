@@ -1,26 +1,28 @@
-"""Price and carbon of a site's electricity for each UTC hour of a typical day, and where they come from."""
+"""Price and carbon of a site's electricity for each hour of a plan's period, and where they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from catalog.records import Record
 from catalog.sites import hourly_values
-from catalog.units import HOUR_S
-from planner.calendar import SLOTS_PER_DAY
+from planner.calendar import Clock
 from planner.errors import Problem, SpecError
+from planner.hourly import at_instants, carbon_column, price_column
 from planner.ledger import Ledger
+from planner.power_spec import Series
 from planner.spec import Site
 
 Money = Callable[[float, str], float]
 
 
-def price_by_hour(site: Site, region: Record, ledger: Ledger, convert: Money, path: str, year: int) -> np.ndarray:
-    """24 prices by UTC hour [currency/J]: the spec's own, a tariff, the operator's typical day, or the flat price.
+def price_by_hour(
+    site: Site, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series] = {}
+) -> np.ndarray:
+    """Prices of the period's hours [currency/J]: the spec's own, a tariff, a file, the operator's typical day, or the flat price.
 
     In China the flat price is spread over the day by the multipliers of the province, where they are complete. Raises
     MissingFigure when the region has no price at all.
@@ -29,35 +31,68 @@ def price_by_hour(site: Site, region: Record, ledger: Ledger, convert: Money, pa
     if site.electricity_price is not None:
         amount, currency = site.electricity_price
         ledger.assume(f"{path}.electricity_price", amount, f"{currency}/J", "stated in the spec", *energy)
-        return np.full(SLOTS_PER_DAY, convert(amount, currency))
+        return np.full(clock.hours, convert(amount, currency))
     if site.tariff is not None:
         tariff = ledger.catalog.get("tariffs", site.tariff)
         if not _is_complete(tariff):
             message = f'"{tariff.name}" has no price for every hour of the year; state them in an overlay, or give "electricity_price"'
             raise SpecError([Problem(f"{path}.tariff", message)])
-        return _tariff_by_hour(ledger, tariff, "time-of-use tariff chosen in the spec, averaged over the year", region, convert, path, year)
+        return _tariff_by_hour(ledger, tariff, "time-of-use tariff chosen in the spec" + _averaged(clock), region, convert, path, clock)
+    if (given := _series_of(site, series, path)) is not None and (column := price_column(given.columns)) is not None:
+        name, currency, joules = column
+        unit_price = convert(1.0, currency) / joules
+        ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", f"hourly series of {given.start[:4]} from a file" + _averaged(clock), *energy)
+        return clock.fold(unit_price * _read(site, given, name, clock, path))
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
         reason = f"typical day of the operator's wholesale prices of {figure.date}, without delivery charges"
         ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, *energy)
-        return np.array([convert(value, figure.unit[:3]) for value in figure.value])
+        return clock.repeated(np.array([convert(value, figure.unit[:3]) for value in figure.value]))
     province = region.words("tariff") if region.words("export_zone") == "CN" else ""
     if province and _is_complete(tariff := ledger.catalog.get("tariffs", province)):
-        reason = "multipliers of the province's time-of-use tariff on the flat price, averaged over the year"
-        return _tariff_by_hour(ledger, tariff, reason, region, convert, path, year)
-    return np.full(SLOTS_PER_DAY, _flat_price(region, ledger, convert, path, "one flat price for all hours"))
+        reason = "multipliers of the province's time-of-use tariff on the flat price" + _averaged(clock)
+        return _tariff_by_hour(ledger, tariff, reason, region, convert, path, clock)
+    return np.full(clock.hours, _flat_price(region, ledger, convert, path, "one flat price for all hours"))
 
 
-def carbon_by_hour(region: Record, ledger: Ledger, path: str) -> np.ndarray:
-    """24 carbon intensities by UTC hour [kg/J]; the yearly mean where no typical day is known. Raises MissingFigure."""
+def carbon_by_hour(site: Site, region: Record, ledger: Ledger, path: str, clock: Clock, series: Mapping[str, Series] = {}) -> np.ndarray:
+    """Carbon intensities of the period's hours [kg/J]: of a file, a typical day, or the yearly mean. Raises MissingFigure."""
     emitted = ("operation", region.name, "*")
+    if (given := _series_of(site, series, path)) is not None:
+        column = carbon_column(given.columns, site.hourly.carbon == "life-cycle")
+        if column is not None:
+            reason = f"{site.hourly.carbon} carbon, hourly series of {given.start[:4]} from a file" + _averaged(clock)
+            ledger.assume(f"{path}.hourly.carbon", site.hourly.file, "kg/J", reason, emitted)
+            return clock.fold(column[1] * _read(site, given, column[0], clock, path))
+        if site.hourly.carbon == "life-cycle" or price_column(given.columns) is None:
+            raise SpecError([Problem(f"{path}.hourly", f"{site.hourly.file} has no column of {site.hourly.carbon} carbon, such as carbon{'_lca' * (site.hourly.carbon != 'direct')}_g_per_kwh")])
     if region.get("carbon_profile") is not None:
         figure = ledger.figure("regions", region.name, "carbon_profile")
         ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, f"typical day of the grid's direct carbon of {figure.date}", emitted)
-        return np.array(figure.value)
+        return clock.repeated(np.array(figure.value))
     figure = ledger.figure("regions", region.name, "carbon_intensity")
     ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, "yearly mean for all hours: no typical day is known", emitted)
-    return np.full(SLOTS_PER_DAY, figure.value)
+    return np.full(clock.hours, figure.value)
+
+
+def _averaged(clock: Clock) -> str:
+    return "" if clock.whole_year else ", averaged over the year"
+
+
+def _series_of(site: Site, series: Mapping[str, Series], path: str) -> Series | None:
+    """What the site's file holds; raises SpecError where it was not found."""
+    if site.hourly is None:
+        return None
+    if site.hourly.file not in series:
+        raise SpecError([Problem(f"{path}.hourly", f'"{site.hourly.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR')])
+    return series[site.hourly.file]
+
+
+def _read(site: Site, given: Series, column: str, clock: Clock, path: str) -> np.ndarray:
+    try:
+        return at_instants(given.start, given.columns[column], clock.instants(), site.hourly.fill is not None)
+    except ValueError as error:
+        raise SpecError([Problem(f"{path}.hourly", f"{site.hourly.file}, {column}: {error}")]) from None
 
 
 def _flat_price(region: Record, ledger: Ledger, convert: Money, path: str, use: str) -> float:
@@ -82,17 +117,15 @@ def _is_complete(record: Record) -> bool:
     return all(value is not None for values in _by_day(record).values() for value in values)
 
 
-def _tariff_by_hour(ledger: Ledger, record: Record, reason: str, region: Record, convert: Money, path: str, year: int) -> np.ndarray:
-    """Mean over the days of `year` of a complete tariff's price at each UTC hour, looked up in the site's local time."""
+def _tariff_by_hour(ledger: Ledger, record: Record, reason: str, region: Record, convert: Money, path: str, clock: Clock) -> np.ndarray:
+    """A complete tariff's price at each hour of the period, looked up in the site's local time."""
     figures = [ledger.figure("tariffs", record.name, band) for band in sorted({row[5] for row in record.text.get("bands", ())} & set(record.figures))]
     days = _by_day(record)
     unit = figures[0].unit
     scale = _flat_price(region, ledger, convert, path, "the flat price of its tariff") if unit == "1" else convert(1.0, unit[:3])
     zone = ZoneInfo(region.text["timezone"])
-    first = datetime(year, 1, 1, tzinfo=UTC)
-    hours = int((datetime(year + 1, 1, 1, tzinfo=UTC) - first).total_seconds() // HOUR_S)
-    local = [(first + timedelta(hours=hour)).astimezone(zone) for hour in range(hours)]
+    local = [moment.astimezone(zone) for moment in clock.instants()]
     prices = scale * np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])
     energy = (("energy", region.name, "*"),)
     ledger.assume(f"{path}.tariff", record.name, "", reason, *energy)
-    return prices.reshape(-1, SLOTS_PER_DAY).mean(axis=0)
+    return clock.fold(prices)

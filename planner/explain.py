@@ -15,6 +15,7 @@ import numpy as np
 
 from catalog.units import show
 from planner.formulate import CARBON, COST, Formulation
+from planner.line_limits import fixed_worth
 from planner.lots import Lot
 from planner.problem import Problem
 from solvers.backends import Options
@@ -73,6 +74,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     found = prices(form.data, solution.values, sizes, [members for _, members in ways], options)
     paths = rows_by_path(problem, form)
     fixed = {(path, None): _summed(solution, row) for path, row in paths.items()} if solution.row_duals else {}
+    fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
     if found is not None:
         divisible = {(path, None): found.rows[row] for path, row in paths.items()}

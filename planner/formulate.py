@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.line_arrays import line_data
 from planner.lots import Lot
+from planner.meter_arrays import meter_arrays
 from planner.points import Candidates, Point
-from planner.problem import Problem
+from planner.problem import NO_TREE, Problem
+from planner.spread import spread_data
 from solvers.data import Limit, Objective, PlanData
 
 COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
@@ -36,22 +39,33 @@ class Formulation:
     points: tuple[Point, ...]
     arcs: tuple[tuple[int, int, int, int], ...]  # (workload, origin, site, pool)
     origins: tuple[str, ...]
+    arc_kinds: tuple[str, ...]  # line of each arc; no kind where there is no choice, or no way to go
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Per slot: what one watt at the meter of each site costs and emits over the slot's whole time."""
+    """Per slot: what one watt at the meter of each site costs and emits over the slot's whole time.
+
+    Where a site's electricity is a decision of its own, its price and carbon are not those of its systems.
+    """
 
     cost_per_w: np.ndarray  # [site, slot]
     carbon_per_w: np.ndarray
     seconds: np.ndarray  # [slot]
+    metered: np.ndarray  # [site] whether electricity is a decision there
+
+    def settled_w(self, owned_w: np.ndarray, every_w: np.ndarray, site: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(watts whose cost, watts whose carbon and energy is settled by price and carbon of the hour): all but a meter's."""
+        metered = self.metered[site]
+        return np.where(metered, 0.0, owned_w), np.where(metered, every_w - owned_w, every_w)
 
 
 def slot_rates(problem: Problem) -> Rates:
     calendar = problem.calendar
     price = np.array([site.price_per_j[calendar.hour] for site in problem.sites])
     carbon = np.array([site.carbon_kg_per_j[calendar.hour] for site in problem.sites])
-    return Rates(price * calendar.seconds * calendar.discount, carbon * calendar.seconds, calendar.seconds)
+    metered = np.array([site.meter is not None for site in problem.sites])
+    return Rates(price * calendar.seconds * calendar.discount, carbon * calendar.seconds, calendar.seconds, metered)
 
 
 def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -> Formulation:
@@ -71,10 +85,12 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         for q, pool in enumerate(candidates.pools)
         for origin in pool.origins
     )
+    arc_kinds = tuple(kind for pool in candidates.pools for kind in pool.kinds)
     uses = [(p, lot_of[id(use.lot)], use.systems) for p, point in enumerate(points) for use in point.uses]
     objective = _objective(problem)
     holding_cost = _holding_costs(problem, lots, holdings, site_of, rates)
     groups: dict[tuple[str, str], int] = {}
+    demand = _demand(problem, origins)
     data = PlanData(
         slot_window=calendar.window,
         slot_hours_s=calendar.seconds,
@@ -99,16 +115,19 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         arc_origin=np.array([a[1] for a in arcs], dtype=np.int64),
         arc_site=np.array([a[2] for a in arcs], dtype=np.int64),
         arc_pool=np.array([a[3] for a in arcs], dtype=np.int64),
-        arc_cost={COST: _egress(problem, candidates, arcs, origins)},
-        demand=_demand(problem, origins),
+        arc_cost={COST: _egress(problem, candidates, arcs, origins, arc_kinds)},
+        demand=demand,
         job_work=np.array([job.spec.tokens for job in problem.training]),
         job_window_mask=np.array([calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]).reshape(-1, calendar.slots),
         limits=tuple(_limits(problem)),
         objective=objective,
+        lines=line_data(problem, arcs, arc_kinds, origins),
+        spread=spread_data(problem, demand),
+        **meter_arrays(problem),
         **_supplies(problem, lots, holdings),
         **_trees(problem, site_of),
     )
-    return Formulation(data, lots, holdings, tuple(points), arcs, origins)
+    return Formulation(data, lots, holdings, tuple(points), arcs, origins, arc_kinds)
 
 
 def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point], np.ndarray, np.ndarray]:
@@ -119,11 +138,11 @@ def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point],
 
 
 def _fabric_numbers(lots: Iterable[Lot]) -> np.ndarray:
-    numbers: dict[tuple[str, str], dict[str, int]] = {}
+    numbers: dict[tuple[str, str], dict[tuple[str, int | None], int]] = {}
     result = []
     for lot in lots:
         known = numbers.setdefault((lot.site.region, lot.system.name), {})
-        result.append(known.setdefault(lot.fabric, len(known)) if lot.owned else -1)
+        result.append(known.setdefault((lot.fabric, lot.size), len(known)) if lot.owned else -1)
     return np.array(result, dtype=np.int64)
 
 
@@ -139,11 +158,11 @@ def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> d
         seconds = calendar.seconds[held]
         cost = (lot.capital + lot.fabric_capital) * money.capital_share + lot.facility_capital * money.facility_share
         cost += lot.rent_per_s * float(seconds @ calendar.discount[held])
-        if lot.owned:
-            cost += idle_w * rates.cost_per_w[r, held].sum()
+        paid_w, counted_w = rates.settled_w(idle_w if lot.owned else 0.0, idle_w, r)
+        cost += paid_w * rates.cost_per_w[r, held].sum()
         result[COST][u] = cost
-        result[CARBON][u] = idle_w * rates.carbon_per_w[r, held].sum() + lot.system.embodied_kg * seconds.sum() / life_s
-        result[ENERGY][u] = idle_w * seconds.sum()
+        result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + lot.system.embodied_kg * seconds.sum() / life_s
+        result[ENERGY][u] = counted_w * seconds.sum()
         result[CAPITAL][u] = lot.capital + lot.fabric_capital
     return result
 
@@ -153,19 +172,20 @@ def _point_costs(points, site_of, rates: Rates) -> dict[str, np.ndarray]:
     sites = np.array([site_of[point.site] for point in points], dtype=np.int64)
     own = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in points])
     every = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses) for point in points])
+    paid, counted = rates.settled_w(own, every, sites)
     return {
-        COST: own[:, None] * rates.cost_per_w[sites],
-        CARBON: every[:, None] * rates.carbon_per_w[sites],
-        ENERGY: every[:, None] * rates.seconds,
+        COST: paid[:, None] * rates.cost_per_w[sites],
+        CARBON: counted[:, None] * rates.carbon_per_w[sites],
+        ENERGY: counted[:, None] * rates.seconds,
     }
 
 
-def _egress(problem: Problem, candidates: Candidates, arcs, origins) -> np.ndarray:
+def _egress(problem: Problem, candidates: Candidates, arcs, origins, arc_kinds) -> np.ndarray:
     """Cost over the slot of one request per second on each arc."""
     weight = problem.calendar.seconds * problem.calendar.discount
     result = np.zeros((len(arcs), problem.calendar.slots))
     for a, (w, o, _, q) in enumerate(arcs):
-        path = problem.paths[problem.serving[w].name, origins[o], candidates.pools[q].site]
+        path = problem.routes(problem.serving[w].name, origins[o], candidates.pools[q].site)[arc_kinds[a]]
         result[a] = weight * problem.egress_bytes(problem.serving[w]) * path.price_per_byte
     return result
 
@@ -190,7 +210,7 @@ def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
 def _trees(problem: Problem, site_of) -> dict:
     owner, cost, above = [], [], []
     for w, workload in enumerate(problem.serving):
-        tree, first = problem.trees[workload.name], len(owner)
+        tree, first = problem.trees.get(workload.name, NO_TREE), len(owner)
         owner += [w] * len(tree.edges)
         cost += tree.edge_cost
         above += [(w, site_of[site], first + edge) for site, edges in tree.edges_above.items() for edge in edges]

@@ -73,12 +73,22 @@ def _first(ledger: Ledger, *places: tuple[str, str, str]) -> float | None:
     return next((value for place in places if (value := ledger.optional(*place)) is not None), None)
 
 
+def network_ports(record: Record, ledger: Ledger) -> NetworkFacts:
+    """What a network technology joins and how fast, its prices and power left out."""
+    radix, port = (ledger.value("fabrics", record.name, field) for field in ("radix", "port_bytes_per_s"))
+    start, hop = (ledger.optional("fabrics", record.name, field) for field in ("alpha_s", "hop_latency_s"))
+    return NetworkFacts(record.name, int(radix), port, 0.0, 0.0, 0.0, 0.0, 0.0, start, hop)
+
+
 def network_facts(record: Record, ledger: Ledger, convert: Money) -> NetworkFacts:
     """Parts of a network technology; a part without a published price raises MissingFigure."""
     name = record.name
 
     def figure(field: str) -> float:
         return ledger.value("fabrics", name, field)
+
+    def time(field: str) -> float | None:
+        return ledger.optional("fabrics", name, field)
 
     def price(field: str) -> float:
         found = ledger.figure("fabrics", name, field)
@@ -93,4 +103,8 @@ def network_facts(record: Record, ledger: Ledger, convert: Money) -> NetworkFact
         link_price_two_tier=price("link_price_two_tier"),
         switch_power_w=figure("switch_power_w"),
         optic_power_w=figure("optic_power_w"),
+        alpha_s=time("alpha_s"),
+        hop_latency_s=time("hop_latency_s"),
+        copper_link_price=price("copper_link_price") if record.get("copper_link_price") else None,
+        rack_systems=int(figure("rack_systems")) if record.get("rack_systems") else 1,
     )

@@ -6,18 +6,24 @@ Not here: the check of the plan (`planner.verify`), which shares no code with th
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from planner.accounts import Accounts, Decisions, limit_rows
+from planner.accounts import Accounts, Decisions, fabric_rows, limit_rows
 from planner.explain import Explanation
+from planner.failover import Failures
 from planner.formulate import CARBON, Formulation
 from planner.framing import dropped, provenance, sense_and_unit, solver, versions
-from planner.intervals import bounds
+from planner.intervals import serving_bounds, serving_tier, training_bounds
+from planner.line_accounts import LineDecisions
+from planner.meter_accounts import MeterDecisions, rings
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
-from planner.points import Candidates
-from planner.problem import Problem
+from planner.placements import placement_of
+from planner.points import Candidates, Point
+from planner.problem import Problem, TrainingFacts
+from planner.spread import is_asked
 from solvers.joint import Solution
 
 NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the solver's rounding
@@ -30,15 +36,22 @@ def interpret(
     return Plan(_Interpreter(problem, candidates, form, solution, document, explanation).document())
 
 
+def decided_on(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> tuple[Decisions, Accounts]:
+    """What a solution decides and what that comes to, without a plan document."""
+    answer = _Interpreter(problem, candidates, form, solution, {}, None)
+    return answer.decided, answer.accounts
+
+
 class _Interpreter:
     def __init__(
-        self, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any], explanation: Explanation
+        self, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any], explanation: Explanation | None
     ):
         self.explanation = explanation
         self.problem, self.candidates, self.form, self.solution, self.spec_document = problem, candidates, form, solution, document
         self.data = form.data
         self.flow = _exactly_served(_without_rounding(solution.values["f"]), form, solution)
         self.active = self._active()
+        self.failures = Failures(problem, form, solution.values)
         self.point_id = self._point_ids()
         self.decided = Decisions(
             problem=problem,
@@ -48,7 +61,11 @@ class _Interpreter:
             flow=self.flow,
             used=tuple(self.point_id),
             opened=solution.values.get("open", np.zeros(len(problem.sites))) > 0.5,
+            lines=self._lines(),
         )
+        if self.data.meters is not None:
+            own_w = self.decided.site_power_w(owned_only=True)
+            self.decided = replace(self.decided, meters=MeterDecisions(problem, self.data.meters, solution.values, own_w))
         self.count = self.decided.count
         self.accounts = Accounts(self.decided)
 
@@ -73,11 +90,17 @@ class _Interpreter:
                 active[p] = share * (data.job_work[j] / done)
         return active
 
+    def _lines(self) -> LineDecisions | None:
+        if self.problem.lines is None:
+            return None
+        used = {w.name: {self.form.points[p].site for p in self.point_id if self.form.points[p].workload is w} for w in self.problem.serving}
+        return LineDecisions(self.problem, self.form, self.solution.values, self.flow, used)
+
     def _point_ids(self) -> dict[int, str]:
         """Names of the points that are used: workload/site/number."""
         numbers: dict[tuple[str, str], int] = defaultdict(int)
         names = {}
-        for p in np.flatnonzero(self.active.max(axis=1) > 0):
+        for p in np.flatnonzero((self.active.max(axis=1) > 0) | self.failures.standing_by()):
             point = self.form.points[p]
             key = (point.workload.name, point.site)
             names[int(p)] = f"{key[0]}/{key[1]}/{numbers[key]}"
@@ -102,13 +125,18 @@ class _Interpreter:
             "status": solution.status,
             "objective": {"sense": sense, "value": value, "unit": unit},
             "bound": bound,
-            "bound_of": "full",
+            "bound_of": problem.bound_of,
             "gap": gap,
             "totals": totals,
             "fleet": self._fleet(),
+            "fabrics": fabric_rows(self.decided),
             "workloads": self._workloads(),
             "routes": self._routes(),
             "schedule": self._schedule(),
+            **({} if self.decided.lines is None else {"lines": self.decided.lines.lines(), "placements": self.decided.lines.placements()}),
+            **({"spread": self.decided.spread()} if is_asked(problem) else {}),
+            **({"failures": self.failures.rows(self.point_id, {q: self._pool_name(q) for q in range(len(self.candidates.pools))})} if self.failures.flow else {}),
+            **({} if self.decided.meters is None else {"electricity": self.decided.meters.table()}),
             "costs": costs,
             "cost_lines": _lines(self.accounts.lines),
             "carbon_lines": _lines(self.accounts.carbon),
@@ -147,6 +175,7 @@ class _Interpreter:
                 "how": lot.offer.how,
                 "phase": None if window < 0 else window,
                 "fabric": lot.fabric,
+                "fabric_size": lot.size,
                 "offer": lot.offer.path,
             }
             for u, (k, window) in enumerate(self.form.holdings)
@@ -206,6 +235,7 @@ class _Interpreter:
                     "system": use.lot.system.name,
                     "how": use.lot.offer.how,
                     "fabric": use.lot.fabric,
+                    "fabric_size": use.lot.size,
                     "offer": use.lot.offer.path,
                     "precision": use.precision,
                     "layout": dict(use.layout),
@@ -220,14 +250,28 @@ class _Interpreter:
             "capacity_unit": "request/s" if pool else "token/s",
             "latency_s": dict(point.latency),
             "time_s": dict(point.time_s),
-            "interval_80": bounds(point.interval, point.time_s, point.capacity),
-            "tier": point.interval.tier if point.interval else None,
+            **self._spread(point),
             "breakdown": dict(point.breakdown),
             "mfu": point.mfu,
             "goodput": point.goodput,
             "memory_bytes": point.memory_bytes,
+            "placement": self._placement(point),
             "peak_replicas": float(self.active[p].max()),
         }
+
+    def _placement(self, point: Point) -> dict[str, Any] | None:
+        use, job = point.uses[0], point.workload
+        if not isinstance(job, TrainingFacts):
+            return None
+        return placement_of(job, use.lot.system, use.lot.plant, use.layout, use.precision, self.problem.constants)
+
+    def _spread(self, point: Point) -> dict[str, Any]:
+        """The 80 % interval of the point's times and capacity, and the tier that it is of."""
+        if point.interval:
+            return {"interval_80": training_bounds(point.interval, point.time_s, point.capacity), "tier": point.interval.tier}
+        known = self.problem.constants.measured_serving
+        tier = serving_tier(known, [(use.lot.system.chip, use.precision) for use in point.uses])
+        return {"interval_80": serving_bounds(known, tier, point.latency, point.capacity), "tier": tier}
 
     def _slo(self, workload, mine: list[int]) -> list[dict[str, Any]]:
         """Each limit with the worst prediction over the used points, round trip included."""
@@ -241,9 +285,9 @@ class _Interpreter:
     def _at_origin(self, p: int, name: str) -> float:
         point, pool = self.form.points[p], self.candidates.pools[self.data.point_pool[p]]
         travel = 0.0 if name.startswith("tpot") else max(
-            self.problem.paths[pool.workload.name, origin, pool.site].rtt_s
+            self.problem.routes(pool.workload.name, origin, pool.site)[self.form.arc_kinds[a]].rtt_s
             for a, origin in ((a, self.form.origins[arc[1]]) for a, arc in enumerate(self.form.arcs) if arc[3] == self.data.point_pool[p])
-            if self.flow[a].max() > 0
+            if self.flow[a].max() > 0 or self.failures.carries(a)
         )  # fmt: skip
         return point.latency[name] + travel
 
@@ -262,6 +306,7 @@ class _Interpreter:
                 "slot": t,
                 "tokens_per_s": float(self.flow[a, t] * workload.spec.lengths.output),
                 "pool": self._pool_name(q),
+                **({} if self.decided.lines is None else {"line": self.form.arc_kinds[a]}),
             }
             for a, (w, o, r, q) in enumerate(self.form.arcs)
             if (workload := self.problem.serving[w])
@@ -278,7 +323,7 @@ class _Interpreter:
         calendar, every, own = self.problem.calendar, self.decided.site_power_w(owned_only=False), self.decided.site_power_w(owned_only=True)
         rows = []
         for r, site in enumerate(self.problem.sites):
-            if not every[r].any():
+            if not every[r].any() and site.meter is None:
                 continue
             here = [p for p in self.point_id if self.form.points[p].site == site.region]
             for t in range(calendar.slots):
@@ -288,13 +333,14 @@ class _Interpreter:
                         "site": site.region,
                         "slot": t,
                         "phase": int(calendar.window[t]),
-                        "hour_utc": hour,
+                        **calendar.when(t),
                         "seconds": float(calendar.seconds[t]),
                         "power_w": float(every[r, t]),
                         "own_power_w": float(own[r, t]),
                         "energy_j": float(every[r, t] * calendar.seconds[t]),
                         "price_per_j": float(site.price_per_j[hour]),
                         "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
+                        **(self.decided.meters.of_slot(site.region, t) if self.decided.meters else {}),
                         "active": {self.point_id[p]: float(self.active[p, t]) for p in here if self.active[p, t] > 0},
                     }
                 )
@@ -326,6 +372,10 @@ def _exactly_served(flow: np.ndarray, form: Formulation, solution: Solution) -> 
         mine = (data.arc_workload == w) & (data.arc_origin == o)
         wanted = data.demand[w, o] * (factor if data.scaled()[w] else 1.0)
         total = flow[mine].sum(axis=0)
+        if data.wait_slots is not None and data.wait_slots[w]:  # what waits is served in another slot of its ring
+            for ring in rings(data.order.next):
+                step = data.order.step_s[ring]
+                wanted[ring] = total[ring] * ((wanted[ring] @ step) / (total[ring] @ step) if total[ring].any() else 1.0)
         result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
     return result
 

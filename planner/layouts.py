@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from models.fabric_links import GroupLinks, Plant, dimension_links
 from models.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
 from models.memory import training_memory
 from models.training import Recipe, TrainingStep, training_step
@@ -31,6 +32,7 @@ class Search:
     memory_bytes: np.ndarray  # of the narrowest form that the job may shrink to
     legal: int
     fitting: int
+    carried: int  # of the legal ones, those whose groups the network carries
 
     def __len__(self) -> int:
         return len(self.layouts)
@@ -51,30 +53,53 @@ def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) ->
 
 def search(
     job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
-    narrowest: int = 1, most: int | None = None,
+    narrowest: int = 1, most: int | None = None, plant: Plant | None = None,
 ) -> Search:  # fmt: skip
-    """The layouts that fit in memory, fastest first, `most` of them.
+    """The layouts that fit in memory and whose groups the network carries, fastest first, `most` of them.
 
-    `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run.
+    `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run. `plant`: as in `evaluate`.
     """
+    carried = carries(plant, layouts)
     memory = memory_needed(job, layouts, constants, narrowest)
-    fits = memory <= system.hbm_bytes
+    fits = carried & (memory <= system.hbm_bytes)
     fitting = layouts.take(fits)
-    step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants)
+    step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants, plant)
     order = np.argsort(step.step_s, kind="stable")[:most]
-    return Search(fitting.take(order), take(step, order), memory[fits][order], len(layouts), int(fits.sum()))
+    return Search(fitting.take(order), take(step, order), memory[fits][order], len(layouts), int(fits.sum()), int(carried.sum()))
 
 
 def evaluate(
-    job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants
-) -> TrainingStep:
-    """Steps of the layouts, whether they fit or not, corrected by own measurements of the chip where the catalog has them."""
+    job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
+    plant: Plant | None = None,
+) -> TrainingStep:  # fmt: skip
+    """Steps of the layouts, whether they fit or not, corrected by own measurements of the chip where the catalog has them.
+
+    `plant`: a network that gives groups of different size and stride different rates; without one all get `scaleout_bytes_per_s`.
+    """
     step = training_step(
         job.architecture, system.rates(precision, scaleout_bytes_per_s), layouts, precision=precision, family=system.family, recipe=RECIPE,
         global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=constants.training,
+        scaleout=scaleout_rates(plant, layouts),
     )  # fmt: skip
     factor = interval_of(job, system, precision, constants).factor
     return step if factor == 1.0 else scaled(step, factor)
+
+
+def _links(plant: Plant, layouts: Layouts) -> Mapping[str, GroupLinks]:
+    return dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
+
+
+def scaleout_rates(plant: Plant | None, layouts: Layouts) -> dict[str, np.ndarray] | None:
+    """What a chip of each parallel dimension can send out of its system, by layout [byte/s]; None where nothing differs."""
+    return None if plant is None else {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}
+
+
+def carries(plant: Plant | None, layouts: Layouts) -> np.ndarray:
+    """Which layouts have a way between the members of all their groups."""
+    if plant is None:
+        return np.ones(len(layouts), bool)
+    found = _links(plant, layouts).values()
+    return np.logical_and.reduce([np.asarray(links.carried) & (np.asarray(links.bytes_per_s) > 0.0) for links in found])
 
 
 def interval_of(job: TrainingFacts, system: SystemFacts, precision: str, constants: ModelConstants, tier: str | None = None) -> Interval:

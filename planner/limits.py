@@ -15,11 +15,13 @@ from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
 from planner.changes import either, written_up
 from planner.document import Edits, at
+from planner.fabric_names import DEFAULT_FABRICS, FABRIC_DESIGNS
 from planner.hardware import system_facts
 from planner.ledger import Ledger
 from planner.lots import build_lots
+from planner.networks import largest_of
 from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
-from planner.spec import FABRIC_DESIGNS, PRECISIONS
+from planner.spec import PRECISIONS
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
 LONGEST_YEARS = 30
@@ -285,8 +287,8 @@ def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
     path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
     sizes: dict[tuple[str, float], dict[str, None]] = {}
     for lot in build_lots(problem)[0]:
-        if lot.site is site and math.isfinite(lot.largest):
-            sizes.setdefault((lot.fabric, lot.largest), {})[lot.system.name] = None
+        if lot.site is site and lot.plant is not None and site.network is not None:
+            sizes.setdefault((lot.fabric, largest_of(lot.fabric, lot.system, site.network)), {})[lot.system.name] = None
     joins = "; ".join(f"{design}: at most {most:,.0f} {either(systems)}" for (design, most), systems in sizes.items())
     words = f"bought systems in {site.region} may stand on {either(site.fabrics)} only" + (
         f" ({joins})" if joins else ""
@@ -302,7 +304,7 @@ def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
         f"networks in {site.region}",
         words,
         list(site.fabrics),
-        loose=((path, list(FABRIC_DESIGNS)),),
+        loose=((path, list(dict.fromkeys((*site.fabrics, *DEFAULT_FABRICS, *FABRIC_DESIGNS)))),),
         network_of=i,
         choices=choices,
     )

@@ -1,4 +1,4 @@
-"""Lots: systems of one kind obtained one way at one site on one fabric, with what one of them costs and draws.
+"""Lots: systems of one kind obtained one way at one site on one size of one fabric, with what one of them costs and draws.
 
 Not here: what a lot can do (`planner.candidates`).
 """
@@ -9,11 +9,10 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from models import fabrics
+from models.fabric_links import Plant
+from planner.fabric_names import PROVIDER
+from planner.networks import Band, bands, carries_as_much, reach_of, scaleout_bytes_per_s
 from planner.problem import OfferFacts, Problem, SiteFacts, SystemFacts, exportable
-
-PROVIDER = "provider"  # the fabric of a rented system comes with it
-TIERS = {"scale-up": 0, "rail-optimised": 1, "fat-tree-1:1": 2, "fat-tree-2:1": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Lot:
     offer: OfferFacts
     system: SystemFacts
     fabric: str
-    scaleout_bytes_per_s: float  # per chip, what the fabric leaves of the NIC between systems; 0 without a fabric
+    plant: Plant | None  # the largest network of its band; None without one, and for the provider's
     capital: float
     fabric_capital: float
     facility_capital: float
@@ -38,8 +37,18 @@ class Lot:
         return self.offer.how == "buy"
 
     @property
+    def scaleout_bytes_per_s(self) -> float:
+        """What a chip of a replica on several systems can send to the others; 0 where there is no network."""
+        return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
+
+    @property
+    def size(self) -> int | None:
+        """Systems that the network as built can join; None where there is none of our own."""
+        return None if self.plant is None else self.plant.systems
+
+    @property
     def name(self) -> str:
-        return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}"
+        return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}"
 
 
 def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
@@ -56,9 +65,12 @@ def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
             if not exportable(system, site, problem.spec.limits):
                 dropped["system barred by export control"] += 1
                 continue
-            found = [_owned(site, offer, system, design) for design in site.fabrics] if offer.how == "buy" else [_rented(site, offer, system)]
-            kept = _not_dominated([lot for lot in found if lot is not None])
-            dropped["fabric dearer than one that carries as much"] += len([lot for lot in found if lot]) - len(kept)
+            if offer.how != "buy":
+                lots.append(_rented(site, offer, system))
+                continue
+            found = [_owned(site, offer, system, design, band) for design, band in _bands(site, offer, system)]
+            kept = _not_dominated(found, reach_of(site, offer, system))
+            dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
             lots += kept
     return lots, +dropped
 
@@ -66,45 +78,37 @@ def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
 def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> Lot:
     """Building, network and electricity are in the rent; the energy is still counted for carbon."""
     return Lot(
-        site=site, offer=offer, system=system, fabric=PROVIDER, scaleout_bytes_per_s=system.nic_bytes_per_s,
+        site=site, offer=offer, system=system, fabric=PROVIDER, plant=None,
         capital=0.0, fabric_capital=0.0, facility_capital=0.0, rent_per_s=offer.prices[site.region],
         max_it_w=system.power_w, idle_it_w=system.idle_w, largest=math.inf,
     )  # fmt: skip
 
 
-def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str) -> Lot | None:
-    """None for a scale-out fabric where the system has no ports."""
-    network, tiers = site.network, TIERS[design]
-    # a chip with a faster or slower NIC than the network's port takes ports in proportion
-    ports = math.ceil(system.chips * system.nic_bytes_per_s / network.port_bytes_per_s) if tiers else 0
-    if tiers and not ports:
-        return None
-    switches, between = fabrics.parts_per_port(design, tiers, network.radix)
-    cables = network.link_price_one_tier + (network.link_price_two_tier - network.link_price_one_tier) * between
-    price = ports * (switches * network.switch_price + cables)
-    power = ports * (switches * network.switch_power_w + 2 * (1 + between) * network.optic_power_w)
-    most = system.power_w + power
+def _bands(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> list[tuple[str, Band]]:
+    """(design, band) of all sizes that the supply and the site's power could fill."""
+    assert site.network is not None
+    reach = reach_of(site, offer, system)
+    return [(design, band) for design in site.fabrics for band in bands(design, system, site.network, reach)]
+
+
+def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str, band: Band) -> Lot:
+    most = system.power_w + band.power_w
     return Lot(
-        site=site, offer=offer, system=system, fabric=design,
-        scaleout_bytes_per_s=system.nic_bytes_per_s * fabrics.bisection_fraction(design, tiers),
-        capital=offer.prices[site.region], fabric_capital=float(price), facility_capital=site.facility_cost_per_w * most, rent_per_s=0.0,
-        max_it_w=float(most), idle_it_w=float(system.idle_w + power),
-        largest=float(fabrics.largest_systems(design, ports, network.radix, tiers)) if tiers else math.inf,
+        site=site, offer=offer, system=system, fabric=design, plant=band.plant,
+        capital=offer.prices[site.region], fabric_capital=band.price, facility_capital=site.facility_cost_per_w * most, rent_per_s=0.0,
+        max_it_w=most, idle_it_w=system.idle_w + band.power_w, largest=band.largest,
     )  # fmt: skip
 
 
-def _not_dominated(lots: list[Lot]) -> list[Lot]:
-    """Drop a fabric when another costs and draws no more and carries and holds no less (exact: same system and way)."""
+def _not_dominated(lots: list[Lot], reach: float) -> list[Lot]:
+    """Drop a network when another costs and draws no more, and carries and holds no less (same system and way).
 
-    def beats(a: Lot, b: Lot) -> bool:
-        at_least = (
-            a.fabric_capital <= b.fabric_capital and a.idle_it_w <= b.idle_it_w
-            and a.scaleout_bytes_per_s >= b.scaleout_bytes_per_s and a.largest >= b.largest
-        )  # fmt: skip
-        return at_least and (a != b) and (lots.index(a) < lots.index(b) or _figures(a) != _figures(b))
+    A larger network is no loss: it is paid by the system, in proportion. What it holds beyond `reach` is no gain.
+    """
 
-    return [lot for lot in lots if not any(beats(other, lot) for other in lots)]
+    def beats(i: int, j: int) -> bool:
+        a, b = lots[i], lots[j]
+        at_least = a.fabric_capital <= b.fabric_capital and a.idle_it_w <= b.idle_it_w and a.largest >= min(b.largest, reach)
+        return at_least and carries_as_much(a.plant, b.plant, reach) and (i < j or not beats(j, i))
 
-
-def _figures(lot: Lot) -> tuple[float, ...]:
-    return lot.fabric_capital, lot.idle_it_w, lot.scaleout_bytes_per_s, lot.largest
+    return [lot for j, lot in enumerate(lots) if not any(beats(i, j) for i in range(len(lots)) if i != j)]

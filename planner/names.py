@@ -22,6 +22,8 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("sites.*.tariff", "tariffs"),
     ("offers.*.system", "systems"),
     ("offers.*.regions.*", "regions"),
+    ("lines.*.kind", "lines"),
+    ("lines.*.between.*", "regions"),
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.plan import Plan
 from planner.document import read_document
+from planner.hourly import with_series
 from planner.spec import PlanSpec
 
 Progress = Callable[[str], None]
@@ -16,21 +17,29 @@ THREADS = 2
 
 
 def solve(
-    source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
+    source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
     """The plan that answers a spec, given as a file or as a mapping; `threads`: of the solver.
+
+    `hourly`: folders of the CSV files that the spec names; those beside a spec's file are found in any case.
 
     Raises SpecError for an invalid spec and OSError for an unreadable file; infeasible, unbounded and out of time
     are plans with that status.
     """
-    document = dict(source) if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
+    document = _read(source, hourly)
     return solve_document(document, overlays=overlays, progress=progress, threads=threads)
 
 
-def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
+def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()) -> dict[str, int]:
     """Counts of what a valid spec asks about; raises SpecError with every problem of an invalid one."""
-    document = dict(source) if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
+    document = _read(source, hourly)
     return check_document(document, overlays=overlays)
+
+
+def _read(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
+    if isinstance(source, Mapping):
+        return with_series(source, hourly)
+    return with_series(read_document(Path(source).read_bytes()), [*hourly, Path(source).parent])
 
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
@@ -53,6 +62,7 @@ def solve_document(
     """As `solve`, for a document that was read already."""
     from planner.candidates import find_candidates
     from planner.diagnosis import diagnose
+    from planner.dispatch import dispatched, is_asked
     from planner.explain import explain
     from planner.formulate import Unbounded, formulate
     from planner.framing import sense_and_unit, without_answer
@@ -79,7 +89,12 @@ def solve_document(
             diagnosis = diagnose(problem, candidates, document, overlays, options)
         return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
     explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
-    return interpret(problem, candidates, form, solution, document, explanation)
+    plan = interpret(problem, candidates, form, solution, document, explanation)
+    if not is_asked(problem):
+        return plan
+    found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, options)
+    say(f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s")
+    return Plan({**plan.document, "dispatch": found})
 
 
 def _options(spec: PlanSpec, threads: int):

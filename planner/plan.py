@@ -14,11 +14,11 @@ from planner.errors import Problem, SpecError
 
 PLAN_SCHEMA_VERSION = 1
 KEYS = (
-    "schema_version", "name", "status", "objective", "bound", "bound_of", "gap", "totals", "fleet", "workloads",
+    "schema_version", "name", "status", "objective", "bound", "bound_of", "gap", "totals", "fleet", "fabrics", "workloads",
     "routes", "schedule", "costs", "cost_lines", "carbon_lines", "limits", "runner_up", "dropped", "assumptions", "provenance",
     "versions", "solver", "diagnosis", "catalog_digest", "spec",
 )  # fmt: skip
-TABLES = ("fleet", "workloads", "routes", "schedule", "cost_lines", "carbon_lines", "limits", "runner_up", "assumptions", "provenance")
+TABLES = ("fleet", "fabrics", "workloads", "routes", "schedule", "cost_lines", "carbon_lines", "limits", "runner_up", "assumptions", "provenance")
 
 
 @dataclass(frozen=True, slots=True)

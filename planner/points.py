@@ -38,7 +38,7 @@ class Point:
     memory_bytes: float = 0.0
     goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
     time_s: Mapping[str, float] = field(default_factory=dict)  # of a job: "step", and "run" from start to end at full width
-    interval: Interval | None = None  # of its times; None where the models have no calibration
+    interval: Interval | None = None  # of the times of a job
 
     @property
     def site(self) -> str:
@@ -54,7 +54,8 @@ class Point:
 class Pool:
     """Points that may serve a set of origins at one site: those whose remaining budget is the same.
 
-    `allowance_s`: time taken off the latency limits for the round trip.
+    `allowance_s`: time taken off the latency limits for the round trip. `kinds`: the line that brings each origin, one
+    entry per origin; an origin stands once for each kind. No kind where there is no choice of lines or no way to go.
     """
 
     workload: ServingFacts
@@ -62,6 +63,11 @@ class Pool:
     origins: tuple[str, ...]
     allowance_s: float
     points: tuple[Point, ...]
+    kinds: tuple[str, ...] = ()
+
+    def ways(self) -> tuple[tuple[str, str], ...]:
+        """(origin, kind of line) of all that it may serve."""
+        return tuple(zip(self.origins, self.kinds, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

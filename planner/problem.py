@@ -9,12 +9,15 @@ import numpy as np
 
 from models.operators import Architecture
 from models.roofline import ChipRates
-from planner.calendar import Calendar
+from planner.calendar import TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.constants import ModelConstants
 from planner.ledger import Assumption, Citation
+from planner.line_facts import Carrier, LineNetwork
+from planner.meters import MeterFacts
 from planner.spec import Limits, PlanSpec, Serving, Training
 
 BATCH_UNIT = 64  # sequences
+FULL, REDUCED = "full", "reduced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,10 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port."""
+    """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port.
+
+    Where the times are not known they are not shown; where no copper is priced all links are optical.
+    """
 
     name: str
     radix: int
@@ -63,6 +69,10 @@ class NetworkFacts:
     link_price_two_tier: float
     switch_power_w: float
     optic_power_w: float
+    alpha_s: float | None = None  # start-up of a message between systems
+    hop_latency_s: float | None = None  # a switch with its cable
+    copper_link_price: float | None = None  # of a link within a rack
+    rack_systems: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +91,8 @@ class SiteFacts:
     path: str
     region: str
     power_limit_w: float  # inf where nothing limits it
-    price_per_j: np.ndarray  # 24 values by UTC hour, spec's currency
-    carbon_kg_per_j: np.ndarray  # 24 values by UTC hour
+    price_per_j: np.ndarray  # by hour of the calendar's period, spec's currency
+    carbon_kg_per_j: np.ndarray  # by hour of the calendar's period
     pue: float
     facility_cost_per_w: float
     fixed_cost_per_s: float
@@ -91,6 +101,8 @@ class SiteFacts:
     network: NetworkFacts | None
     export_zone: str
     zones: tuple[str, ...]  # codes that a residency rule may name
+    fails_with: str = ""  # zone of `spread`
+    meter: MeterFacts | None = None  # None: each joule costs the price of its hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +110,7 @@ class ServingFacts:
     path: str
     spec: Serving
     architecture: Architecture
-    requests_per_s: np.ndarray  # [origin, 24] by UTC hour
+    requests_per_s: np.ndarray  # [origin, hour of the calendar's period]
     weights_bytes: float
     weights_from: str
 
@@ -144,6 +156,9 @@ class TreeFacts:
     edges_above: Mapping[str, tuple[int, ...]]
 
 
+NO_TREE = TreeFacts((), (), {})  # where the program chooses how weights travel
+
+
 @dataclass(frozen=True, slots=True)
 class Economics:
     discount_rate: float
@@ -175,6 +190,27 @@ class Problem:
     assumptions: tuple[Assumption, ...]
     citations: tuple[Citation, ...]
     catalog_digest: str
+    lines: LineNetwork | None = None  # None: no choice of lines, `paths` and `trees` say how traffic goes
+
+    @property
+    def bound_of(self) -> str:
+        """Whether the program is the whole problem ("full"), or one on fewer hours than its series have ("reduced")."""
+        if self.calendar.kind == TYPICAL_DAY:
+            shaped = any(w.spec.demand.week or w.spec.demand.months for w in self.serving)
+            profiles = (c.profile for site in self.spec.sites if site.electricity for c in site.electricity.ppa)
+            return REDUCED if shaped or any(site.hourly for site in self.spec.sites) or any(p != "flat" for p in profiles) else FULL
+        return REDUCED if self.calendar.kind == TYPICAL_DAYS else FULL
+
+    def routes(self, workload: str, origin: str, site: str) -> Mapping[str, PathFacts | Carrier]:
+        """Ways of requests from an origin to a site by their kind of line; no kind where there is no choice."""
+        if self.lines is not None:
+            return {way.kind: way for way in self.lines.requests.get((workload, origin, site), ())}
+        path = self.paths.get((workload, origin, site))
+        return {} if path is None else {"": path}
+
+    def prompt_bytes(self, workload: ServingFacts) -> float:
+        """Bytes that come to the site for one request: the prompt as text."""
+        return workload.spec.lengths.input * self.bytes_per_token
 
     def egress_bytes(self, workload: ServingFacts) -> float:
         """Bytes that leave the site for one request: the answer as text."""

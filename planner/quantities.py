@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from catalog import units
-from catalog.units import GIGA, GRAM_KG, HOUR_S, KILO, KWH_J, MICRO, MILLI, NANO, PERCENT, TERA, TONNE_KG, YEAR_S
+from catalog.units import GIGA, GRAM_KG, HOUR_S, KILO, KWH_J, MICRO, MILLI, MONTH_S, MWH_J, NANO, PERCENT, TERA, TONNE_KG, YEAR_S
 
 MOST_TOKENS = 1e17
 MOST_MONEY = 1e18
@@ -60,7 +60,7 @@ def _money(per: str, example: str, least: float, most: float) -> Any:
     def read(value: Any) -> tuple[float, str]:
         return read_money(value, per, example, least, most)
 
-    words = "An amount of money with its currency" + (", per time." if per == "s" else ", per energy." if per == "J" else ".")
+    words = "An amount of money with its currency" + {"s": ", per time.", "J": ", per energy.", "byte": ", per amount of data.", "W": ", per power.", "W s": ", per power and time."}.get(per, ".")
     schema = WithJsonSchema({"type": "string", "description": words, "examples": [example], "x-unit": f"currency/{per}" if per else "currency"})
     return Annotated[tuple[float, str], BeforeValidator(read), schema]
 
@@ -96,13 +96,21 @@ Tokens = _quantity("token", "15T", 1, MOST_TOKENS, bare=True)
 TokenRate = _quantity("token/s", "10B tokens/day", MILLI, TERA)
 RequestRate = _quantity("request/s", "40", MICRO, GIGA, bare=True, zero=True)
 Watts = _quantity("W", "20 MW", 1, TERA)
+Bytes = _quantity("byte", "1 TB", 1, TERA * KILO**2, zero=True)
+ByteRate = _quantity("byte/s", "50 GB/s", 1, TERA * KILO)
+TrafficRate = _quantity("byte/s", "1 Mbit/s", 1, TERA * KILO, zero=True)
+Joules = _quantity("J", "40 MWh", 1, TERA * MWH_J)
+CarbonIntensity = _quantity("kg/J", "40 g/kWh", NANO / KWH_J, KILO / KWH_J, zero=True)
 Kilograms = _quantity("kg", "5 kt", GRAM_KG, GIGA * TONNE_KG)
 UpdatesPerYear = _quantity("1", "12", MILLI, KILO**2, bare=True, zero=True)
 Fraction = _quantity("1", "0.08", MICRO, 1, bare=True, zero=True)
 Rate = _quantity("1", "7.2", NANO, GIGA, bare=True)
 Amount = _money("", "420M CNY", CENT, MOST_MONEY)
 AmountPerSecond = _money("s", "2M USD/year", CENT / YEAR_S, MOST_MONEY / YEAR_S)
+BytePrice = _money("byte", "0.02 USD/GB", NANO / TERA, CENT)
 EnergyPrice = _money("J", "0.08 USD/kWh", NANO / KWH_J, GIGA / KWH_J)
+PowerPrice = _money("W", "150 USD/kW", NANO, GIGA)
+PeakPrice = _money("W s", "15 USD/kW-month", NANO / YEAR_S, GIGA / MONTH_S)
 
 
 def offer_price(text: str, bought: bool) -> tuple[float, str]:

@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models import fabrics
-from models.batching import latency_s
+from models.fabric_links import Plant
 from models.decode import ServingLayouts
+from models.percentiles import latency_s
 from planner import disaggregated_points, serving_points, training_points
-from planner.intervals import Interval, bounds
-from planner.lots import PROVIDER, TIERS
-from planner.problem import OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
+from planner.intervals import serving_bounds, serving_tier, training_bounds
+from planner.fabric_names import PROVIDER
+from planner.placements import placement_of
+from planner.networks import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
+from planner.verify_electricity import ElectricityCheck
+from planner.problem import NO_TREE, OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
 
-Key = tuple[str, str, str, str, str]  # site, system, how, fabric, offer
+Key = tuple[str, str, str, str, int | None, str]  # site, system, how, fabric, its size, offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,12 @@ class CheckedLot:
     facility_capital: float
     rent_per_s: float
     idle_it_w: float
-    scaleout_bytes_per_s: float
+    plant: Plant | None
     largest: float
+
+    @property
+    def scaleout_bytes_per_s(self) -> float:
+        return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
 
 
 class Lots:
@@ -51,32 +58,31 @@ class Lots:
             self._known[key] = self._lot(*key)
         return self._known[key]
 
-    def _lot(self, region: str, system_name: str, how: str, fabric: str, offer_path: str) -> CheckedLot:
+    def _lot(self, region: str, system_name: str, how: str, fabric: str, size: int | None, offer_path: str) -> CheckedLot:
         site, offer = self.sites[region], self.offers[offer_path]
         system = self.problem.systems[system_name]
         if offer.system != system_name or offer.how != how or (site.systems and system_name not in site.systems):
             raise KeyError(f"{system_name} ({how}) is not offered in {region}")
         price = offer.prices[region]
         if how != "buy":
-            if fabric != PROVIDER:
+            if fabric != PROVIDER or size is not None:
                 raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
-            return CheckedLot(site, system, offer, fabric, False, 0.0, 0.0, 0.0, price, system.idle_w, system.nic_bytes_per_s, math.inf)
+            return CheckedLot(site, system, offer, fabric, False, 0.0, 0.0, 0.0, price, system.idle_w, None, math.inf)
         if fabric not in site.fabrics:
             raise KeyError(f"{fabric} is not a fabric of {region}")
-        tiers, network = TIERS[fabric], site.network
-        ports = math.ceil(system.chips * system.nic_bytes_per_s / network.port_bytes_per_s) if tiers else 0
-        switches, between = (float(part) for part in fabrics.parts_per_port(fabric, tiers, network.radix))
-        cable = network.link_price_one_tier + between * (network.link_price_two_tier - network.link_price_one_tier)
-        watts = ports * (switches * network.switch_power_w + (2 + 2 * between) * network.optic_power_w)
+        known = bands(fabric, system, site.network, reach_of(site, offer, system))
+        band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
+        if band is None:
+            raise KeyError(f"no {fabric} network of {system_name} is built for {size} systems")
         return CheckedLot(
             site=site, system=system, offer=offer, fabric=fabric, owned=True,
             capital=price,
-            fabric_capital=ports * (switches * network.switch_price + cable),
-            facility_capital=(system.power_w + watts) * site.facility_cost_per_w,
+            fabric_capital=band.price,
+            facility_capital=(system.power_w + band.power_w) * site.facility_cost_per_w,
             rent_per_s=0.0,
-            idle_it_w=system.idle_w + watts,
-            scaleout_bytes_per_s=system.nic_bytes_per_s * fabrics.bisection_fraction(fabric, tiers),
-            largest=float(fabrics.largest_systems(fabric, ports, network.radix, tiers)) if tiers else math.inf,
+            idle_it_w=system.idle_w + band.power_w,
+            plant=band.plant,
+            largest=band.largest,
         )  # fmt: skip
 
 
@@ -105,7 +111,7 @@ def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | Traini
         sizes = [pool["batch"], pool["workers"], *pool["layout"].values()]
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
-    held = [lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["offer"]] for pool in pools]
+    held = [lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]] for pool in pools]
     if isinstance(workload, TrainingFacts):
         return _training(problem, workload, held[0], row)
     if [pool["role"] for pool in pools] == ["serve"]:
@@ -140,13 +146,16 @@ def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Ma
     if pool["workers"] != 1:
         raise ValueError("a single pool has one worker per replica")
     layout, rates = _layout(pool, workload), lot.system.rates(pool["precision"], lot.scaleout_bytes_per_s)
-    found = serving_points.evaluate(workload, rates, layout, float(pool["batch"]), pool["precision"], problem.constants.serving)
+    found = serving_points.evaluate(
+        workload, lot.system, lot.scaleout_bytes_per_s, layout, float(pool["batch"]), pool["precision"], problem.constants.serving
+    )
     shares = {name: float(share) for name, share in found.shares.items()}
     systems = _systems(lot, pool)
     extra = systems * serving_points.extra_power_w(lot.system, shares, problem.constants.power)
     return _evaluated(
         workload, row, [lot], [systems], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
-        serving_points.mfu(workload, float(found.requests_per_s), [(rates, float(layout.chips))]), float(found.memory_bytes),
+        serving_points.mfu(workload, float(found.requests_per_s), [(rates, float(layout.chips))], float(found.computed_share)), float(found.memory_bytes),
+        **_spread(problem, row, [lot], float(found.requests_per_s), _latency(found, workload)),
     )  # fmt: skip
 
 
@@ -154,13 +163,12 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
     first, second = row["pools"]
     if first["batch"] != 1 or first["precision"] != second["precision"]:
         raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
-    shared = held[0] is held[1] or (held[0].owned and held[1].owned and held[0].fabric == held[1].fabric)
-    if not shared or min(lot.scaleout_bytes_per_s for lot in held) <= 0:
+    if not share_a_network(*held) or min(lot.scaleout_bytes_per_s for lot in held) <= 0:
         raise ValueError("both pools must share a network")
     layouts = (_layout(first, workload), _layout(second, workload))
     found = disaggregated_points.evaluate(
         workload, (held[0].system, held[1].system), (held[0].scaleout_bytes_per_s, held[1].scaleout_bytes_per_s), layouts,
-        float(second["batch"]), (first["workers"], second["workers"]), first["precision"], problem,
+        float(second["batch"]), (first["workers"], second["workers"]), first["precision"], problem.constants.serving,
     )  # fmt: skip
     sides = [{n: float(v) for n, v in shares.items()} for shares in (found.prefill_shares, found.point.shares)]
     systems = [_systems(lot, pool) for lot, pool in zip(held, row["pools"])]
@@ -169,7 +177,8 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
     chips = [(lot.system.rates(p["precision"]), float(layout.chips) * p["workers"]) for lot, p, layout in zip(held, row["pools"], layouts)]
     return _evaluated(
         workload, row, held, systems, extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
-        serving_points.mfu(workload, rate, chips), float(found.point.memory_bytes),
+        serving_points.mfu(workload, rate, chips, float(found.point.computed_share)), float(found.point.memory_bytes),
+        **_spread(problem, row, held, rate, _latency(found.point, workload)),
     )  # fmt: skip
 
 
@@ -177,7 +186,7 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"])
+    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant))
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")
@@ -185,8 +194,16 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     extra = working * training_points.extra_power_w(lot.system, problem)
     return _evaluated(
         job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
-        width.time_s, width.interval,
+        width.time_s, training_bounds(width.interval, width.time_s, width.tokens_per_s), width.interval.tier,
+        placement_of(job, lot.system, lot.plant, width.layout, pool["precision"], problem.constants),
     )  # fmt: skip
+
+
+def _spread(problem: Problem, row: Mapping[str, Any], lots: Sequence[CheckedLot], capacity: float, latency: Mapping[str, float]) -> dict[str, Any]:
+    """The 80 % interval of a serving point, of the tier that the row states or, where it states none, of its own."""
+    known = problem.constants.measured_serving
+    tier = row["tier"] or serving_tier(known, [(lot.system.chip, pool["precision"]) for lot, pool in zip(lots, row["pools"], strict=True)])
+    return {"interval": serving_bounds(known, tier, latency, capacity), "tier": tier}
 
 
 def _latency(found, workload: ServingFacts) -> dict[str, float]:
@@ -195,8 +212,8 @@ def _latency(found, workload: ServingFacts) -> dict[str, float]:
 
 
 def _evaluated(
-    workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0, time_s: Mapping[str, float] = {},
-    interval: Interval | None = None,
+    workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0, time_s: Mapping[str, float] = {}, interval: Mapping[str, Any] | None = None,
+    tier: str = "", placement: Mapping[str, Any] | None = None,
 ) -> Evaluated:  # fmt: skip
     pools = [
         {**pool, "systems_per_replica": n, "extra_power_w": watts}
@@ -206,7 +223,8 @@ def _evaluated(
         workload=workload.name,
         stated={
             "pools": dict(enumerate(pools)), "capacity": capacity, "latency_s": latency, "breakdown": breakdown, "mfu": mfu,
-            "memory_bytes": memory, "goodput": goodput, "time_s": time_s, "interval_80": bounds(interval, time_s, capacity), "tier": interval.tier if interval else None,
+            "memory_bytes": memory, "goodput": goodput, "time_s": time_s, "interval_80": interval, "tier": tier,
+            "placement": placement,
         },
         fits=fits, capacity=row["capacity"], latency=row["latency_s"], mfu=row["mfu"],
         systems=[pool["systems_per_replica"] for pool in row["pools"]],
@@ -231,9 +249,13 @@ def add_up(
     fleet: Sequence[Mapping[str, Any]],
     active: Mapping[str, Sequence[float]],
     points: Mapping[str, tuple[Mapping[str, Any], Evaluated]],
-    traffic: Mapping[str, Mapping[str, float]],
+    traffic: Mapping[str, Mapping[tuple[str, str], float]],
+    electricity: ElectricityCheck | None = None,
 ) -> Sums:
-    """Every cost, every kilogram and every joule of the plan, hour by hour; `traffic`: egress cost by workload and site."""
+    """Every cost, every kilogram and every joule of the plan, hour by hour; `traffic`: egress cost by workload, site and line.
+
+    `electricity`: what the meters come to; None where electricity is no decision.
+    """
     calendar, money = problem.calendar, problem.economics
     hours = [
         (t, int(calendar.window[t]), int(calendar.hour[t]), float(calendar.seconds[t]), float(calendar.discount[t]))
@@ -246,7 +268,7 @@ def add_up(
     energy = 0.0
 
     for row in fleet:
-        lot, n = lots[row["site"], row["system"], row["how"], row["fabric"], row["offer"]], row["count"]
+        lot, n = lots[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]], row["count"]
         place = row["site"], row["system"], row["how"]
         if lot.owned:
             lines["systems", *place] += n * lot.capital * money.capital_share
@@ -256,6 +278,8 @@ def add_up(
             if row["phase"] not in (None, window):
                 continue
             joules = n * lot.idle_it_w * lot.site.pue * seconds
+            if lot.owned and lot.site.meter is not None:
+                joules = 0.0  # settled at the meter, as part of the whole site
             energy += joules
             carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
             carbon["embodied", *place] += n * lot.system.embodied_kg * seconds / life_s
@@ -270,6 +294,8 @@ def add_up(
             place = row["site"], pool["system"], pool["how"]
             for t, _, hour, seconds, discount in hours:
                 joules = replicas[t] * extra * lot.site.pue * seconds
+                if lot.owned and lot.site.meter is not None:
+                    joules = 0.0
                 energy += joules
                 carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
                 if lot.owned:
@@ -288,13 +314,22 @@ def add_up(
             total = sum(at_site[site.region].values())
             for name in names:
                 by_workload[name] += amount * (at_site[site.region][name] / total if total else 1 / len(names))
+    for (component, region), amount in (electricity.costs if electricity else {}).items():
+        lines[component, region, "", ""] += amount
+        shares = at_site.get(region, {})
+        total = sum(shares.values())
+        for name in names:
+            by_workload[name] += amount * (shares[name] / total if total else 1 / len(names))
+    for (component, region), amount in (electricity.carbon if electricity else {}).items():
+        carbon[component, region, "", ""] += amount
+    energy += electricity.drawn_j if electricity else 0.0
     for name, sites in traffic.items():
-        for site, amount in sites.items():
+        for (site, kind), amount in sites.items():
             if amount:
-                lines["egress", site, "", ""] += amount
+                lines["egress", site, kind, ""] += amount
                 by_workload[name] += amount
     for workload in problem.serving:
-        tree = problem.trees[workload.name]
+        tree = problem.trees.get(workload.name, NO_TREE)
         hosts = {row["site"] for row, computed in points.values() if computed.workload == workload.name}
         for edge in {edge for site in hosts for edge in tree.edges_above.get(site, ())}:
             lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
+from planner import line_report
 from planner.plan import TABLES, Plan
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -25,10 +26,15 @@ COMPONENT_WORDS = {
     "site": "fixed cost of sites",
     "egress": "traffic to users",
     "weights": "distribution of weights",
+    "lines": "rent of lines",
+    "control": "control of sites",
+    "telemetry": "telemetry of sites",
 }
 
-LIMITS, RUNNER_UP = "Limits", "What comes next at each site"
+LIMITS, RUNNER_UP, FABRICS = "Limits", "What comes next at each site", "The networks between our own systems"
 NOTES = {
+    FABRICS: "Whole parts for the systems that stand on each, and their price. A system is charged its share of the cheapest network per "
+    "system that has as many tiers and that supply and power allow, so that one which is filled in part is charged less than its switches cost.",
     LIMITS: "Worth: what one unit more of a limit changes the objective by. Fleet held: every integer is fixed. "
     "Fleet free: sites, networks and points of jobs are fixed, systems may be added in fractions. "
     "Blank where the limit does not bind, and for latencies and deadlines, which choose among points: solve with another value.",
@@ -48,6 +54,7 @@ def render(plan: Plan, form: str) -> str:
 def csv_tables(plan: Plan) -> dict[str, str]:
     """One CSV text per table of the plan."""
     tables = {name: as_csv(plan[name]) for name in TABLES}
+    tables |= {name: as_csv(plan[name]) for name in line_report.TABLES if name in plan.document}
     tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
     return tables
 
@@ -73,10 +80,12 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     currency = plan["spec"].get("currency", "USD")
     sections = [
         ("What to obtain", [_fleet_row(row) for row in plan["fleet"]]),
+        (FABRICS, [_fabric_row(row) for row in plan["fabrics"]]),
         ("How it runs", _point_rows(plan)),
         ("What each workload gets", [_workload_row(w, currency) for w in plan["workloads"]]),
         (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
         ("Who is served from where", _route_rows(plan)),
+        *line_report.sections(plan),
         ("The day at each site", _day_rows(plan)),
         (LIMITS, [_limit_row(row) for row in plan["limits"]]),
         (RUNNER_UP, [_runner_up_row(row) for row in plan["runner_up"]]),
@@ -147,6 +156,24 @@ def _fleet_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"site": row["site"], "system": row["system"], "count": row["count"], "how": row["how"].replace("_", " "), "fabric": row["fabric"], "when": when}
 
 
+def _fabric_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Parts of a network, and how it is to be filled."""
+    return {
+        "site": row["site"],
+        "system": row["system"],
+        "design": row["design"] + (f", {row['tiers']} tier{'s' if row['tiers'] > 1 else ''}" if row["tiers"] and row["design"] != "dragonfly" else ""),
+        "systems": f"{row['systems']:,} of {row['size']:,}",
+        "switches": f"{row['switches']:,}",
+        "links": f"{row['links']:,}",
+        "optics": f"{row['optics']:,}",
+        "power": show(row["power_w"], "W"),
+        "price": f"{row['price']:,.0f}",
+        "charged": f"{row['charged']:,.0f}",
+        "bisection": show(row["bisection_bytes_per_s"], "byte/s"),
+        "hops": f"{row['mean_hops']:.1f}, at most {row['most_hops']}",
+    }
+
+
 def _point_rows(plan: Plan) -> list[dict[str, Any]]:
     """Points that differ only in the origins they serve stand in one row, their replicas added up."""
     rows: dict[tuple, dict[str, Any]] = {}
@@ -193,6 +220,7 @@ def _workload_row(workload: dict[str, Any], currency: str) -> dict[str, Any]:
         "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
         "latency at the user": slo,
         "run": "; ".join(_run(point) for point in workload["points"] if point["time_s"]),
+        "ranks": "; ".join(_ranks(point["placement"]) for point in workload["points"] if point["placement"]),
     }
 
 
@@ -200,6 +228,14 @@ def _run(point: dict[str, Any]) -> str:
     """How long a job takes at full width, with its 80 % interval."""
     low, high = (show(bound, "s") for bound in point["interval_80"]["run"])
     return f"{show(point['time_s']['run'], 's')} ({low} to {high}) at goodput {point['goodput']:.1%}"
+
+
+def _ranks(placement: dict[str, Any]) -> str:
+    """The order of the dimensions that loads the busiest link least, and what the usual numbering would load it with."""
+    order = "; ".join(" ".join(along) for along in placement["order"]) if "factors" in placement else " ".join(placement["order"])
+    usual = placement["in_number_order_s"]
+    against = "" if usual is None else f", {show(usual, 's')} in number order"
+    return f"{order}: busiest link {show(placement['busiest_link_s'], 's')} a step{against}"
 
 
 def _cost_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -212,11 +248,14 @@ def _route_rows(plan: Plan) -> list[dict[str, Any]]:
     """Mean output tokens per second over the horizon by workload, origin and site."""
     seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
     total = sum(seconds.values())
-    flows: dict[tuple[str, str, str], float] = {}
+    flows: dict[tuple[str, str, str, str | None], float] = {}
     for row in plan["routes"]:
-        key = (row["workload"], row["origin"], row["site"])
+        key = (row["workload"], row["origin"], row["site"], row.get("line"))
         flows[key] = flows.get(key, 0.0) + row["tokens_per_s"] * seconds[row["slot"]] / total
-    return [{"workload": w, "from": origin, "served in": site, "output tokens/s": f"{flow:,.0f}"} for (w, origin, site), flow in flows.items()]
+    return [
+        {"workload": w, "from": origin, "served in": site} | ({} if line is None else {"line": line}) | {"output tokens/s": f"{flow:,.0f}"}
+        for (w, origin, site, line), flow in flows.items()
+    ]
 
 
 def _day_rows(plan: Plan) -> list[dict[str, Any]]:

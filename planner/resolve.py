@@ -16,15 +16,17 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training_constants import GEMM_FAMILIES
-from planner import wan
+from planner import lines, wan
 from planner.architectures import shape_of, weights_bytes
-from planner.calendar import Calendar, build_calendar, local_to_utc, utc_offset_s
+from planner.calendar import DAYS_PER_YEAR, TYPICAL_DAY, TYPICAL_DAYS, Calendar, Clock, build_calendar
 from planner.constants import model_constants
+from planner.demand import demand_by_hour
 from planner.electricity import carbon_by_hour, price_by_hour
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
 from planner.hardware import network_facts, system_facts
 from planner.ledger import Ledger
+from planner.meters import meter_facts
 from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
 from planner.problem import (
     Economics,
@@ -37,6 +39,7 @@ from planner.problem import (
     TreeFacts,
     permitted,
 )
+from planner.representative import representative
 from planner.spec import PlanSpec, Serving, Site, Training, parse_spec
 
 
@@ -55,7 +58,8 @@ def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str
 
     `recorded`: figures that take the place of the catalog's, by their path. Raises SpecError with all unknown names and missing figures at once.
     """
-    return _Resolver(spec, catalog_of(spec, overlays, recorded or {})).problem()
+    problem = _Resolver(spec, catalog_of(spec, overlays, recorded or {})).problem()
+    return representative(problem, spec.horizon.days) if spec.horizon.calendar == TYPICAL_DAYS else problem
 
 
 def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
@@ -74,21 +78,24 @@ class _Resolver:
     spec: PlanSpec
     catalog: Catalog
     ledger: Ledger = field(init=False)
+    clock: Clock = field(init=False)
     problems: list[SpecProblem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.catalog)
+        self.clock = Clock(self.spec.horizon.start, self.spec.horizon.calendar != TYPICAL_DAY)
 
     def problem(self) -> Problem:
         spec = self.spec
         self._block_assumptions()
         money = self._economics()
         serving, training = self._workloads()
-        sites = self._sites()
+        sites = self._sites(money)
         offers = self._offers(sites)
         systems = self._systems(offers)
         self._unmeasured(training, systems)
         self._check_objective()
+        offered = lines.offered_lines(spec, self.ledger, self._find, self._convert, self._wrong)
         licences = self._licences()
         budget, capital = self._limit("budget"), self._limit("capital")
         per_usd = {code: self._per_usd(code, "currency") for code in {"USD", spec.currency}}
@@ -96,9 +103,11 @@ class _Resolver:
         calendar = build_calendar(
             spec.horizon.years,
             money.discount_rate,
-            (edge for job in training for edge in (job.spec.start, job.spec.deadline)),
+            (*(edge for job in training for edge in (job.spec.start, job.spec.deadline)), *lines.borders(offered)),
+            spec.horizon.start,
+            np.arange(DAYS_PER_YEAR) if self.clock.whole_year else None,
         )
-        paths, trees = self._network(sites, serving, calendar)
+        paths, trees, network = self._network(sites, serving, calendar, offered)
         self._stop_if_wrong()
         limits = spec.limits.model_copy(update={"licences": licences})
         return Problem(
@@ -121,6 +130,7 @@ class _Resolver:
             assumptions=tuple(sorted(self.ledger.assumptions.values(), key=lambda a: a.path)),
             citations=tuple(sorted(self.ledger.citations.values(), key=lambda c: c.path)),
             catalog_digest=self.catalog.digest,
+            lines=network,
         )
 
     # -- money -----------------------------------------------------------------------------------------------------
@@ -222,16 +232,14 @@ class _Resolver:
     def _serving(self, path: str, workload: Serving, shape, origins: Sequence[Record]) -> ServingFacts:
         demand = workload.demand
         rate = demand.requests_per_s if demand.requests_per_s is not None else demand.output_tokens / workload.lengths.output
-        profile = np.asarray(demand.profile or np.ones(24), dtype=float)
-        profile = profile / profile.mean()
-        by_hour = [
-            rate * origin.share * local_to_utc(profile, utc_offset_s(region.text["timezone"], self.spec.horizon.start))
-            for origin, region in zip(workload.origins, origins)
-        ]
+        by_hour = [rate * origin.share * demand_by_hour(demand, region.text["timezone"], self.clock) for origin, region in zip(workload.origins, origins)]
         for side in ("input_cv", "output_cv"):
             if side not in workload.lengths.model_fields_set:
                 cv = getattr(workload.lengths, side)
                 self.ledger.assume(f"{path}.lengths.{side}", cv, "1", "spread of the lengths not stated: as wide as an exponential distribution's")
+        for i, tier in enumerate(workload.cache.tiers if workload.cache else []):
+            if tier.price is not None:
+                self._wrong(f"{path}.cache.tiers[{i}].price", "counts in `estimate` only; remove it and add it to the price of the system's offer")
         source = workload.weights_from or origins[0].name
         if workload.weights_from is not None and (found := self._find("regions", source, f"{path}.weights_from")) is not None:
             source = found.name
@@ -275,7 +283,7 @@ class _Resolver:
 
     # -- places and things -----------------------------------------------------------------------------------------
 
-    def _sites(self) -> list[SiteFacts]:
+    def _sites(self, money: Economics) -> list[SiteFacts]:
         sites = []
         regions = [self._find("regions", site.region, f"sites[{i}].region") for i, site in enumerate(self.spec.sites)]
         self._each_once(regions, "sites", "join the two sites")
@@ -289,12 +297,14 @@ class _Resolver:
             if region is None or network is None or None in named:
                 continue
             try:
-                sites.append(self._site(site, path, region, network, tuple(record.name for record in named)))
+                sites.append(self._site(site, path, region, network, tuple(record.name for record in named), money))
             except MissingFigure as error:
                 self._wrong(path, str(error))
+            except SpecError as error:
+                self.problems += error.problems
         return sites
 
-    def _site(self, site: Site, path: str, region: Record, network: Record, systems: tuple[str, ...]) -> SiteFacts:
+    def _site(self, site: Site, path: str, region: Record, network: Record, systems: tuple[str, ...], money: Economics) -> SiteFacts:
         here = region.name
         pue = site.pue if site.pue is not None else self.ledger.optional("regions", here, "pue")
         if pue is None:
@@ -307,16 +317,21 @@ class _Resolver:
             path=path,
             region=here,
             power_limit_w=math.inf if site.power is None else site.power,
-            price_per_j=price_by_hour(site, region, self.ledger, self._convert, path, self.spec.horizon.start.year),
-            carbon_kg_per_j=carbon_by_hour(region, self.ledger, path),
+            price_per_j=price_by_hour(site, region, self.ledger, self._convert, path, self.clock, self.spec.series),
+            carbon_kg_per_j=carbon_by_hour(site, region, self.ledger, path, self.clock, self.spec.series),
             pue=pue,
             facility_cost_per_w=self._convert(building, "USD"),
             fixed_cost_per_s=0.0 if site.fixed_cost is None else self._convert(*site.fixed_cost),
             systems=systems,
-            fabrics=tuple(site.fabrics),
+            fabrics=tuple(dict.fromkeys(site.fabrics)),
             network=network_facts(network, self.ledger, self._convert),
             export_zone=region.text.get("export_zone", "none"),
             zones=tuple(filter(None, (region.text.get("residency"), region.text.get("country")))),
+            fails_with=site.zone or here,
+            meter=meter_facts(
+                site.electricity, region, self.ledger, self._convert, path, self.clock, self.spec.series,
+                money.discount_rate, money.years, money.system_life_years,
+            ),
         )
 
     def _offers(self, sites: Sequence[SiteFacts]) -> list[OfferFacts]:
@@ -381,11 +396,14 @@ class _Resolver:
 
     # -- network ---------------------------------------------------------------------------------------------------
 
-    def _network(self, sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], calendar: Calendar):
+    def _network(self, sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], calendar: Calendar, offered: Sequence[lines.Offered] | None):
         from solvers.network import distribution_tree, wan_graph
 
         regions = sorted({site.region for site in sites} | {o.region for w in serving for o in w.spec.origins} | {w.weights_from for w in serving})
-        graph = wan_graph(wan.edges_between(regions, self.ledger, self._convert))
+        edges = wan.edges_between(regions, self.ledger, self._convert)
+        if offered is not None:
+            return {}, {}, lines.line_network(offered, edges, sites, serving, self.ledger)
+        graph = wan_graph(edges)
         paths, trees = {}, {}
         worth = float((calendar.window_seconds() / YEAR_S * calendar.window_discount()).sum())
         for workload in serving:
@@ -404,7 +422,7 @@ class _Resolver:
                 edge_cost=tuple(per_edge * graph.edges[edge]["price_per_byte"] for edge in tree.edges),
                 edges_above=tree.edges_above,
             )
-        return paths, trees
+        return paths, trees, None
 
 
 def _example_price(how: str) -> str:

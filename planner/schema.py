@@ -1,4 +1,4 @@
-"""The JSON Schema of a spec, made from the types of `planner.spec`: what an editor needs to help with writing one."""
+"""The JSON Schemas of a spec and of a case, made from their types: what an editor needs to help with writing one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,19 @@ def spec_schema() -> dict[str, Any]:
     return {"$schema": DIALECT, **schema, "title": "tokenwatt spec"}
 
 
-def schema_text() -> str:
-    return json.dumps(spec_schema(), indent=1, ensure_ascii=False) + "\n"
+def case_schema() -> dict[str, Any]:
+    """JSON Schema of a case, which `tokenwatt estimate` and `tokenwatt layouts` answer."""
+    from planner.case import WORDS, Case
+
+    schema = _as_written(Case.model_json_schema(by_alias=True))
+    for name, words in WORDS.items():
+        schema["properties"][name]["anyOf"] += [{"const": word} for word in words]
+    return {"$schema": DIALECT, **schema, "title": "tokenwatt case"}
+
+
+def schema_text(of: str = "spec") -> str:
+    """The schema of a "spec" or of a "case", as it is printed."""
+    return json.dumps({"spec": spec_schema, "case": case_schema}[of](), indent=1, ensure_ascii=False) + "\n"
 
 
 def _as_written(node: Any) -> Any:

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.batching import BOUNDS, ServingPoint, aggregated, latency_s, within_slo
+from models.batching import BOUNDS, ServingPoint, aggregated
 from models.decode import ServingLayouts
 from models.operators import Architecture, forward_flops_per_token
+from models.percentiles import latency_s, within_slo
 from models.power import PowerConstants, serving_power_w
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem import Problem, ServingFacts, SystemFacts
+from planner.serving_state import drafting, prefix_cache
 from planner.spec import Slo
 
 BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))
@@ -77,16 +79,23 @@ def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[in
 
 
 def evaluate(
-    workload: ServingFacts, chip: ChipRates, layouts: ServingLayouts, batch: np.ndarray | float, precision: str, constants: ServingConstants
-) -> ServingPoint:
+    workload: ServingFacts, system: SystemFacts, scaleout: float, layouts: ServingLayouts, batch: np.ndarray | float, precision: str,
+    constants: ServingConstants,
+) -> ServingPoint:  # fmt: skip
     """The steady state of layouts x batch, or of one layout and one batch; KV cache as wide as the weights' GEMMs allow."""
     lengths = workload.spec.lengths
     return aggregated(
-        workload.architecture, chip, layouts, batch,
+        workload.architecture, system.rates(precision, scaleout), layouts, batch,
         input_tokens=float(lengths.input), output_tokens=float(lengths.output),
         input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision), constants=constants,
+        weight_precision=precision, kv_precision=kv_precision(precision), constants=engine_constants(workload, system, constants),
+        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, system.chips),
     )  # fmt: skip
+
+
+def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
+    """The constants of the workload's engine on the system's generation of chips."""
+    return constants.profile(workload.spec.engine or "other", system.family or "other")
 
 
 def kv_precision(precision: str) -> str:
@@ -96,7 +105,7 @@ def kv_precision(precision: str) -> str:
 
 def make_grid(workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants) -> Grid:
     layouts = serving_layouts(workload.architecture, system, (1, 2, 4) if scaleout > 0 else (1,))
-    point = evaluate(workload, system.rates(precision, scaleout), layouts.take((slice(None), None)), BATCHES[None, :], precision, constants)
+    point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), BATCHES[None, :], precision, constants)
     return Grid(system, precision, layouts, systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)), point)
 
 
@@ -167,12 +176,15 @@ def at(values: Mapping[str, np.ndarray], shape: tuple[int, ...], index: tuple[in
     return {name: float(np.broadcast_to(value, shape)[index]) for name, value in values.items()}
 
 
-def mfu(workload: ServingFacts, requests_per_s: float, chips: Sequence[tuple[ChipRates, float]]) -> float:
-    """Model FLOPs of prompt and output over the peak of all chips of the replica; `chips`: (rates, count) of each pool."""
+def mfu(workload: ServingFacts, requests_per_s: float, chips: Sequence[tuple[ChipRates, float]], computed_share: float = 1.0) -> float:
+    """Model FLOPs of what is computed of the prompt and of the output over the peak of all chips of the replica.
+
+    `chips`: (rates, count) of each pool.
+    """
     lengths = workload.spec.lengths
     per_token = forward_flops_per_token(workload.architecture, lengths.input + lengths.output / 2)
     peak = sum(count * rates.flop_per_s for rates, count in chips)
-    return float(requests_per_s * (lengths.input + lengths.output) * per_token / peak)
+    return float(requests_per_s * (computed_share * lengths.input + lengths.output) * per_token / peak)
 
 
 def layout_of(layouts: ServingLayouts, index: int) -> dict[str, int]:
@@ -185,6 +197,7 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
     point, shape = grid.point, grid.point.requests_per_s.shape
     systems, layout, rate = float(grid.systems[choice.layout]), layout_of(grid.layouts, choice.layout), float(point.requests_per_s[index])
     shares = at(point.shares, shape, index)
+    one = lambda value: float(np.broadcast_to(value, shape)[index])  # noqa: E731
     use = Use(
         role="serve",
         lot=lot,
@@ -200,8 +213,8 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
         capacity=rate,
         latency=at(latencies(point, workload.spec.slo), shape, index),
         breakdown=shares,
-        mfu=mfu(workload, rate, [(grid.system.rates(grid.precision), chips_of(layout))]),
-        memory_bytes=at({"": point.memory_bytes}, shape, index)[""],
+        mfu=mfu(workload, rate, [(grid.system.rates(grid.precision), chips_of(layout))], one(point.computed_share)),
+        memory_bytes=one(point.memory_bytes),
     )
 
 

@@ -10,11 +10,16 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from catalog.units import HOUR_S, YEAR_S
+from planner.blocks import MOST_ENTRIES, Block, Drafting, PrefixSharing
 from planner.document import read_document
 from planner.errors import SpecError
+from planner.fabric_names import DEFAULT_FABRICS, FabricName
+from planner.line_blocks import Line, Security, Spread, Traffic
 from planner.malformed import problems_of
+from planner.power_spec import Electricity, HourlyFile, Series
 from planner.quantities import (
     WHOLE,
     Amount,
@@ -38,21 +43,14 @@ from planner.quantities import (
 )
 
 SCHEMA_VERSION = 1
-MOST_ENTRIES = 1000  # of any list
 LEAST_WEIGHT = 1e-6  # of an hour, a share
-FABRIC_DESIGNS = ("scale-up", "rail-optimised", "fat-tree-1:1", "fat-tree-2:1")
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "int8")
+ENGINES = ("tensorrt_llm", "vllm", "sglang")  # as in models.serving_constants
 
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["CNY"])]
 Precisions = Annotated[list[Literal[PRECISIONS]], Field(min_length=1, max_length=len(PRECISIONS))]
 
 SOME = Field(min_length=1, max_length=MOST_ENTRIES)
-
-
-class Block(BaseModel):
-    """A part of the spec: unknown keys are refused, values never change after parsing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
 
 
 class Exchange(Block):
@@ -65,16 +63,26 @@ class Exchange(Block):
 
 
 class Horizon(Block):
-    """What is paid for: `years` from `start`, each day standing for one typical day."""
+    """What is paid for: `years` from `start`, cut into hours of one typical day, of several, or of all days of a year."""
 
     start: Day = date(2027, 1, 1)
     """First day."""
     years: Annotated[int, Field(ge=1, le=30), WHOLE] = 1
     """Whole years of 365 days."""
-    calendar: Literal["representative-day"] = "representative-day"
-    """How time is cut: one typical day of 24 hours between any two starts or deadlines."""
+    calendar: Literal["representative-day", "representative-days", "full-year"] = "representative-day"
+    """How time is cut: one typical day of 24 hours between any two starts or deadlines, some `days` of the year, or all of them."""
+    days: Annotated[int, Field(ge=1, le=365), WHOLE] | None = None
+    """Typical days of "representative-days"; the days of the true peaks come on top."""
+    dispatch: Switch = True
+    """Whether a plan on fewer hours than its series have is run through all hours of the year afterwards."""
     discount_rate: Fraction | None = None
     """Per year; the catalog's default where it is left out."""
+
+    @model_validator(mode="after")
+    def _days(self) -> Horizon:
+        if (self.days is not None) != (self.calendar == "representative-days"):
+            raise ValueError('"days" (such as 12) belongs to the calendar "representative-days", and is needed there')
+        return self
 
 
 class Objective(Block):
@@ -96,6 +104,12 @@ class Objective(Block):
         return self
 
 
+def _an_hour_or_none(wait: float) -> float:
+    if wait and not HOUR_S <= wait <= YEAR_S:
+        raise ValueError('expected a time from one hour to a year, such as "6 h"')
+    return wait
+
+
 class Demand(Block):
     """Mean over the day, as requests or as output tokens; `profile`: 24 weights by local hour of the origin."""
 
@@ -105,6 +119,12 @@ class Demand(Block):
     """Tokens of the answers; give these or `requests_per_s`."""
     profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
     """Weights of the hours of a day, of any size; flat where it is left out."""
+    week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = None
+    """Weights of the days of a week from Monday on; all the same where it is left out. A typical day is their mean."""
+    months: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=12, max_length=12)] | None = None
+    """Weights of the months from January on; all the same where it is left out. A typical day is their mean."""
+    deferral: Annotated[Seconds, AfterValidator(_an_hour_or_none)] = 0.0
+    """How long a request may wait until its hour is served, in whole hours; not at all where it is left out."""
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
@@ -195,12 +215,34 @@ class Serving(Block):
     """Precisions of the weights that may be used."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
+    engine: Literal[ENGINES] | None = None
+    """Serving software, of which the times of host, launch and first token are taken; any other where it is left out."""
+    cache: PrefixSharing | None = None
+    """KV caches of earlier requests that are kept; none where it is left out."""
+    speculation: Drafting | None = None
+    """Speculative decoding or multi-token prediction; none where it is left out."""
     residency: Annotated[list[Name], SOME] | None = None
     """Regions or residency zones within which the data must stay; anywhere where it is left out."""
     weights_from: Name | None = None
     """Region from which new weights are sent to the sites; the first origin where it is left out."""
     weight_updates_per_year: UpdatesPerYear = 12.0
+    security: Security = "public"
+    """Least class of the lines that carry its traffic; needs `lines`."""
+    availability: Fraction = 0.0
+    """Least availability of the lines that carry its traffic; needs `lines`."""
+    traffic: Traffic = Traffic()
+    """What it sends beside its requests; needs `lines`."""
+    spread: Spread | None = None
+    """How it must be spread over zones; anyhow where it is left out."""
     note: str = ""
+
+    @field_validator("spread")
+    @classmethod
+    def _at_once(cls, spread: Spread | None, known: ValidationInfo) -> Spread | None:
+        demand = known.data.get("demand")
+        if spread is not None and demand is not None and demand.deferral:
+            raise ValueError('shares are those of each hour\'s requests, which may wait here; remove it or "deferral"')
+        return spread
 
     @field_validator("origins")
     @classmethod
@@ -209,6 +251,14 @@ class Serving(Block):
         if abs(total - 1) > 1e-6:
             raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
         return origins
+
+    @field_validator("cache")
+    @classmethod
+    def _a_part_of_the_prompt(cls, cache: PrefixSharing | None, known: ValidationInfo) -> PrefixSharing | None:
+        lengths = known.data.get("lengths")
+        if cache is not None and lengths is not None and cache.prefix_tokens >= lengths.input:
+            raise ValueError(f"prefix_tokens is {cache.prefix_tokens}; expected fewer than the {lengths.input} tokens of the prompt")
+        return cache
 
 
 class Training(Block):
@@ -255,8 +305,8 @@ class Site(Block):
     """Ceiling on what our own systems there draw at the meter; none where it is left out."""
     systems: Annotated[list[Name], SOME] | None = None
     """Systems that may stand there; all that are offered where it is left out."""
-    fabrics: Annotated[list[Literal[FABRIC_DESIGNS]], SOME] = list(FABRIC_DESIGNS)
-    """Designs of the network between our own systems that may be chosen."""
+    fabrics: Annotated[list[FabricName], SOME] = list(DEFAULT_FABRICS)
+    """Designs of the network between our own systems that may be chosen; ":3" after a tree's name tapers its leaves by that ratio."""
     network: Name = "InfiniBand NDR"
     """A fabric of the catalog: the switches, cables and optics of that network."""
     fixed_cost: AmountPerSecond | None = None
@@ -265,8 +315,14 @@ class Site(Block):
     """One price for all hours, in place of the catalog's."""
     tariff: Name | None = None
     """A time-of-use tariff of the catalog."""
+    hourly: HourlyFile | None = None
+    """Price, carbon intensity or both, hour by hour from a CSV file."""
+    electricity: Electricity | None = None
+    """Purchase, contracts and storage as decisions; each joule costs the price of its hour where it is left out."""
     pue: Annotated[Real, Field(ge=1, le=5)] | None = None
     """Power at the meter over power of the systems; the region's where it is left out."""
+    zone: Name | None = None
+    """Zone of `spread`: sites with the same word fail together; a zone of its own where it is left out."""
     note: str = ""
 
     @field_validator("tariff")
@@ -359,11 +415,15 @@ class PlanSpec(Block):
     sites: Annotated[list[Site], SOME]
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
     """Ways to obtain systems; all of the catalog for the systems that the sites name where it is left out."""
+    lines: Annotated[list[Line], SOME] | None = None
+    """Lines on offer between sites; where it is left out all traffic takes the best path at a price per byte."""
     limits: Limits = Limits()
     overrides: dict[str, Override] = {}
     """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""
-    catalog: dict[Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions"], list[dict[str, Any]]] = {}
+    catalog: dict[Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions", "lines"], list[dict[str, Any]]] = {}
     """Records that the catalog lacks, each figure with a note."""
+    series: dict[str, Series] = {}
+    """Contents of the CSV files that the sites name; filled in from the files where it is left out."""
     solver: SolverOptions = SolverOptions()
 
     @field_validator("workloads")

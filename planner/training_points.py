@@ -13,14 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
 from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
 from models.reliability import best_goodput, checkpoint_write_s, spares_needed
 from planner.constants import Reliability
 from planner.intervals import Interval
-from planner.layouts import evaluate, interval_of, memory_needed, search, space
+from planner.layouts import carries, evaluate, interval_of, memory_needed, search, space
 from planner.lots import Lot
+from planner.networks import uneven
 from planner.points import Point, Use
 from planner.problem import Problem, SystemFacts, TrainingFacts
 
@@ -47,14 +49,20 @@ class Width:
 
 
 def evaluate_one(
-    job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str
-) -> Width:
-    """One layout in plain numbers, its interval that of a stated tier. Raises ValueError for one that no framework would accept."""
+    job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str,
+    plant: Plant | None = None,
+) -> Width:  # fmt: skip
+    """One layout in plain numbers, its interval that of a stated tier.
+
+    Raises ValueError for one that no framework would accept, or that the network does not carry.
+    """
     layouts = Layouts.of(**layout)
     run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens}
     if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
         raise ValueError(f"layout {dict(layout)} is not legal")
-    step = evaluate(job, system, scaleout, precision, layouts, problem.constants)
+    if not carries(plant, layouts)[0]:
+        raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
+    step = evaluate(job, system, scaleout, precision, layouts, problem.constants, plant)
     return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier)
 
 
@@ -151,9 +159,12 @@ def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: C
         if not len(layouts):
             dropped["no legal layout on so many chips"] += 1
             continue
-        found = search(job, system, lot.scaleout_bytes_per_s, precision, layouts, problem.constants, narrowest=LEAST_WIDTH, most=1)
+        found = search(
+            job, system, lot.scaleout_bytes_per_s, precision, layouts, problem.constants, narrowest=LEAST_WIDTH, most=1, plant=uneven(lot.plant)
+        )
         tried += found.legal
-        dropped["does not fit memory"] += found.legal - found.fitting
+        dropped["fabric carries no such group"] += found.legal - found.carried
+        dropped["does not fit memory"] += found.carried - found.fitting
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1

@@ -183,7 +183,7 @@ class Trials:
         lots = {_key(lot): lot for lot in build_lots(problem)[0]}
         pools, training = [], {}
         for workload in (*problem.serving, *problem.training):
-            key = (workload.name, json.dumps([edit for edit in edits if _concerns(edit[0], workload)]), networks)
+            key = (workload.name, json.dumps([edit for edit in edits if _concerns(edit[0], workload)]), networks, frozenset(lots))
             if key not in self._points:
                 self._points[key] = find_candidates(_some(problem, {workload.name}, ()), self._grids)
             found = self._points[key]

@@ -19,6 +19,10 @@ from planner.problem import Problem
 from planner.resolve import resolve
 from planner.spec import parse_spec
 from planner.verify_amounts import Amounts
+from planner.verify_electricity import ElectricityCheck
+from planner.verify_failover import FailoverCheck
+from planner.verify_lines import LineCheck
+from planner.verify_spread import SpreadCheck
 
 UNANSWERED = ("infeasible", "unbounded", "limit")
 
@@ -79,15 +83,54 @@ class _Check(Amounts):
         self._schedule()
         self._routes()
         self._jobs()
+        self._electricity()
+        self._lines()
+        self._spread()
+        self._failures()
         self._amounts()
         self._limits()
         self._objective()
+
+    def _electricity(self) -> None:
+        """Where the spec makes a site's electricity a decision."""
+        self.electricity = None
+        if any(site.meter is not None for site in self.problem.sites):
+            self.electricity = ElectricityCheck(self.problem, self.document, self)
+            self.electricity.run({key: hour["own_power_w"] for key, hour in self.hours.items()})
+        elif "electricity" in self.document:
+            self.say("electricity", "the spec leaves no choice of electricity")
+
+    def _lines(self) -> None:
+        """Where the spec leaves a choice of lines."""
+        self.lines = None
+        if self.problem.lines is not None:
+            hosts = {name: {point["site"] for point, c in self.points.values() if c.workload == name} for name in self.serving}
+            self.lines = LineCheck(self.problem, self.document, self)
+            self.lines.run(hosts)
+        elif "lines" in self.document or "placements" in self.document:
+            self.say("lines", "the spec leaves no choice of lines")
+
+    def _spread(self) -> None:
+        """Where a workload of the spec asks for one."""
+        self.spread = None
+        if any(w.spec.spread is not None for w in self.serving.values()):
+            self.spread = SpreadCheck(self.problem, self.document, self)
+            self.spread.run()
+        elif "spread" in self.document:
+            self.say("spread", "no workload of the spec asks for one")
+
+    def _failures(self) -> None:
+        """Where a workload must outlast the failure of a zone."""
+        if any(w.spec.spread is not None and w.spec.spread.survive for w in self.serving.values()):
+            FailoverCheck(self).run()
+        elif "failures" in self.document:
+            self.say("failures", "no workload of the spec must outlast one")
 
     def _empty(self) -> None:
         document = self.document
         if document["status"] not in UNANSWERED:
             self.say("status", f"{document['status']!r}, but there is no plan")
-        for key in ("fleet", "workloads", "routes", "schedule", "costs", "gap"):
+        for key in ("fleet", "fabrics", "workloads", "routes", "schedule", "costs", "gap"):
             if document[key]:
                 self.say(key, "must be empty where there is no plan")
         found = document["diagnosis"]

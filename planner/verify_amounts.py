@@ -24,7 +24,11 @@ class Amounts(Decisions):
     # -- amounts ---------------------------------------------------------------------------------------------------
 
     def _amounts(self) -> None:
-        self.sums = add_up(self.problem, self.lots, self.document["fleet"], self.active, self.points, self.traffic)
+        self.sums = add_up(self.problem, self.lots, self.document["fleet"], self.active, self.points, self.traffic, self.electricity)
+        if self.lines is not None:
+            self.sums.lines.update(self.lines.costs)
+            for name, amount in self.lines.by_workload.items():
+                self.sums.by_workload[name] += amount
         for name, computed in (("cost_lines", self.sums.lines), ("carbon_lines", self.sums.carbon)):
             stated = {(row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in self.document[name]}
             if len(stated) < len(self.document[name]):
@@ -95,7 +99,7 @@ class Amounts(Decisions):
         point, computed = self.points[name]
         travel = 0.0
         if metric != "tpot":
-            travel = max(self.problem.paths[computed.workload, origin, point["site"]].rtt_s for origin in self.origins[point["pool"]])
+            travel = max(self.round_trips[point["pool"]])
         return computed.latency[f"{metric}.{percentile}"] + travel
 
     # -- limits and objective --------------------------------------------------------------------------------------
@@ -127,6 +131,7 @@ class Amounts(Decisions):
                 name = f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
                 yield f"{lot.site.path}.fabrics", name, max(counts), lot.largest
         bought = sum(row["count"] * (self.lots[key_of(row)].capital + self.lots[key_of(row)].fabric_capital) for row in self.document["fleet"])
+        bought += self.electricity.capital if self.electricity else 0.0
         for path, name, value, limit in (
             ("limits.budget", "present value of all costs", sum(self.sums.lines.values()), problem.budget),
             ("limits.capital", "purchase price of systems and fabric", bought, problem.capital),
@@ -134,6 +139,10 @@ class Amounts(Decisions):
         ):
             if math.isfinite(limit):
                 yield path, name, value, limit
+        if self.lines is not None:
+            yield from self.lines.limit_values()
+        if self.spread is not None:
+            yield from self.spread.limit_values()
         for job in problem.training:
             busy = sum(a * float(s) for n, (_, c) in self.points.items() if c.workload == job.name for a, s in zip(self.active[n], calendar.seconds))
             yield f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline", busy, job.spec.deadline - job.spec.start
@@ -146,6 +155,8 @@ class Amounts(Decisions):
 
     def _objective(self) -> None:
         document, asked = self.document, self.problem.spec.objective
+        if document["bound_of"] != self.problem.bound_of:
+            self.say("bound_of", f"says {document['bound_of']!r}, the program is the {self.problem.bound_of} one")
         value, bound, gap = document["objective"]["value"], document["bound"], document["gap"]
         if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
             self.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")

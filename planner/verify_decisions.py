@@ -9,9 +9,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.units import HOUR_S
 from planner.findings import TOLERANCE, Report, close
-from planner.problem import Problem, exportable, permitted
-from planner.recheck import Evaluated, Lots, evaluate_point
+from planner.networks import fabric_row
+from planner.problem import Problem, ServingFacts, exportable, permitted
+from planner.recheck import Evaluated, Key, Lots, evaluate_point
+from planner.verify_electricity import OF_A_METER, slot_rings
 
 
 class Decisions(Report):
@@ -59,7 +62,7 @@ class Decisions(Report):
     def _fleet(self) -> None:
         windows = self.problem.calendar.windows
         self.held: dict[tuple, list[float]] = defaultdict(lambda: [0.0] * windows)
-        fabrics: dict[tuple[str, str], set[str]] = defaultdict(set)
+        networks: dict[tuple[str, str], dict[tuple, float]] = defaultdict(lambda: defaultdict(float))
         for i, row in enumerate(self.document["fleet"]):
             path, key = f"fleet[{i}]", key_of(row)
             lot, phase = self.lots[key], row["phase"]
@@ -70,13 +73,29 @@ class Decisions(Report):
             if not exportable(lot.system, lot.site, self.problem.spec.limits):
                 self.say(path, f"export control bars {row['system']} from {row['site']}")
             if row["how"] == "buy":
-                fabrics[row["site"], row["system"]].add(row["fabric"])
+                networks[row["site"], row["system"]][row["fabric"], row["fabric_size"]] += row["count"]
             for window in range(windows) if phase is None else [phase]:
                 self.held[key][window] += row["count"]
             self.at_most(path, row["count"], lot.largest, f"systems on one {row['fabric']} network")
-        for (site, system), chosen in fabrics.items():
+        for (site, system), chosen in networks.items():
             if len(chosen) > 1:
-                self.say("fleet", f"{system} in {site} stands on several fabrics: {', '.join(sorted(chosen))}")
+                self.say("fleet", f"{system} in {site} stands on several networks: {', '.join(f'{name} for {size}' for name, size in chosen)}")
+        self._fabrics(networks)
+
+    def _fabrics(self, networks: Mapping[tuple[str, str], Mapping[tuple, float]]) -> None:
+        """The parts of every network, counted again for the systems that the fleet puts on it."""
+        computed: dict[tuple, dict[str, Any]] = {}
+        for (site, system), chosen in networks.items():
+            for (design, size), count in chosen.items():
+                lot = next(lot for key in self.held if (lot := self.lots[key]).owned and key[:2] == (site, system) and key[3:5] == (design, size))
+                if lot.plant is not None:
+                    computed[site, system, design, size] = {"systems": int(count)} | fabric_row(lot.plant, int(count), count * lot.fabric_capital, lot.site.network)
+        stated = {(row["site"], row["system"], row["design"], row["size"]): row for row in self.document["fabrics"]}
+        if stated.keys() != computed.keys() or len(stated) < len(self.document["fabrics"]):
+            self.say("fabrics", "must be the networks that the fleet stands on, each once")
+            return
+        for key, parts in computed.items():
+            self.equal(f"fabrics {'/'.join(map(str, key[:3]))}", {name: stated[key][name] for name in parts}, parts)
 
     # -- hours -----------------------------------------------------------------------------------------------------
 
@@ -95,12 +114,13 @@ class Decisions(Report):
                 if replicas < 0 or self.points[name][0]["site"] != row["site"]:
                     self.say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
                 self.active[name][t] += replicas
-        used = {row["site"] for row in self.document["fleet"]}
+        used = {row["site"] for row in self.document["fleet"]} | {name for name, site in self.sites.items() if site.meter is not None}
         if seen != {(site, t) for site in used for t in range(calendar.slots)}:
             self.say("schedule", "must have one row for each used site and slot")
         self.hours = {(site, t): self._hour(site, t) for site in self.sites for t in range(calendar.slots)}
         for i, row in enumerate(self.document["schedule"]):
-            self.equal(f"schedule[{i}]", {k: v for k, v in row.items() if k != "active"}, self.hours[row["site"], row["slot"]])
+            decided = ("active", *OF_A_METER) if self.sites[row["site"]].meter is not None else ("active",)
+            self.equal(f"schedule[{i}]", {k: v for k, v in row.items() if k not in decided}, self.hours[row["site"], row["slot"]])
         self._installed()
 
     def _hour(self, region: str, t: int) -> dict[str, Any]:
@@ -121,7 +141,7 @@ class Decisions(Report):
                     own += replicas[t] * extra * site.pue if lot.owned else 0.0
         seconds = float(calendar.seconds[t])
         return {
-            "site": region, "slot": t, "phase": phase, "hour_utc": hour, "seconds": seconds,
+            "site": region, "slot": t, "phase": phase, **calendar.when(t), "seconds": seconds,
             "power_w": every, "own_power_w": own, "energy_j": every * seconds,
             "price_per_j": float(site.price_per_j[hour]), "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
         }  # fmt: skip
@@ -142,24 +162,27 @@ class Decisions(Report):
         calendar = self.problem.calendar
         served: dict[tuple[str, str, int], float] = defaultdict(float)
         self.asked: dict[tuple[str, int], float] = defaultdict(float)  # (pool, slot) -> requests/s
-        self.origins: dict[str, set[str]] = defaultdict(set)
-        self.traffic: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.round_trips: dict[str, list[float]] = defaultdict(list)
+        self.traffic: dict[str, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         self.tokens: dict[str, list[float]] = defaultdict(lambda: [0.0] * calendar.slots)
         for i, row in enumerate(self.document["routes"]):
             workload, t = self.serving[row["workload"]], row["slot"]
             requests = row["tokens_per_s"] / workload.spec.lengths.output
-            path = self.problem.paths.get((workload.name, row["origin"], row["site"]))
+            path = self.problem.routes(workload.name, row["origin"], row["site"]).get(row.get("line", ""))
             if requests <= 0 or path is None or not row["pool"].startswith(f"{row['workload']}/{row['site']}/"):
                 self.say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
                 continue
             served[row["workload"], row["origin"], t] += requests
             self.asked[row["pool"], t] += requests
-            self.origins[row["pool"]].add(row["origin"])
+            self.round_trips[row["pool"]].append(path.rtt_s)
             self.tokens[workload.name][t] += row["tokens_per_s"]
             weight = float(calendar.seconds[t] * calendar.discount[t])
-            self.traffic[workload.name][row["site"]] += requests * weight * self.problem.egress_bytes(workload) * path.price_per_byte
+            self.traffic[workload.name][row["site"], row.get("line", "")] += requests * weight * self.problem.egress_bytes(workload) * path.price_per_byte
         factor = self._factor()
         for workload in self.serving.values():
+            if workload.spec.demand.deferral:
+                self._waiting(workload, served, factor.get(workload.name, 1.0))
+                continue
             for o, origin in enumerate(workload.spec.origins):
                 for t in range(calendar.slots):
                     asked = float(workload.requests_per_s[o][calendar.hour[t]]) * factor.get(workload.name, 1.0)
@@ -172,6 +195,28 @@ class Decisions(Report):
                 capacity[point["pool"], t] += count * computed.capacity
         for pool, t in sorted({*self.asked, *(key for key, able in capacity.items() if able)}):
             self.equal(f"schedule slot {t}, replicas of {pool} [request/s]", capacity[pool, t], self.asked[pool, t])
+
+    def _waiting(self, workload: ServingFacts, served: Mapping[tuple[str, str, int], float], factor: float) -> None:
+        """All requests are served, none before it comes and none after it has waited as long as it may, first come first served."""
+        calendar, hours = self.problem.calendar, int(workload.spec.demand.deferral // HOUR_S)
+        for o, origin in enumerate(workload.spec.origins):
+            for ring in slot_rings(calendar.next):
+                steps = [float(calendar.step_s[t]) for t in ring]
+                come = [float(workload.requests_per_s[o][calendar.hour[t]]) * factor * s for t, s in zip(ring, steps)]
+                gone = [served[workload.name, origin.region, t] * s for t, s in zip(ring, steps)]
+                path = f"routes {workload.name} from {origin.region} slots {ring[0]}-{ring[-1]}"
+                if not close(sum(gone), sum(come)):
+                    self.say(path, f"serves {sum(gone):.9g} of {sum(come):.9g} requests")
+                    continue
+                left, level = [], 0.0
+                for inward, outward in zip(come, gone):
+                    level += inward - outward
+                    left.append(level)
+                waiting = [value - min(left) for value in left]  # at the end of each slot, at the least
+                for i, t in enumerate(ring):
+                    patient = sum(come[(i - lag) % len(ring)] for lag in range(hours))
+                    if waiting[i] > patient + TOLERANCE * max(come):
+                        self.say(f"{path} slot {t}", f"{waiting[i]:.9g} requests wait, {patient:.9g} may")
 
     def _factor(self) -> dict[str, float]:
         """What the demand of each workload is multiplied by, when throughput is the objective."""
@@ -200,5 +245,5 @@ class Decisions(Report):
                 self.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
 
 
-def key_of(row: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
-    return row["site"], row["system"], row["how"], row["fabric"], row["offer"]
+def key_of(row: Mapping[str, Any]) -> Key:
+    return row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]

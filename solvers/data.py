@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.line_data import LineData, SpreadData
+from solvers.meter_data import Chronology, MeterData
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Functionals = Mapping[str, Floats]
 
-THROUGHPUT = "throughput"
+THROUGHPUT, COST = "throughput", "cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,15 @@ class PlanData:
     job_work: Floats = field(default_factory=lambda: _floats(0))
     job_window_mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
+    # rented lines between places, and how serving is spread over zones; None where that is no question
+    lines: LineData | None = None
+    spread: SpreadData | None = None
+
+    # electricity bought, contracted and stored, and requests that may wait (so many slots); both need the order of slots
+    meters: MeterData | None = None
+    wait_slots: Ints | None = None                                          # [W]
+    order: Chronology | None = None
+
     limits: tuple[Limit, ...] = ()
     objective: Objective = Objective()
 
@@ -143,7 +155,17 @@ class PlanData:
     def functionals(self) -> tuple[str, ...]:
         """Names of everything that is counted, sorted."""
         parts = (self.site_fixed, self.holding_cost, self.point_cost, self.arc_cost, self.host_cost, self.edge_cost)
+        parts += self.lines.parts() if self.lines is not None else ()
+        parts += self.meters.parts() if self.meters is not None else ()
         return tuple(sorted({name for part in parts for name in part}))
+
+    def counted(self) -> frozenset[str]:
+        """The functionals that steer a solution: the objective, the limits, and cost, which breaks ties."""
+        return frozenset({limit.functional for limit in self.limits} | {self.objective.functional, COST}) & set(self.functionals())
+
+    def metered(self) -> NDArray[np.bool_]:
+        """[R]: whether a site's electricity is a decision."""
+        return np.zeros(self.sites, dtype=bool) if self.meters is None else self.meters.metered(self.sites)
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))
@@ -203,6 +225,18 @@ def _problems(data: PlanData):
         yield "point_uses: a point that uses no lot"
     elif (data.point_site()[data.point_uses[:, 0]] != data.lot_site[data.point_uses[:, 1]]).any():
         yield "point_uses: a point that uses lots of two sites"
+    if data.lines is not None:
+        yield from data.lines.problems(W, R, A, V)
+    if data.spread is not None:
+        yield from data.spread.problems(W, R, T)
+    if data.meters is not None:
+        yield from data.meters.problems(R, T)
+    if data.order is not None:
+        yield from data.order.problems(T)
+    if data.wait_slots is not None and (data.wait_slots.shape != (W,) or (data.wait_slots < 0).any()):
+        yield f"wait_slots: expected {W} whole numbers of at least 0"
+    if data.order is None and (data.meters is not None or data.wait_slots is not None):
+        yield "order: missing"
     known = set(data.functionals())
     for limit in data.limits:
         if limit.functional not in known:

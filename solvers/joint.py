@@ -11,15 +11,17 @@ import numpy as np
 
 from solvers import backends
 from solvers.backends import Options, RawSolution
-from solvers.data import THROUGHPUT, Floats, Ints, Objective, PlanData
+from solvers.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
+from solvers.electricity import add_electricity
 from solvers.fabric import add_fabric
 from solvers.fleet import add_holdings, add_installed, add_power
+from solvers.lines import add_lines
 from solvers.program import Program
 from solvers.routing import add_routing, unserved
 from solvers.schedule import add_schedule, unfinished
+from solvers.spread import add_spread
 
 TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least
-COST = "cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,13 @@ def build(data: PlanData) -> Program:
     program = Program()
     add_holdings(program, data)
     add_fabric(program, data)
-    add_routing(program, data)
+    most = add_routing(program, data)
+    add_lines(program, data, most)
     add_schedule(program, data)
     add_installed(program, data)
     add_power(program, data)
+    add_electricity(program, data)
+    add_spread(program, data, most)
     slot = slot_of_columns(program)
     for position, limit in enumerate(data.limits):
         if math.isfinite(limit.upper):
@@ -68,8 +73,8 @@ def build(data: PlanData) -> Program:
 def slot_of_columns(program: Program) -> Ints:
     """[columns]: the slot a column belongs to, -1 for those of no slot."""
     slot = np.full(program.column_count, -1)
-    for block in ("f", "x", "v"):
-        columns = program.columns[block]
+    for block in ("f", "x", "v", "grid", "taken", "charge", "discharge", "stored"):
+        columns = program.columns.get(block, np.zeros((0, 0), dtype=np.int64))
         where = np.nonzero(columns >= 0)
         slot[columns[where]] = where[1]
     return slot

@@ -83,6 +83,11 @@ class Program:
         self.row_count += count
         return added.rows
 
+    def add_entries(self, rows: Ints, cols: Ints, vals: ArrayLike) -> None:
+        """Further entries of rows that are there already, by their numbers; absent columns (-1) are left out."""
+        there = cols >= 0
+        self._entries.append((rows[there], cols[there], np.broadcast_to(np.asarray(vals, dtype=float), np.shape(cols))[there]))
+
     def add_functional_row(self, block: str, functional: str, lower: float, upper: float, part: Ints, index: int = 0) -> None:
         """Bound a functional. `part` [columns]: the sub-total a column is counted in, -1 for none; sub-totals are
         columns of their own, because one row over everything makes the solver's linear algebra dense."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.data import Floats, PlanData
+from solvers.electricity import negative
 
 PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
 
@@ -25,7 +26,8 @@ def useful(data: PlanData, cost: str = "cost") -> NDArray[np.bool_]:
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
     uses = np.zeros((len(data.point_pool), len(data.lot_site)))
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
-    limited = np.isfinite(data.site_power_limit_w)[data.point_site()]
+    limited = (np.isfinite(data.site_power_limit_w) | data.metered())[data.point_site()]
+    wanted = negative(data)[data.point_site()]                              # [P, T]: there, more power is better
     groups: dict[tuple, list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
         groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
@@ -40,7 +42,7 @@ def useful(data: PlanData, cost: str = "cost") -> NDArray[np.bool_]:
         varying = np.stack([data.point_cost[name][points] / rate for name in names], axis=-1) if names else np.zeros(
             (len(points), data.slots, 0))                                   # [points, T, functionals]
         corner, described = _corners_of(steady, varying)
-        keep[points] = np.where(described, corner[:, None], _undominated(steady, varying))
+        keep[points] = np.where(described, corner[:, None], _undominated(steady, varying)) | wanted[points]
     return keep
 
 

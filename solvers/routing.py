@@ -9,7 +9,7 @@ Variables   f_{a,t} >= 0   requests/s on an arc
             lambda         the factor on demand, when throughput is maximised
 Objective   sum cost_{a,t} f_{a,t} + sum cost_{p,t} x_{p,t} + sum cost_{w,r} host_{w,r} + sum cost_e edge_e.
 Constraints balance   sum_a f_{a,t} = demand_{w,o,t} (times lambda)
-            capacity  sum_{a into q} f_{a,t} <= sum_{p of q} cap_p x_{p,t}
+            capacity  sum_{a into q} f_{a,t} <= sum_{p of q} cap_p x_{p,t}     = where idling could pay, and at sites with a meter
             hosted    f_{a,t} <= most_{a,t} host_{w,r}     most = the demand, or a proven bound on lambda times it
             housed    host_{w,r} <= open_r
             tree      host_{w,r} <= edge_e for every edge e on the way to r
@@ -18,8 +18,10 @@ Constraints balance   sum_a f_{a,t} = demand_{w,o,t} (times lambda)
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.data import Floats, PlanData
+from solvers.deferral import add_waiting, most_served
 from solvers.fleet import lot_upper
 from solvers.program import Program
 from solvers.reduction import useful
@@ -48,32 +50,46 @@ def pool_capacity(data: PlanData) -> Floats:
 
 def arc_most(data: PlanData) -> Floats:
     """[A, T]: the most requests/s an arc can carry."""
-    demand = arc_demand(data)
+    demand = most_served(data)[data.arc_workload, data.arc_origin] * arc_open(data)
     if not data.objective.maximises:
         return demand
     pool = pool_capacity(data)[:, data.slot_window]                         # [Q, T]
-    most = pool[data.arc_pool]
+    most = pool[data.arc_pool] * arc_open(data)
     scaled = data.scaled() > 0
     served = np.zeros(data.demand.shape)
     np.add.at(served, (data.arc_workload, data.arc_origin), most)
-    asked = (data.demand > 0) & scaled[:, None, None]
-    factor = np.min(served[asked] / data.demand[asked]) if asked.any() else np.inf
+    wanted = data.demand
+    if data.wait_slots is not None:  # what may wait is bounded by all slots together
+        waits, step = (data.wait_slots > 0)[:, None, None], data.order.step_s
+        served, wanted = (np.where(waits, (part * step).sum(axis=2, keepdims=True), part) for part in (served, wanted))
+    asked = (wanted > 0) & scaled[:, None, None]
+    factor = np.min(served[asked] / wanted[asked]) if asked.any() else np.inf
     times = np.where(scaled[data.arc_workload], factor, 1.0)[:, None] * np.ones(data.slots)
     grown = np.multiply(demand, times, out=np.zeros_like(demand), where=demand > 0)   # 0 even where the factor has no bound
     return np.minimum(most, grown)
 
 
+def arc_open(data: PlanData) -> NDArray[np.bool_]:
+    """[A, T]: whether the lines of an arc are ready."""
+    if data.lines is None:
+        return np.ones((len(data.arc_pool), data.slots), dtype=bool)
+    return data.lines.arc_open(len(data.arc_pool))[:, data.slot_window]
+
+
 def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
     """Demand that no arc with a point at its end could serve."""
     alive = np.bincount(data.point_pool[(data.point_pool >= 0) & (data.point_capacity > 0)], minlength=data.pools) > 0
-    reached = np.zeros(data.demand.shape[:2], dtype=bool)
+    reached = np.zeros(data.demand.shape, dtype=bool)
     ends = alive[data.arc_pool] if len(data.arc_pool) else np.zeros(0, dtype=bool)
-    reached[data.arc_workload[ends], data.arc_origin[ends]] = True
-    missing = (data.demand > 0).any(axis=2) & ~reached
+    np.logical_or.at(reached, (data.arc_workload[ends], data.arc_origin[ends]), arc_open(data)[ends])
+    if data.wait_slots is not None:
+        reached |= (data.wait_slots > 0)[:, None, None] & reached.any(axis=2, keepdims=True)
+    missing = ((data.demand > 0) & ~reached).any(axis=2)
     return [("balance", (int(w), int(o))) for w, o in np.argwhere(missing)]
 
 
-def add_routing(program: Program, data: PlanData) -> None:
+def add_routing(program: Program, data: PlanData) -> Floats:
+    """Returns the most requests/s that each arc can carry [A, T]."""
     most = arc_most(data)
     served = np.zeros((data.pools + 1, data.slots), dtype=bool)  # the last row is for points of no pool
     np.logical_or.at(served, data.arc_pool, most > 0)
@@ -86,8 +102,10 @@ def add_routing(program: Program, data: PlanData) -> None:
                                  where=serving[:, None] & served[data.point_pool] & useful(data))
     factor = program.add_columns("lambda", (), where=data.objective.maximises)
     _add_balance(program, data, flow, factor)
+    add_waiting(program, data, flow, factor)
     _add_capacity(program, data, flow, active)
     _add_hosting(program, data, flow, most)
+    return most
 
 
 def _usual_replica(data: PlanData) -> Floats:
@@ -102,12 +120,13 @@ def _usual_replica(data: PlanData) -> Floats:
 
 
 def _add_balance(program: Program, data: PlanData, flow, factor) -> None:
-    workload, origin, slot = np.nonzero(data.demand > 0)
+    at_once = np.ones(data.demand.shape[0], dtype=bool) if data.wait_slots is None else data.wait_slots == 0
+    workload, origin, slot = np.nonzero((data.demand > 0) & at_once[:, None, None])
     row_of = np.full(data.demand.shape, -1)
     row_of[workload, origin, slot] = np.arange(len(slot))
     asked = data.demand[workload, origin, slot]
     grows = data.scaled()[workload] > 0
-    arc, at = np.nonzero(flow >= 0)
+    arc, at = np.nonzero((flow >= 0) & at_once[data.arc_workload][:, None])
     program.add_rows(
         "balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
         np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
@@ -124,10 +143,22 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
     row_of = np.full(used.shape, -1)
     row_of[pool, slot] = np.arange(len(pool))
     program.add_rows(
-        "capacity", -np.inf, 0.0,
+        "capacity", np.where(_just_enough(data)[pool, slot], 0.0, -np.inf), 0.0,
         np.concatenate([row_of[data.arc_pool[arc], at], row_of[data.point_pool[point], when]]),
         np.concatenate([flow[arc, at], active[point, when]]),
         np.concatenate([np.ones(len(arc)), -data.point_capacity[point]]), index=np.column_stack([pool, slot]))
+
+
+def _just_enough(data: PlanData) -> NDArray[np.bool_]:
+    """[Q, T]: where no more may be at work than is needed: it could pay, or it would be missing in the sums of a meter."""
+    pays = np.zeros((len(data.point_pool), data.slots), dtype=bool)
+    for name in data.counted() & set(data.point_cost):
+        pays |= data.point_cost[name] < 0
+    pays |= data.metered()[data.point_site()][:, None]
+    serving = data.point_pool >= 0
+    result = np.zeros((data.pools, data.slots), dtype=bool)
+    np.logical_or.at(result, data.point_pool[serving], pays[serving])
+    return result
 
 
 def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
@@ -136,6 +167,8 @@ def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
     for values in data.host_cost.values():
         priced |= values > 0
     priced[data.tree_path[:, 0], data.tree_path[:, 1]] = True
+    if data.lines is not None:
+        priced |= data.lines.placed(*priced.shape)
     reached = np.zeros_like(priced)
     arc, at = np.nonzero(flow >= 0)
     reached[data.arc_workload[arc], data.arc_site[arc]] = True

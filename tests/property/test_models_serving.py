@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models import examples, kvcache, power, queueing
-from models.batching import MEAN, ServingPoint, aggregated, latency_s, slo_capacity, within_slo
+from models.batching import ServingPoint, aggregated
 from models.closed_loop import closed_loop
 from models.decode import ServingLayouts, communication_s, experts_touched, step_time
 from models.disaggregation import disaggregated, worker_ratios
 from models.operators import Architecture
+from models.percentiles import MEAN, latency_s, slo_capacity, within_slo
 from models.prefill import prefill_time
 
 MLA = Architecture(

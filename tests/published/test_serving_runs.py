@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from planner.serving_cases import in_score
 from planner.measurements import read_rows
+from planner.serving_cases import in_score
 from planner.validate import validate
 
 TABLE = Path(__file__).parent / "serving_runs.csv"

@@ -13,7 +13,7 @@ from catalog.errors import name_key
 from catalog.figures import CONFIDENCES, KINDS
 from catalog.lookup import DATA
 from catalog.schemas import SCHEMAS
-from catalog.units import BILLION, GIGA, KWH_J, MEGA, TERA, si_unit
+from catalog.units import BILLION, GIGA, KWH_J, MEGA, MONTH_S, TERA, si_unit
 
 CATALOG = Catalog.load()
 RECORDS = [r for kind in SCHEMAS for r in CATALOG.records(kind)]
@@ -27,7 +27,7 @@ def where(record, name):
 
 def test_there_is_data_of_every_kind():
     least = {"chips": 120, "systems": 51, "fabrics": 30, "architectures": 111, "regions": 56, "tariffs": 35,
-             "offers": 200, "wan": 200, "power_curves": 30, "defaults": 30, "constants": 30}
+             "offers": 200, "wan": 200, "lines": 4, "power_curves": 30, "defaults": 30, "constants": 30}
     assert set(least) == set(SCHEMAS)
     for kind, count in least.items():
         assert len(CATALOG.records(kind)) >= count, kind
@@ -131,6 +131,10 @@ RANGES = {
     ("tariffs", "multiplier_.*"): (0.1, 3),
     ("wan", "rtt_s"): (0.0002, 0.5),
     ("wan", "price_per_byte"): (0.01 / GIGA, 1 / GIGA),
+    ("lines", "rtt_factor"): (1, 2),
+    ("lines", "availability"): (0.99, 0.99999),
+    ("lines", "unit_bytes_per_s"): (1 * MEGA, 10 * GIGA),
+    ("lines", "unit_price"): (5 / MONTH_S, 100_000 / MONTH_S),
 }
 
 

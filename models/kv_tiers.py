@@ -1,0 +1,394 @@
+"""KV caches kept for later requests: how often a prefix is found, in which tier, and whether loading beats computing it again.
+
+Hit rates are those of least-recently-used caches. What the rest of a prompt costs is in prefill.py, queues are in queueing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.decode import ServingLayouts
+from models.kvcache import kv_bytes_per_chip
+from models.operators import Architecture, kv_bytes
+from models.prefill import PrefillTime, prefill_time
+from models.roofline import ChipRates, Precision, element_bytes
+from models.serving_constants import ServingConstants
+from models.speculation import Speculation, draft_bytes_per_chip
+
+Result = np.ndarray | float
+_GROUPS = 256  # of ranks of nearly equal popularity
+_ROUNDS = 50  # of halving the interval of a characteristic time
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A place for caches, as one chip's share of it. Hits in the chips' own memory need no loading: an infinite bandwidth."""
+
+    bytes_per_chip: float  # [byte]
+    bytes_per_s: float  # at which a chip reads from it [byte/s]
+    latency_s: float  # until the first byte [s]
+    in_hbm: bool = False  # taken from the memory of the running batch
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A measured share of requests that find their prefix, all in the first tier."""
+
+    hit_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Zipf:
+    """Requests draw one of so many prefixes, the k-th most popular in proportion to k^-exponent."""
+
+    prefixes: float
+    exponent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions of so many requests on average, each of which finds what the one before it left, `gap_s` earlier on average."""
+
+    requests: float
+    gap_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixCache:
+    """What requests have in common and where it is kept; `domain_chips` share the tiers, and prefixes are routed to them."""
+
+    prefix_tokens: float
+    reuse: Given | Zipf | Sessions
+    tiers: tuple[Tier, ...]  # fastest first; what one drops falls to the next
+    domain_chips: int
+
+    def __post_init__(self) -> None:
+        reuse = self.reuse
+        wrong = [words for words, fine in (
+            ("prefix_tokens must be at least 1", self.prefix_tokens >= 1),
+            ("domain_chips must be at least 1", self.domain_chips >= 1),
+            ("at least one tier is needed", len(self.tiers) >= 1),
+            ("hit_rate must lie between 0 and 1", not isinstance(reuse, Given) or 0.0 <= reuse.hit_rate <= 1.0),
+            ("prefixes must be at least 1 and exponent not negative", not isinstance(reuse, Zipf) or (reuse.prefixes >= 1 and reuse.exponent >= 0)),
+            ("requests must be at least 1 and gap_s positive", not isinstance(reuse, Sessions) or (reuse.requests >= 1 and reuse.gap_s > 0)),
+        ) if not fine]  # fmt: skip
+        if wrong:
+            raise ValueError(f"prefix cache: {'; '.join(wrong)}")
+
+    @property
+    def most_hits(self) -> float:
+        """Hit rate of tiers without bounds [1]."""
+        if isinstance(self.reuse, Given):
+            return self.reuse.hit_rate
+        return 1.0 if isinstance(self.reuse, Zipf) else 1.0 - 1.0 / self.reuse.requests
+
+    @property
+    def hbm_bytes_per_chip(self) -> float:
+        """Memory of a chip that the running batch does without [byte]."""
+        return sum(tier.bytes_per_chip for tier in self.tiers if tier.in_hbm)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrefill:
+    """Prefill of a prompt whose prefix is found with some chance. Per tier, arrays of the shape of layouts x batch."""
+
+    mean: PrefillTime  # over hits and misses; its latency counts the loading
+    occupancy_moment: Result  # mean square of the occupancy over its squared mean [1]
+    latency_moment: Result  # the same of the latency
+    computed_share: Result  # prompt tokens that are computed, of all
+    hits: tuple[Result, ...]  # share of requests that find their prefix in the tier
+    loaded: tuple[Result, ...]  # share of those hits that is loaded, the rest is computed again: 0, 1, or what the bandwidth carries
+    load_s: tuple[Result, ...]  # with the wait for other loads
+    recompute_s: Result  # computing the prefix again
+
+    def occupancy_scv(self, input_scv: ArrayLike) -> Result:
+        """Squared coefficient of variation of the occupancy, from that of the prompt's length [1]."""
+        return (1.0 + np.asarray(input_scv, float)) * self.occupancy_moment - 1.0
+
+    def latency_scv(self, input_scv: ArrayLike) -> Result:
+        """The same of the latency [1]."""
+        return (1.0 + np.asarray(input_scv, float)) * self.latency_moment - 1.0
+
+
+def zipf_groups(prefixes: ArrayLike, exponent: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(number of prefixes, chance of each) of groups of ranks, whose chances add up to one over all prefixes:  p_k ~ k^-a.
+
+    The first ranks stand alone, later ones in groups of growing width with their mean chance, so that any population takes
+    the same time. Shapes: scalars in, two arrays out. Units: [1]. The sum over a group is the integral with half-integer ends.
+    Reference: Breslau et al., Web Caching and Zipf-like Distributions, INFOCOM 1999, section 3.
+
+    >>> number, chance = zipf_groups(1e6, 0.8)
+    >>> float(number.sum()), round(float((number * chance).sum()), 12)
+    (1000000.0, 1.0)
+    """
+    n, a = float(prefixes), float(exponent)
+    alone = np.arange(1.0, min(n, _GROUPS) + 1.0)
+    ends = np.unique(np.rint(np.geomspace(alone[-1], max(n, alone[-1]), _GROUPS)))
+    number = np.concatenate([np.ones(alone.size), np.diff(ends)])
+    low, high = ends[:-1] + 0.5, ends[1:] + 0.5
+    mass = np.log(high / low) if a == 1.0 else (high ** (1.0 - a) - low ** (1.0 - a)) / (1.0 - a)
+    chance = np.concatenate([alone**-a, mass / np.diff(ends)])
+    return number, chance / (number * chance).sum()
+
+
+def zipf_hit_rate(places: ArrayLike, prefixes: float, exponent: float) -> Result:
+    """Hit rate of a least-recently-used cache with room for C of N prefixes of Zipf popularity:  sum_i p_i (1 - exp(-p_i t)).
+
+    The characteristic time t solves  sum_i (1 - exp(-p_i t)) = C;  requests are independent of each other.
+    Shapes: as places [1]; prefixes N [1], exponent [1]; result [1]. Exact as N grows; within 1-2 points from N of a few hundred.
+    Reference: Che, Tung and Wang, IEEE JSAC 20 (2002), section III; Fricker, Robert and Roberts, ITC 24 (2012) (why it is exact).
+
+    >>> rate = zipf_hit_rate(np.array([0.0, 100.0, 1000.0]), 1000, 1.0)
+    >>> bool(rate[0] == 0.0 and 0.5 < rate[1] < 0.7 and rate[2] == 1.0)
+    True
+    """
+    number, chance = zipf_groups(prefixes, exponent)
+    places = np.asarray(places, float)
+    inside = np.clip(places, 0.0, prefixes)
+    wanted = np.where((inside > 0) & (inside < prefixes), inside, 0.5 * prefixes)[..., None]
+    # A cache that never forgets holds no more than t prefixes after t requests, which bounds t from below; it is near full at 50 / p_min.
+    low, high = np.log(wanted), np.full_like(wanted, np.log(50.0 / chance[-1]))
+    for _ in range(_ROUNDS):
+        middle = 0.5 * (low + high)
+        few = (-np.expm1(-chance * np.exp(middle)) * number).sum(axis=-1, keepdims=True) < wanted
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    rate = (-np.expm1(-chance * np.exp(high)) * number * chance).sum(axis=-1)
+    return np.select([inside <= 0, inside >= prefixes], [0.0, 1.0], rate)[()]
+
+
+def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: float, gap_s: float) -> Result:
+    """Hit rate of a least-recently-used cache under sessions:  r (1 - exp(-t / g)),  r = 1 - 1/n the share of repeats.
+
+    A prefix stays until it is asked for again or for t: C = rate [r g (1 - exp(-t/g)) + (1 - r) t] gives the characteristic time t,
+    with exponential gaps of mean g and sessions of n requests. Shapes: places C [1] and rate [1/s] broadcast; result [1].
+    Exact as C grows.
+    Reference: Fagin, J. Comput. Syst. Sci. 14 (1977); Garetto, Leonardi and Martina, ACM TOMPECS 1 (2016), section 3 (renewal traffic).
+
+    >>> [round(float(session_hit_rate(c, 1.0, 5.0, 10.0)), 3) for c in (0.0, 3.0, 1e9)]
+    [0.0, 0.232, 0.8]
+    """
+    repeats = 1.0 - 1.0 / requests
+    room = np.asarray(places, float) / np.maximum(np.asarray(requests_per_s, float), 1e-300) / gap_s  # in gaps
+    # The residence grows by at most 1 per t, so that t is no less than the room; and at least by 1 - r.
+    low, high = room.astype(float), room / max(1.0 - repeats, 1e-12)
+    for _ in range(_ROUNDS):
+        middle = 0.5 * (low + high)
+        few = repeats * -np.expm1(-middle) + (1.0 - repeats) * middle < room
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    return (repeats * -np.expm1(-high))[()]
+
+
+def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s: ArrayLike) -> tuple[Result, ...]:
+    """Share of requests that find their prefix in each tier:  H(C_1 + ... + C_j) - H(C_1 + ... + C_{j-1}).
+
+    What a tier drops falls to the next, and a hit lifts it to the first, so that all tiers are one stack in the order of last use.
+    Shapes: places [1] of each tier and rate [1/s], both of the chips that share the tiers, broadcast; result [1].
+    Reference: Mattson et al., IBM Systems Journal 9 (1970) (stack algorithms); Che, Tung and Wang, IEEE JSAC 20 (2002).
+
+    >>> cache = PrefixCache(1000, Zipf(1000, 1.0), (Tier(1e9, np.inf, 0.0, True), Tier(1e12, 5e10, 1e-5)), 8)
+    >>> near, far = tier_hits(cache, (100.0, 900.0), 1.0)
+    >>> round(float(near + far), 9)
+    1.0
+    """
+    reuse = cache.reuse
+    if isinstance(reuse, Given):
+        return (np.zeros(np.shape(places[0])) + reuse.hit_rate, *(np.zeros(np.shape(room)) for room in places[1:]))
+    below: Result = 0.0
+    held: Result = 0.0
+    hits = []
+    for room in places:
+        held = held + np.asarray(room, float)
+        if isinstance(reuse, Zipf):
+            found = zipf_hit_rate(held, reuse.prefixes, reuse.exponent)
+        else:
+            found = session_hit_rate(held, requests_per_s, reuse.requests, reuse.gap_s)
+        hits.append(np.maximum(found - below, 0.0))
+        below = found
+    return tuple(hits)
+
+
+def tier_places(arch: Architecture, layouts: ServingLayouts, cache: PrefixCache, kv_precision: Precision) -> tuple[Result, ...]:
+    """Prefixes that the tiers of `domain_chips` chips hold:  capacity / cache of a prefix.
+
+    In the chips' memory tensor ranks beyond the KV heads hold copies, and latent attention a copy on each; elsewhere there is one.
+    Shapes: as layouts; result [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.4 (shared prefixes);
+    Qin et al., Mooncake, FAST 2025, section 4 (pool of host memory).
+
+    >>> from models import examples
+    >>> cache = PrefixCache(1000, Zipf(1000, 1.0), (Tier(1e9, np.inf, 0.0, True), Tier(1e9, 5e10, 1e-5)), 8)
+    >>> inside, outside = tier_places(examples.DENSE, ServingLayouts(16, 1, 1, 1), cache, "bf16")
+    >>> round(float(outside / inside), 6)
+    2.0
+    """
+    once = kv_bytes(arch, cache.prefix_tokens, element_bytes(kv_precision))
+    copied = np.asarray(kv_bytes_per_chip(arch, layouts, cache.prefix_tokens, kv_precision)) * layouts.chips
+    return tuple(cache.domain_chips * tier.bytes_per_chip / (copied if tier.in_hbm else once + 0.0 * copied) for tier in cache.tiers)
+
+
+def loaded_share(alone_s: ArrayLike, latency_s: ArrayLike, recompute_s: ArrayLike, hits_per_s: ArrayLike) -> Result:
+    """Share of the hits in a tier that are best loaded, the others computed again:  min(1, u / (hits a)),  u = 1 - sqrt(a / (R - l)).
+
+    Loads share the bandwidth of the tier, one taking l + a / (1 - u) when they keep it busy for u of the time; that u makes the
+    sum of the time saved over computing, u (R - l - a / (1 - u)), largest. 0 where even a load by itself takes longer than R.
+    Shapes: broadcast. Units: load by itself a, latency l and recomputing R [s], hits [1/s]; result [1].
+    Reference: Kleinrock, Queueing Systems 2 (1976), section 4.4 (processor sharing; any distribution of sizes).
+
+    >>> float(loaded_share(0.01, 0.0, 1.0, 1.0)), float(loaded_share(0.01, 0.0, 1.0, 900.0)), float(loaded_share(2.0, 0.0, 1.0, 1.0))
+    (1.0, 0.1, 0.0)
+    """
+    alone, saved, hits = np.asarray(alone_s, float), np.asarray(recompute_s, float) - latency_s, np.asarray(hits_per_s, float)
+    pays = saved > alone
+    busy = 1.0 - np.sqrt(np.divide(alone, saved, out=np.ones(np.broadcast(alone, saved).shape), where=pays))
+    asked = hits * alone
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(pays, np.where(asked > busy, busy / asked, 1.0), 0.0)[()]
+
+
+def load_s(alone_s: ArrayLike, latency_s: ArrayLike, loads_per_s: ArrayLike) -> Result:
+    """Loading from a tier whose bandwidth all loads at a time share:  l + a / (1 - u),  u = loads a.
+
+    Infinite where more is asked for than the tier can give. Shapes: broadcast. Units: load by itself a [s], latency l [s],
+    loads [1/s]; result [s].
+    Reference: Kleinrock, Queueing Systems 2 (1976), section 4.4 (processor sharing; any distribution of sizes).
+
+    >>> float(load_s(0.1, 0.0, 5.0)), float(load_s(0.1, 0.0, 10.0)), float(load_s(0.0, 0.0, 10.0))
+    (0.2, inf, 0.0)
+    """
+    alone = np.asarray(alone_s, float)
+    spare = 1.0 - np.asarray(loads_per_s, float) * alone
+    return (np.asarray(latency_s, float) + np.where(spare > 0, alone / np.where(spare > 0, spare, 1.0), np.inf))[()]
+
+
+@np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
+def cached_prefill(
+    arch: Architecture,
+    layouts: ServingLayouts,
+    cache: PrefixCache,
+    whole: PrefillTime,
+    rest: PrefillTime,
+    *,
+    prompt_tokens: ArrayLike,
+    most_requests_per_s: ArrayLike,
+    kv_precision: Precision,
+) -> CachedPrefill:
+    """Prefill where a request finds its prefix in tier j with chance h_j, and loads it if that is faster than computing it.
+
+    S = S_whole + sum_j h_j d_j (S_rest - S_whole), d_j = `loaded_share` with R = L_whole - L_rest; the second moment likewise over
+    the same outcomes; latency of a loaded prefix = load_j + L_rest. Loading keeps the engine free. Hit rates of sessions and the wait
+    for other loads are those at `most_requests_per_s` [1/s of a replica], which will not be exceeded, so that both err on the slow side.
+    Shapes: layouts and times broadcast; tokens [token]; result [s] and [1].
+    Reference: Qin et al., Mooncake, FAST 2025, section 5 (load or recompute); Jin et al., Compute or Load KV Cache? Why Not Both?,
+    ICML 2025 (the decision).
+
+    >>> from models import examples
+    >>> from models.prefill import prefill_time
+    >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> one = ServingLayouts(1, 1, 1, 1)
+    >>> times = [prefill_time(examples.DENSE, examples.CHIP, one, prompt_tokens=8000, cached_tokens=c, **run) for c in (0, 7000)]
+    >>> found = [cached_prefill(examples.DENSE, one, PrefixCache(7000, Given(0.5), (Tier(1e12, rate, 1e-5),), 8), *times,
+    ...     prompt_tokens=8000, most_requests_per_s=0.1, kv_precision="bf16") for rate in (5e10, 5e8)]
+    >>> [float(f.loaded[0]) for f in found], bool(found[0].mean.occupancy_s < found[1].mean.occupancy_s == times[0].occupancy_s)
+    ([1.0, 0.0], True)
+    """
+    share = cache.domain_chips / np.asarray(layouts.chips, float)
+    hits = tier_hits(cache, tier_places(arch, layouts, cache, kv_precision), np.asarray(most_requests_per_s, float) * share)
+    moved = kv_bytes(arch, cache.prefix_tokens, element_bytes(kv_precision))
+    recompute = whole.latency_s - rest.latency_s
+    alone = tuple(moved / (tier.bytes_per_s * np.asarray(layouts.chips, float)) for tier in cache.tiers)
+    asked = tuple(np.asarray(most_requests_per_s, float) * hit for hit in hits)
+    chosen = tuple(loaded_share(a, tier.latency_s, recompute, rate) for a, tier, rate in zip(alone, cache.tiers, asked))
+    loads = tuple(load_s(a, tier.latency_s, rate * part) for a, tier, rate, part in zip(alone, cache.tiers, asked, chosen))
+    taken = sum(hit * loaded for hit, loaded in zip(hits, chosen))
+    left = 1.0 - taken
+
+    def mean(of_whole: Result, of_rest: Result) -> Result:
+        return left * of_whole + taken * of_rest
+
+    occupancy, square = mean(whole.occupancy_s, rest.occupancy_s), mean(whole.occupancy_s**2, rest.occupancy_s**2)
+    ways = [(hit * loaded, load + rest.latency_s) for hit, loaded, load in zip(hits, chosen, loads)]
+    latency = left * whole.latency_s + sum(chance * time for chance, time in ways)
+    latency_square = left * whole.latency_s**2 + sum(chance * time**2 for chance, time in ways)
+    parts = {name: mean(part, rest.breakdown[name]) for name, part in whole.breakdown.items()}
+    prompt = np.asarray(prompt_tokens, float)
+    return CachedPrefill(
+        mean=PrefillTime(occupancy, latency, mean(whole.steps, rest.steps), parts),
+        occupancy_moment=square / occupancy**2,
+        latency_moment=latency_square / latency**2,
+        computed_share=mean(prompt, np.maximum(prompt - cache.prefix_tokens, 1.0)) / prompt,
+        hits=hits,
+        loaded=chosen,
+        load_s=loads,
+        recompute_s=recompute,
+    )
+
+
+def prompt_cost(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    cache: PrefixCache | None,
+    most_requests_per_s: Callable[[Result], Result],
+    *,
+    prompt_tokens: ArrayLike,
+    kv_precision: Precision,
+    **run: Any,
+) -> tuple[PrefillTime, CachedPrefill | None]:
+    """(mean prefill of a prompt, how it came about) with a prefix cache, or for None the plain prefill and None.
+
+    `most_requests_per_s` gives the rate of a replica [1/s] whose prompts occupy it for so long [s]; it is asked with the occupancy
+    at which every prefix that may be found is loaded. `run`: further arguments of `prefill.prefill_time`.
+    Shapes: layouts and prompt_tokens [token] broadcast; result [s]. Reference: as `cached_prefill`.
+
+    >>> from models import examples
+    >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", constants=examples.SERVING)
+    >>> plain = prompt_cost(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), None, lambda s: 1.0, prompt_tokens=8000,
+    ...     kv_precision="bf16", **run)
+    >>> bool(plain[0].occupancy_s > 0), plain[1] is None
+    (True, True)
+    """
+    kinds = dict(prompt_tokens=prompt_tokens, kv_precision=kv_precision, **run)
+    whole = prefill_time(arch, chip, layouts, **kinds)
+    if cache is None:
+        return whole, None
+    rest = prefill_time(arch, chip, layouts, cached_tokens=cache.prefix_tokens, **kinds)
+    least = whole.occupancy_s + cache.most_hits * (rest.occupancy_s - whole.occupancy_s)
+    found = cached_prefill(
+        arch, layouts, cache, whole, rest, prompt_tokens=prompt_tokens, most_requests_per_s=most_requests_per_s(least), kv_precision=kv_precision
+    )
+    return found.mean, found
+
+
+def without(chip: ChipRates, held_bytes: ArrayLike, constants: ServingConstants) -> ChipRates:
+    """The chip as the running batch sees it, once `held_bytes` [byte] of the memory that an engine fills belong to something else.
+
+    Shapes: as held_bytes; memory M - held / u, with u the share that is filled. Reference: Kwon et al., PagedAttention, SOSP 2023,
+    section 4 (the pool of blocks that requests and cached prefixes share).
+
+    >>> from models import examples
+    >>> bool(without(examples.CHIP, 1e9, examples.SERVING).hbm_bytes < examples.CHIP.hbm_bytes - 1e9)
+    True
+    """
+    # One byte is left, so that rates stay rates; nothing fits in it.
+    return replace(chip, hbm_bytes=np.maximum(chip.hbm_bytes - np.asarray(held_bytes, float) / constants.usable_memory, 1.0)[()])
+
+
+def held_bytes(
+    arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation | None, cache: PrefixCache | None
+) -> Result | None:
+    """Memory of a chip that neither weights nor running requests have [byte]: the cache's own tier and a prediction layer; or None.
+
+    Shapes: as layouts. Reference: as `without`.
+
+    >>> from models import examples
+    >>> held_bytes(examples.DENSE, ServingLayouts(1, 1, 1, 1), "bf16", None, None) is None
+    True
+    """
+    drafts = None if speculation is None else draft_bytes_per_chip(arch, layouts, weight_precision, speculation)
+    if cache is None or not cache.hbm_bytes_per_chip:
+        return drafts
+    return cache.hbm_bytes_per_chip + (0.0 if drafts is None else drafts)

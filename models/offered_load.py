@@ -1,0 +1,258 @@
+"""A replica under the loads of benchmarks other than a fixed number of clients: best batch, static batch, burst, request rate, two pools.
+
+Clients in a closed loop are in closed_loop.py; the percentiles that plans are made for, in batching.py and percentiles.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.batching import unloaded_ttft_s
+from models.decode import ServingLayouts, StepTime, step_time
+from models.kvcache import slots, transfer_s
+from models.operators import Architecture
+from models.prefill import PrefillTime, prefill_time
+from models.queueing import closed_loop_response_s, wait_mean_s
+from models.roofline import ChipRates, Precision
+from models.serving_constants import ServingConstants
+
+Result = np.ndarray | float
+_ROUNDS = 6
+_HIGHEST_UTILISATION = 0.98
+_PROMPT_SCV = 0.3  # of the occupancy by prompts of a data set
+_RESIDUAL = 0.5 * (1.0 + _PROMPT_SCV)  # mean residual occupancy over the mean
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a client sees of one replica, and the sequences in decode."""
+
+    tpot_s: Result
+    ttft_s: Result
+    tokens_per_s: Result  # output
+    batch: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica and what it is asked: everything but the load. Lengths in tokens."""
+
+    arch: Architecture
+    chip: ChipRates
+    layouts: ServingLayouts
+    input_tokens: ArrayLike
+    output_tokens: ArrayLike
+    weight_precision: Precision
+    kv_precision: Precision
+    constants: ServingConstants
+
+    @property
+    def later_tokens(self) -> Result:
+        """Output tokens after the first [token]."""
+        return np.asarray(self.output_tokens, float) - 1.0
+
+    def step(self, sequences: ArrayLike, prefill_tokens: ArrayLike = 0.0) -> StepTime:
+        """A step of so many sequences of the replica, a share 1/pp of them in a stage."""
+        return step_time(
+            self.arch, self.chip, self.layouts, decode_sequences=np.asarray(sequences, float) / self.layouts.pp, prefill_tokens=prefill_tokens,
+            context_tokens=np.asarray(self.input_tokens, float) + 0.5 * self.later_tokens, prompt_tokens=self.input_tokens,
+            weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants,
+        )  # fmt: skip
+
+    def prompt(self, sequences: ArrayLike, step: StepTime | None, together: ArrayLike = 1.0) -> PrefillTime:
+        """One prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk."""
+        return prefill_time(
+            self.arch, self.chip, self.layouts, prompt_tokens=self.input_tokens, decode=step,
+            decode_sequences=np.asarray(sequences, float) / self.layouts.pp,
+            context_tokens=np.asarray(self.input_tokens, float) + 0.5 * self.later_tokens,
+            weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants, prompts_together=together,
+        )  # fmt: skip
+
+    def places(self, most: ArrayLike = 0.0) -> Result:
+        """Requests that run at once, at most `most` where that is positive, and one at least."""
+        found = slots(
+            self.arch, self.chip, self.layouts, input_tokens=self.input_tokens, output_tokens=self.output_tokens,
+            weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants,
+        )  # fmt: skip
+        most = np.asarray(most, float)
+        return np.maximum(np.where(most > 0, np.minimum(found, most), found), 1.0)
+
+    def all_prompts_s(self, count: ArrayLike) -> Result:
+        """Prefill of so many prompts together, without decode [s]."""
+        tokens = np.asarray(count, float) * self.input_tokens
+        chunk = np.minimum(self.constants.chunk_tokens * self.layouts.dp, tokens)
+        passes = tokens / chunk
+        once = self.step(0.0, chunk).total_s
+        return once * (passes + self.layouts.pp - 1.0) / self.layouts.pp
+
+
+def best_batch(
+    replica: Replica, most: ArrayLike = 0.0, tpot_limit_s: ArrayLike = 0.0, ttft_limit_s: ArrayLike = 0.0
+) -> Served:
+    """Highest throughput of a replica: the largest batch that memory, engine and limits on the p99 of TPOT and TTFT allow.
+
+    X(b) = b / (b S + (O - 1) T(b)) rises with b, so b = b_max; with a limit l on TPOT the b at which T(b) + S b/(O - 1) = paced l, by
+    regula falsi between one and b_max; with one on TTFT at most the rate u/S whose wait passes l - L once in a hundred,
+    u = 1 - r S ln(100 u) / (l - L): arrivals are random then, and r = (1 + s^2)/2 the residual of a prompt over its mean. As many
+    prompts share a chunk as requests end per step, b / (O - 1).
+    Shapes: broadcast; most [1], limits [s], 0 for none.
+    Reference: Kwon et al., PagedAttention, SOSP 2023; MLPerf Inference rules (server scenario of language models); Cooper,
+    Introduction to Queueing Theory, 2nd ed. (1981), chapter 5 (exponential tail of the wait).
+
+    >>> from models import examples
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> bool(best_batch(run, tpot_limit_s=0.05).tokens_per_s < best_batch(run).tokens_per_s)
+    True
+    """
+    later = replica.later_tokens
+
+    def at(batch: Result) -> tuple[Result, StepTime, PrefillTime]:
+        step = replica.step(batch)
+        prompts = replica.prompt(batch, step, np.maximum(batch / (later * replica.layouts.dp), 1.0))
+        return step.total_s + prompts.occupancy_s * batch / later, step, prompts
+
+    batch = replica.places(most)
+    limit = np.asarray(tpot_limit_s, float) * replica.constants.tpot_paced
+    if np.any(limit > 0.0):
+        batch = _batch_within(lambda b: at(b)[0], batch, np.where(limit > 0.0, limit, np.inf))
+    if np.any(np.asarray(ttft_limit_s) > 0.0):
+        batch = _batch_in_time(at, batch, later, np.where(np.asarray(ttft_limit_s) > 0.0, ttft_limit_s, np.inf))
+    tpot, step, prompts = at(batch)
+    rate = batch / (later * tpot)
+    utilisation = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
+    wait = wait_mean_s(utilisation / prompts.occupancy_s, prompts.occupancy_s, _PROMPT_SCV)
+    ttft = wait + unloaded_ttft_s(replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants)
+    return Served(tpot, ttft, rate * (later + 1.0), batch)
+
+
+def _batch_within(tpot_s: Callable[[Result], Result], most: Result, limit: Result) -> Result:
+    """Largest batch up to `most` whose TPOT keeps to the limit, by regula falsi: TPOT rises nearly in a straight line."""
+    low, high, middle = np.ones_like(most), most, most
+    low_tpot, high_tpot = tpot_s(low), tpot_s(high)
+    over = high_tpot > limit
+    for _ in range(_ROUNDS):
+        middle = low + np.clip((limit - low_tpot) / np.maximum(high_tpot - low_tpot, 1e-12), 0.0, 1.0) * (high - low)
+        here = tpot_s(middle)
+        above = here > limit
+        high, high_tpot = np.where(above, middle, high), np.where(above, here, high_tpot)
+        low, low_tpot = np.where(above, low, middle), np.where(above, low_tpot, here)
+    return np.where(over, middle, most)
+
+
+def _batch_in_time(at: Callable, most: Result, later: Result, limit: Result) -> Result:
+    """Largest batch up to `most` at whose rate all but one prompt in a hundred wait no longer than the limit allows."""
+    batch = most
+    for _ in range(_ROUNDS):
+        tpot, _, prompts = at(batch)
+        spare = np.maximum(limit - prompts.latency_s, prompts.latency_s)
+        busy = 0.8
+        for _ in range(3):
+            busy = np.clip(1.0 - _RESIDUAL * prompts.occupancy_s * np.log(100.0 * busy) / spare, 0.1, 1.0)
+        batch = np.minimum(most, np.maximum(0.5 * batch + 0.5 * busy / prompts.occupancy_s * later * tpot, 1.0))
+    return batch
+
+
+def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
+    """All prompts together, then all steps of decode: TTFT = prefill of all, TPOT = T(b), throughput b O / (TTFT + (O - 1) TPOT).
+
+    Shapes: broadcast; sequences [1]. No queue and no server in front.
+    Reference: Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, section 2.
+
+    >>> from models import examples
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> bool(static_batch(run, 8).ttft_s > static_batch(run, 1).ttft_s)
+    True
+    """
+    batch = np.asarray(sequences, float)
+    ttft = replica.all_prompts_s(batch)
+    tpot = replica.step(batch).total_s
+    return Served(tpot, ttft, batch * replica.output_tokens / (ttft + replica.later_tokens * tpot), batch)
+
+
+def burst(replica: Replica, requests: ArrayLike) -> Served:
+    """So many requests at once: waves of as many as fit, each prefilled while the one before decodes.
+
+    TTFT = half of all prefill, and of the waves that an average request waits for. A rough form: ramp and drain are not resolved.
+    Shapes: broadcast; requests [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.5.
+
+    >>> from models import examples
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> bool(burst(run, 100).ttft_s > burst(run, 10).ttft_s)
+    True
+    """
+    count = np.asarray(requests, float)
+    full = best_batch(replica, count)
+    stay = replica.later_tokens * full.tpot_s
+    waves = count / full.batch
+    whole = waves * stay + 0.5 * np.minimum(count, full.batch) * replica.prompt(0.0, None).occupancy_s
+    ttft = 0.5 * replica.all_prompts_s(np.minimum(count, full.batch)) + 0.5 * np.maximum(waves - 1.0, 0.0) * stay
+    return Served(full.tpot_s, ttft, count * replica.output_tokens / whole, full.batch)
+
+
+def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
+    """Poisson arrivals at a rate, at most what the replica serves: b = rate (O - 1) TPOT, TPOT = T(b) / (1 - rate S), TTFT with an M/D/1 wait.
+
+    Shapes: broadcast; rate [1/s]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
+
+    >>> from models import examples
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> bool(request_rate(run, 4.0).tpot_s > request_rate(run, 1.0).tpot_s)
+    True
+    """
+    most = best_batch(replica)
+    later = replica.later_tokens
+    rate = np.minimum(np.asarray(requests_per_s, float), _HIGHEST_UTILISATION * most.tokens_per_s / replica.output_tokens)
+    batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), most.batch)
+    for _ in range(_ROUNDS):
+        step = replica.step(batch)
+        prompts = replica.prompt(batch, step, np.maximum(batch / (later * replica.layouts.dp), 1.0))
+        busy = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
+        tpot = step.total_s / (1.0 - busy)
+        batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, most.batch)
+    wait = wait_mean_s(busy / prompts.occupancy_s, prompts.occupancy_s, 0.0)
+    ttft = wait + unloaded_ttft_s(replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants)
+    return Served(tpot, ttft, rate * replica.output_tokens, batch)
+
+
+def two_pools(
+    prefill: Replica, decode: Replica, prefill_workers: ArrayLike, decode_workers: ArrayLike, clients: ArrayLike, link_bytes_per_s: ArrayLike,
+    output_scv: ArrayLike = 0.0,
+) -> Served:  # fmt: skip
+    """A closed loop over separate pools: n_p workers of service S before a delay Z = (O - 1) T(b / n_d).
+
+    R = closed-loop response of one server of S / n_p, and S - S / n_p more; TTFT = f (R + transfer + constant) + the wait of clients
+    beyond the slots of the decode pool. No prompt is mixed into decode.
+    Shapes: broadcast; workers, clients [1], link [byte/s per chip].
+    Reference: Zhong et al., DistServe, OSDI 2024, section 3; Seidmann et al., Performance Evaluation 7 (1987) (many servers as one).
+
+    >>> from models import examples
+    >>> one = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> bool(two_pools(one, one, 2, 1, 32, 25e9).ttft_s < two_pools(one, one, 1, 1, 32, 25e9).ttft_s)
+    True
+    """
+    n_p, n_d, c = (np.asarray(a, float) for a in (prefill_workers, decode_workers, clients))
+    later, constants = decode.later_tokens, decode.constants
+    prompts = prefill.prompt(0.0, None)
+    served = np.minimum(c, n_d * decode.places())
+    service = prompts.occupancy_s / n_p
+    batch = served
+    for _ in range(_ROUNDS):
+        step = decode.step(batch / n_d)
+        stay = later * step.total_s
+        queue = (served - batch) / (n_p * prefill.layouts.dp)
+        service = prefill.prompt(0.0, None, np.maximum(queue, 1.0)).occupancy_s / n_p
+        response = closed_loop_response_s(served, service, stay)
+        batch = np.maximum(0.5 * batch + 0.5 * served * stay / (response + stay), 1e-3)
+    links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
+    moving = transfer_s(decode.arch, decode.input_tokens, decode.kv_precision, link_bytes_per_s, links, 0.0)
+    constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(decode.arch.experts) else 1.0)
+    apart = constants.burst_decay * np.sqrt(np.asarray(output_scv, float)) * stay / (served * service)
+    together = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) * stay / (response + stay) * service
+    ttft = constants.disaggregated_first_token_factor * (response - service + prompts.latency_s + moving + constant + together)
+    rate = served / (ttft + stay)
+    ttft = ttft + np.maximum(c - served, 0.0) / rate
+    return Served(step.total_s, ttft, rate * decode.output_tokens, batch / n_d)

@@ -1,0 +1,284 @@
+"""Percentiles of the latencies of a serving point, limits held against them, and the share of requests within limits (goodput).
+
+The points come from batching.py and disaggregation.py, curves of sums and mixtures from tails.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.batching import ServingPoint, aggregated
+from models.decode import ServingLayouts
+from models.operators import Architecture
+from models.roofline import ChipRates
+from models.serving_constants import ServingConstants
+from models.tails import (
+    Cumulants,
+    delayed_cumulants,
+    either,
+    gamma_cumulants,
+    length_nodes,
+    mixture_quantile_s,
+    mixture_share,
+)
+
+Result = np.ndarray | float
+METRICS = ("ttft", "tpot", "e2e")
+MEAN = "mean"
+Quantile = float | str
+
+
+@dataclass(frozen=True, slots=True)
+class SloCapacity:
+    """Points of layouts x batch, and whether each meets all limits."""
+
+    satisfied: Result
+    point: ServingPoint
+
+
+def first_token_cumulants(point: ServingPoint) -> Cumulants:
+    """Time to first token but for a slot:  unloaded + wait for prefill, from independent parts.
+
+    Prompt: gamma of its squared coefficient of variation; the end of the step under way: uniform; the wait: an atom at 0 and a
+    gamma part. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5.
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(abs(first_token_cumulants(point).mean - (point.ttft_s - point.slot_wait_s)) < 1e-12)
+    True
+    """
+    prompt = gamma_cumulants(point.prompt_s, point.input_scv)
+    wait = delayed_cumulants(point.prefill_wait_s, point.prefill_wait_probability, point.prefill_wait_scv)
+    variance = prompt.variance + wait.variance + np.asarray(point.boundary_s) ** 2 / 12.0
+    return Cumulants(point.unloaded_ttft_s + point.prefill_wait_s, variance, prompt.third + wait.third)
+
+
+def output_token_mixture(point: ServingPoint) -> tuple[np.ndarray, Cumulants]:
+    """(weights, time per output token) of requests of several lengths, which are the first axis.
+
+    A request of n = x N steps (N the mean): mean tpot + e (1/n - 1/N), e the time that prompts behind it take; variance
+    s^2 psi(r x) + v/n + (2/u - 1) (e/n)^2, s by the number in decode, whose swings fade at r and average out by psi(y) = 2 (y - 1 + exp(-y))/y^2
+    over the stay; v of one step by the prompts that come in; u the share of time that prompts take. Third cumulants likewise.
+    Shapes: nodes x point. Units: [1] and [s]. Reference: Takács (1962), chapter 1 (delay cycles); Cox and Miller, Theory of
+    Stochastic Processes (1965), chapter 7 (variance of an average).
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=1.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> time = output_token_mixture(point)[1]
+    >>> time.mean.shape, bool(time.variance[0] > time.variance[-1])
+    ((6,), True)
+    """
+    weights, lengths = length_nodes(point.output_scv)
+    shape = (-1,) + (1,) * (np.ndim(point.tpot_s) + 1 - lengths.ndim)
+    if lengths.ndim == 1:
+        weights, lengths = weights.reshape((*weights.shape, *shape[1:])), lengths.reshape((*lengths.shape, *shape[1:]))
+    inverse = 1.0 / np.maximum(point.steps * lengths, 1.0)
+    averaged = np.sqrt(_averaged(point.relaxation * lengths))
+    slow, alone = point.tpot_deviation_s * averaged, point.tpot_step_deviation_s * averaged
+    # No step carries more than a chunk, which bounds what prompts add to the mean of a few steps, and its variance.
+    room = np.maximum(point.tpot_chunk_s - point.tpot_prompt_s, 1e-12)
+    burst = point.tpot_burst_s**2 * inverse
+    by_prompts = burst + slow**2 - alone**2
+    kept = 1.0 / (1.0 + by_prompts / (point.tpot_prompt_s * room + 1e-100))
+    behind = point.tpot_behind_s * inverse
+    behind = behind / (1.0 + behind / room)
+    chance = np.clip(np.asarray(point.prefill_utilisation, float), 1e-3, 1.0)
+    variance = alone**2 + kept * by_prompts + np.minimum((2.0 / chance - 1.0) * behind, room) * behind
+    third = point.tpot_skew * alone**3 + (point.tpot_burst_skew * burst**1.5 * np.sqrt(inverse) + point.tpot_skew * (slow**3 - alone**3)) * kept**3
+    return weights, Cumulants(point.tpot_s + behind - (weights * lengths * behind).sum(axis=0) / (weights * lengths).sum(axis=0), variance, third)
+
+
+def _averaged(y: ArrayLike) -> Result:
+    """psi(y) = 2 (y - 1 + exp(-y))/y^2, which is 1 at 0 and 2/y far out."""
+    y = np.maximum(np.asarray(y, float), 1e-3)
+    return 2.0 * (y + np.expm1(-y)) / (y * y)
+
+
+def decode_cumulants(point: ServingPoint) -> Cumulants:
+    """Time from first to last token over requests of all lengths:  n t for n steps of mean time t, gamma n.
+
+    Variance E[n^2] s^2 psi + E[n] v + var(n) t^2; the third cumulant with the moments of the gamma distribution and the terms in which
+    both vary. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Brillinger, Annals of the Institute of Statistical
+    Mathematics 21 (1969) (cumulants by conditioning).
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=1.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(abs(decode_cumulants(point).mean - 199 * point.tpot_s) < 1e-12)
+    True
+    """
+    c, tokens = np.asarray(point.output_scv, float), point.output_tokens - 1.0
+    slow = point.tpot_deviation_s * np.sqrt(_averaged(point.relaxation * (1.0 + c)))
+    burst = point.tpot_burst_s / np.sqrt(point.steps)  # of a request of mean length
+    relative, scattered = (slow / point.tpot_s) ** 2, (burst / point.tpot_s) ** 2
+    variance = c + (1.0 + c) * relative + scattered
+    third = (
+        2.0 * c * c
+        + (1.0 + c) * (1.0 + 2.0 * c) * point.tpot_skew * relative**1.5
+        + point.tpot_burst_skew / np.sqrt(point.steps) * scattered**1.5
+        + 3.0 * c * (2.0 * (1.0 + c) * relative + scattered)
+    )
+    mean = tokens * point.tpot_s
+    return Cumulants(mean, variance * mean**2, third * mean**3)
+
+
+def latency_mixture(point: ServingPoint, metric: str) -> tuple[np.ndarray, Cumulants]:
+    """(weights, cumulants) of the components of a latency, which are the first axis:  "ttft", "tpot" or "e2e".
+
+    "ttft" and "e2e" have two, without and with a wait for a slot (exponential); "tpot" one for each of several lengths.
+    Shapes: components x point. Units: [1] and [s]. Reference: as the parts.
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> [latency_mixture(point, metric)[1].mean.shape for metric in ("ttft", "tpot")]
+    [(2,), (1,)]
+    """
+    if metric not in METRICS:
+        raise ValueError(f"unknown latency {metric!r}; known: {', '.join(METRICS)}")
+    if metric == "tpot":
+        return output_token_mixture(point)
+    base = first_token_cumulants(point)
+    if metric == "e2e":
+        base = base + decode_cumulants(point)
+    chance = np.asarray(point.slot_wait_probability, float)
+    return either(chance, base, gamma_cumulants(point.slot_wait_s / np.maximum(chance, 1e-300), 1.0))
+
+
+@np.errstate(invalid="ignore", over="ignore")  # infinity less infinity, where there is no network to cross
+def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
+    """Mean or quantile of a latency of a point:  "ttft", "tpot" or "e2e" (arrival to last token, all waits counted).
+
+    Quantiles are those of `latency_mixture`. Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
+    Reference: the parts' own; `tails` for curves of sums and mixtures.
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(latency_s(point, "ttft", 0.99) > latency_s(point, "ttft", 0.9) >= latency_s(point, "ttft", 0.5))
+    True
+    """
+    if metric not in METRICS:
+        raise ValueError(f"unknown latency {metric!r}; known: {', '.join(METRICS)}")
+    if quantile != MEAN and not (isinstance(quantile, float) and 0.5 <= quantile < 1.0):
+        raise ValueError(f'expected "mean" or a quantile from 0.5 up to below 1, got {quantile!r}')
+    if quantile == MEAN:
+        mean = {"ttft": point.ttft_s, "tpot": point.tpot_s, "e2e": point.ttft_s + (point.output_tokens - 1.0) * point.tpot_s}
+        return mean[metric]
+    found = mixture_quantile_s(quantile, *latency_mixture(point, metric))
+    return np.where(_known(point, metric), np.minimum(found, _ceiling_s(point, metric)), np.inf)[()]
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def share_within(point: ServingPoint, metric: str, limit_s: ArrayLike) -> Result:
+    """Share of the requests whose latency is within a limit; the inverse of `latency_s`.
+
+    Shapes: limit broadcasts to the point. Units: limit [s], result [1]. Reference: as `latency_s`.
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> round(float(share_within(point, "tpot", latency_s(point, "tpot", 0.9))), 6)
+    0.9
+    """
+    return _share(point, metric, limit_s, latency_mixture(point, metric))
+
+
+def _share(point: ServingPoint, metric: str, limit_s: ArrayLike, mixture: tuple[np.ndarray, Cumulants]) -> Result:
+    limit = np.asarray(limit_s, float)
+    share = np.where(limit >= _ceiling_s(point, metric), 1.0, mixture_share(limit, *mixture))
+    return np.where(_known(point, metric), share, 0.0)[()]
+
+
+def _known(point: ServingPoint, metric: str) -> Result:
+    return np.isfinite(point.tpot_s if metric == "tpot" else point.ttft_s)
+
+
+def _ceiling_s(point: ServingPoint, metric: str) -> Result:
+    """A step beside a full chunk of prompts, with twice the deviation of the number in decode: no mean of steps is above."""
+    if metric != "tpot":
+        return np.inf
+    alone = point.tpot_s - point.tpot_prompt_s
+    full = np.maximum(alone + point.tpot_chunk_s, point.tpot_s) + 2.0 * point.tpot_step_deviation_s
+    return np.where(np.asarray(point.tpot_chunk_s) > 0, full, np.inf)
+
+
+def goodput(point: ServingPoint, ttft_s: ArrayLike, tpot_s: ArrayLike) -> Result:
+    """Share of the requests that meet a limit on TTFT and one on TPOT together:  P(ttft) x P(tpot), as if independent.
+
+    Both are worse in a busy spell, so the true share is at least this, and at most the smaller of the two.
+    Shapes: limits broadcast to the point. Units: limits [s], result [1].
+    Reference: Zhong et al., DistServe, OSDI 2024, section 2 (goodput); Lehmann, Annals of Mathematical Statistics 37 (1966)
+    (quadrant dependence).
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> 0.0 < goodput(point, 0.1, 0.015) < min(share_within(point, "ttft", 0.1), share_within(point, "tpot", 0.015)) <= 1.0
+    np.True_
+    """
+    return share_within(point, "ttft", ttft_s) * share_within(point, "tpot", tpot_s)
+
+
+def slo_capacity(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    batch: ArrayLike,
+    *,
+    slo: Mapping[str, Sequence[tuple[Quantile, float]]],
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    input_scv: ArrayLike,
+    output_scv: ArrayLike,
+    weight_precision: str,
+    kv_precision: str,
+    constants: ServingConstants,
+) -> SloCapacity:
+    """Which points of layouts x batch fit and meet every limit; `slo` maps "ttft", "tpot", "e2e" to (quantile, limit [s]).
+
+    satisfied = fits, waits are finite, and latency(metric, q) <= limit for all. The rate of such a point is its capacity
+    under the SLO.
+    Shapes: as `aggregated`. Units: limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2 (goodput under an SLO).
+
+    >>> from models import examples
+    >>> found = slo_capacity(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), np.array([1, 64]),
+    ...     slo={"tpot": [(0.95, 0.015)]}, input_tokens=1000, output_tokens=200, input_scv=0.0, output_scv=0.0,
+    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> found.satisfied.tolist()
+    [True, False]
+    """
+    point = aggregated(
+        arch, chip, layouts, batch, input_tokens=input_tokens, output_tokens=output_tokens, input_scv=input_scv,
+        output_scv=output_scv, weight_precision=weight_precision, kv_precision=kv_precision, constants=constants,
+    )  # fmt: skip
+    return within_slo(point, slo)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> SloCapacity:
+    """The limits held against points that are already known, so that another set of limits costs little.
+
+    Shapes: as the point; limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2.
+
+    >>> from models import examples
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
+    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> bool(within_slo(point, {}).satisfied), bool(within_slo(point, {"ttft": [("mean", 1e-6)]}).satisfied)
+    (True, False)
+    """
+    satisfied = np.asarray(point.fits) & np.isfinite(point.ttft_s)
+    for metric, limits in slo.items():
+        mixture = latency_mixture(point, metric) if any(quantile != MEAN for quantile, _ in limits) else None
+        for quantile, limit in limits:
+            if quantile == MEAN:
+                satisfied = satisfied & (latency_s(point, metric, MEAN) <= limit)
+            else:  # whether the quantile is below the limit takes one evaluation, the quantile itself several
+                satisfied = satisfied & (_share(point, metric, limit, mixture) >= quantile)
+    return SloCapacity(satisfied[()], point)

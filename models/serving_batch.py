@@ -1,0 +1,198 @@
+"""Many different serving runs at once: runs of one kind stacked into arrays, so that a fit over thousands of them is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from models.closed_loop import closed_loop
+from models.decode import ServingLayouts
+from models.offered_load import Replica, Served, best_batch, burst, request_rate, static_batch, two_pools
+from models.operators import Architecture
+from models.roofline import PRECISIONS, ChipRates
+from models.serving_constants import ServingConstants
+
+REGIMES = ("closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "disaggregated")
+METRICS = ("tpot", "ttft", "throughput")
+_FLAGS = ("gated", "tied", "mla")
+# Figures that switch a block on: runs with and without one are not stacked.
+_SWITCHES = ("experts", "q_lora_rank", "attention_layers", "expert_hidden", "shared_ffn")
+UNCAPPED = 2.5  # times the usual limit on running requests, about 2,000: as far as submitters raise it
+_LAYOUT = ("tp", "pp", "dp", "ep")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Workers of one layout (tp, pp, dp, ep)."""
+
+    layout: Mapping[str, int]
+    workers: float = 1.0
+
+    @property
+    def chips(self) -> int:
+        """Chips of one worker."""
+        return self.layout["tp"] * self.layout["pp"] * self.layout["dp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run. `load` is clients, requests per second or sequences of all workers, as the regime says; with regime "maximum" the
+    bound on running sequences of all workers, 0 for none. `decode` is the pool of an aggregated run; `prefill` is None there."""
+
+    arch: Architecture
+    chip: ChipRates
+    decode: Pool
+    prefill: Pool | None
+    weight_precision: str
+    kv_precision: str
+    engine: str
+    release_year: float
+    family: str
+    regime: str
+    input_tokens: float
+    output_tokens: float
+    load: float
+    tpot_limit_s: float = 0.0  # on the p99 of TPOT; 0: none
+    ttft_limit_s: float = 0.0  # on the p99 of TTFT; 0: none
+    capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
+    output_scv: float = 0.0  # squared coefficient of variation of the output lengths
+    link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
+
+    def __post_init__(self) -> None:
+        if self.regime not in REGIMES:
+            raise ValueError(f"unknown regime {self.regime!r}; known: {', '.join(REGIMES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Runs of one kind, stacked; `index` says where each stands among all."""
+
+    index: np.ndarray
+    regime: str
+    replica: Mapping[str, object]  # all fields of Replica but constants
+    prefill_layouts: ServingLayouts | None
+    columns: Mapping[str, np.ndarray]
+    software: Mapping[str, object]
+
+    def served(self, constants: ServingConstants) -> Served:
+        """What the clients of every run see; throughput of all workers."""
+        profile = constants.profile(**self.software)
+        profile = replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = self._served(Replica(constants=profile, **self.replica))
+        workers = self.columns["workers"] if self.regime != "disaggregated" else 1.0
+        return replace(found, tokens_per_s=found.tokens_per_s * workers)
+
+    def _served(self, run: Replica) -> Served:
+        each = self.columns["load"] / self.columns["workers"]
+        if self.regime == "closed":
+            loop = closed_loop(
+                run.arch, run.chip, run.layouts, np.maximum(each, 1.0), input_tokens=run.input_tokens, output_tokens=run.output_tokens,
+                weight_precision=run.weight_precision, kv_precision=run.kv_precision, constants=run.constants,
+                output_scv=self.columns["output_scv"],
+            )  # fmt: skip
+            return Served(loop.tpot_s, loop.ttft_s, loop.tokens_per_s, loop.batch)
+        if self.regime == "open":
+            return request_rate(run, each)
+        if self.regime == "maximum":
+            return best_batch(run, each, self.columns["tpot_limit_s"], self.columns["ttft_limit_s"])
+        if self.regime == "static_maximum":
+            return static_batch(run, run.places())
+        if self.regime == "burst":
+            return burst(run, np.maximum(each, 1.0))
+        if self.regime == "disaggregated":
+            first = replace(run, layouts=self.prefill_layouts)
+            c = self.columns
+            return two_pools(first, run, c["prefill_workers"], c["workers"], c["load"], c["link_bytes_per_s"], c["output_scv"])
+        static = static_batch(run, np.maximum(each, 1.0))
+        return replace(static, tokens_per_s=static.batch / static.tpot_s) if self.regime == "decode" else static
+
+
+def stack(cases: Sequence[Case]) -> list[Batch]:
+    """Runs grouped by what the closed forms branch on, each group as arrays.
+
+    Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `offered_load`, `closed_loop`.
+
+    >>> from models.examples import CHIP, DENSE
+    >>> one = Case(DENSE, CHIP, Pool({"tp": 1, "pp": 1, "dp": 1, "ep": 1}), None, "bf16", "bf16", "vllm", 2025.0, "hopper", "closed", 1000.0, 200.0, 8.0)
+    >>> [batch.index.tolist() for batch in stack([one, replace(one, load=16.0, weight_precision="fp8"), replace(one, regime="static")])]
+    [[0, 1], [2]]
+    """
+    groups: dict[tuple, list[int]] = {}
+    for i, case in enumerate(cases):
+        switches = tuple(bool(getattr(case.arch, name)) for name in _SWITCHES)
+        groups.setdefault((case.regime, *(getattr(case.arch, name) for name in _FLAGS), *switches), []).append(i)
+    return [_stacked(np.array(members), [cases[i] for i in members]) for members in groups.values()]
+
+
+def _stacked(index: np.ndarray, cases: Sequence[Case]) -> Batch:
+    def column(items: Sequence[object], name: str) -> np.ndarray:
+        return np.array([getattr(item, name) for item in items], float)
+
+    def layouts(pools: Sequence[Pool]) -> ServingLayouts:
+        return ServingLayouts(*(np.array([pool.layout[name] for pool in pools]) for name in _LAYOUT))
+
+    arches, chips = [case.arch for case in cases], [case.chip for case in cases]
+    shape = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _FLAGS}
+    same = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
+    codes = {name: np.array([PRECISIONS.index(getattr(case, name)) for case in cases]) for name in ("weight_precision", "kv_precision")}
+    pools = [case.prefill for case in cases]
+    columns = {name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "output_scv", "link_bytes_per_s")}
+    columns |= {"workers": np.array([case.decode.workers for case in cases])}
+    columns |= {"prefill_workers": np.array([pool.workers for pool in pools])} if pools[0] else {}
+    return Batch(
+        index=index,
+        regime=cases[0].regime,
+        replica={
+            "arch": replace(arches[0], **{**shape, **same}), "chip": ChipRates(**{f.name: column(chips, f.name) for f in fields(ChipRates)}),
+            "layouts": layouts([case.decode for case in cases]), **codes,
+            "input_tokens": column(cases, "input_tokens"), "output_tokens": column(cases, "output_tokens"),
+        },
+        prefill_layouts=layouts(pools) if pools[0] else None,
+        columns=columns,
+        software={"engine": [case.engine for case in cases], "family": [case.family for case in cases], "release_year": column(cases, "release_year")},
+    )  # fmt: skip
+
+
+class Predictor:
+    """ln(value) of observations (place of the case, metric) as a function of the constants; a batch that a changed constant does not
+    touch is not repeated. TPOT and TTFT in s, throughput in output token/s of all workers."""
+
+    def __init__(self, cases: Sequence[Case], observations: Sequence[tuple[int, str]]) -> None:
+        self.count = len(cases)
+        self._case = np.array([case for case, _ in observations], dtype=int)
+        self._metric = np.array([METRICS.index(metric) for _, metric in observations], dtype=int)
+        self._batches = stack(cases)
+        self._touching: list[set[str] | None] = [None] * len(self._batches)
+        self._last: list[tuple[dict[str, float], np.ndarray] | None] = [None] * len(self._batches)
+
+    def __call__(self, values: Mapping[str, float]) -> np.ndarray:
+        """ln(value) [1] of all observations, in their order."""
+        constants = ServingConstants.from_values(values)
+        logs = np.empty((len(METRICS), self.count))
+        for batch, touching, last in zip(self._batches, self._touching, self._last, strict=True):
+            fresh = last is None or touching is None or any(values[name] != last[0][name] for name in touching)
+            logs[:, batch.index] = self._logs(batch, constants) if fresh else last[1]
+        return logs[self._metric, self._case]
+
+    def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
+        """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
+        constants = ServingConstants.from_values(values)
+        for i, batch in enumerate(self._batches):
+            known, last = self._touching[i], self._last[i]
+            if known is not None and last is not None and all(values[name] == last[0][name] for name in known):
+                continue
+            here = self._logs(batch, constants)
+            if known is None:
+                moved = {name: ServingConstants.from_values({**values, name: values[name] * 0.9}) for name in names}
+                self._touching[i] = {name for name in names if np.any(self._logs(batch, moved[name]) != here)}
+            self._last[i] = (dict(values), here)
+
+    @staticmethod
+    def _logs(batch: Batch, constants: ServingConstants) -> np.ndarray:
+        served = batch.served(constants)
+        shape = batch.index.shape
+        rows = (served.tpot_s, served.ttft_s, served.tokens_per_s)
+        return np.log(np.stack([np.broadcast_to(np.asarray(row, float), shape) for row in rows]))

@@ -1,0 +1,56 @@
+"""What is believed of the serving constants before any measurement: a centre and a spread each. The fitted values are in the catalog.
+
+A constant without an entry is not fitted: it is physics, a convention, or too weakly seen to move.
+"""
+
+from __future__ import annotations
+
+from models.calibration import Prior
+from models.serving_constants import ENGINES, FAMILIES
+
+# The spread is of the natural logarithm; shares within 0..1 ("logit"): of the log-odds.
+SERVING_PRIORS: dict[str, Prior] = {
+    "compute_efficiency_16bit": Prior(0.6, 0.15, upper=0.95),
+    "compute_efficiency_8bit": Prior(0.55, 0.15, upper=0.95),
+    "compute_efficiency_4bit": Prior(0.5, 0.15, upper=0.95),
+    "memory_efficiency": Prior(0.82, 0.06, upper=0.95),
+    "kv_efficiency": Prior(0.75, 0.12, upper=0.95),
+    "attention_efficiency": Prior(0.45, 0.3, upper=0.9),
+    "mla_attention_efficiency": Prior(0.6, 0.2),
+    "dense_saturation_tokens": Prior(80.0, 0.5),
+    "expert_saturation_tokens": Prior(100.0, 0.4),
+    "expert_efficiency": Prior(0.65, 0.15, upper=1.0),
+    "expert_width": Prior(300.0, 0.7),
+    "expert_skew": Prior(4.0, 0.3),
+    "all_reduce_start_s": Prior(12e-6, 0.2),
+    "all_reduce_start_host_s": Prior(12e-6, 0.4),
+    "all_reduce_efficiency": Prior(0.65, 0.15, upper=0.95),
+    "all_to_all_start_s": Prior(20e-6, 0.4),
+    "all_to_all_efficiency": Prior(0.5, 0.3, upper=0.95),
+    "layer_launch_s": Prior(20e-6, 0.3),
+    "moe_layer_launch_s": Prior(70e-6, 0.4),
+    "moe_launch_exponent": Prior(0.5, 0.1, upper=1.0),
+    "prefill_layer_launch_s": Prior(25e-6, 0.5),
+    "prefill_moe_layer_launch_s": Prior(100e-6, 0.6),
+    "attention_imbalance": Prior(0.08, 0.8),
+    "host_step_s": Prior(1.5e-3, 0.5),
+    "host_request_s": Prior(12e-6, 0.5),
+    "interleave_tokens": Prior(2500.0, 0.5),
+    "steps_waited": Prior(1.0, 0.3),
+    "first_token_s": Prior(15e-3, 0.4),
+    "moe_first_token_factor": Prior(2.0, 0.5, upper=5.0),
+    "burst_share": Prior(0.3, 0.5, upper=1.0),
+    "burst_decay": Prior(3.0, 0.7),
+    "usable_memory": Prior(0.95, 0.02, upper=0.98),
+    "output_held": Prior(0.85, 0.1, upper=1.0),
+    "batch_cap": Prior(800.0, 0.4),
+    "disaggregated_first_token_factor": Prior(1.4, 0.2),
+    "tpot_paced": Prior(0.75, 0.1, upper=1.0),
+    "host_age_rate": Prior(0.6, 0.4),
+    "moe_age_rate": Prior(0.15, 0.4),
+}
+SERVING_PRIORS |= {f"{part}_{engine}": Prior(1.0, spread) for engine in ENGINES
+                   for part, spread in (("host", 0.5), ("launch", 0.3), ("first_token", 0.5), ("cap", 0.3), ("wait", 0.5), ("burst", 0.4))}  # fmt: skip
+SERVING_PRIORS |= {f"{part}_{family}": Prior(1.0, spread) for family in FAMILIES
+                   for part, spread in (("compute", 0.15), ("memory", 0.07), ("launch", 0.25))}  # fmt: skip
+SERVING_PRIORS["launch_blackwell"] = Prior(0.6, 0.25)  # layers take half as long as on the generation before

@@ -1,0 +1,125 @@
+"""From the bandwidth roofline to the predicted decode rate, cause by cause. The times themselves are in decode.py and batching.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.batching import ServingPoint
+from models.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
+from models.operators import Architecture, kv_bytes, parameter_counts
+from models.roofline import ChipRates, Precision, element_bytes
+from models.serving_constants import ServingConstants
+from models.speculation import Speculation, decode_step
+
+Result = np.ndarray | float
+ROOFLINE, PREDICTED = "bandwidth roofline of one request", "time per output token"
+COMMUNICATION, LAUNCH, HOST = "communication", "launch", "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Seconds per output token of one request: the roofline, what each cause adds (or saves), and what they add up to."""
+
+    roofline_s: Result
+    causes: dict[str, Result]
+    predicted_s: Result
+
+    def rates(self) -> dict[str, Result]:
+        """Tokens per second of one request once the causes up to each are counted [token/s]."""
+        reached, found = self.roofline_s, {ROOFLINE: 1.0 / self.roofline_s}
+        for name, added in self.causes.items():
+            reached = reached + added
+            found[name] = 1.0 / reached
+        return found
+
+
+def roofline_s(arch: Architecture, chip: ChipRates, chips: ArrayLike, context_tokens: ArrayLike, weight_precision: Precision, kv_precision: Precision) -> Result:
+    """Least time of a token of one request: the weights it visits and its cache, read once by all chips at full bandwidth.
+
+    (w N_active + q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more. Shapes: chips n [1] and context [token] broadcast;
+    result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
+
+    >>> from models import examples
+    >>> one, eight = (roofline_s(examples.DENSE, examples.CHIP, n, 1000, "bf16", "bf16") for n in (1, 8))
+    >>> round(float(one / eight), 9), round(1 / float(one))
+    (8.0, 218)
+    """
+    count, head = parameter_counts(arch), 1.0 * arch.hidden * arch.vocab
+    width = element_bytes(weight_precision)
+    read = width * (count.active - head) + np.maximum(width, 1.0) * head + kv_bytes(arch, context_tokens, element_bytes(kv_precision))
+    return (read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))[()]
+
+
+def decode_waterfall(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    point: ServingPoint,
+    *,
+    input_tokens: ArrayLike,
+    weight_precision: Precision,
+    kv_precision: Precision,
+    constants: ServingConstants,
+    speculation: Speculation | None = None,
+) -> Waterfall:
+    """Where the time of an output token goes, from the roofline of one request to the mean TPOT and the waits spread over its tokens.
+
+    In this order, each cause on top of those before it: copies of weights and latent caches on ranks, and stages passed in turn;
+    experts that the batch touches beyond one request's; KV caches of the batch; memory below its peak; the fullest rank's excess;
+    arithmetic; communication; launch; host; drafts and their verification less the tokens they gain; prompts between the
+    steps; waits for prefill and for a slot. They add up to predicted = TPOT + waits / (O - 1) exactly.
+    `point` is of these layouts, of one pool or of a decode pool. Shapes: layouts broadcast with the point; result [s].
+    Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009), section 5 (ceilings); the step's parts as in decode.py.
+
+    >>> from models import examples
+    >>> from models.batching import aggregated
+    >>> kinds = dict(input_tokens=1000, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> one = ServingLayouts(1, 1, 1, 1)
+    >>> point = aggregated(examples.DENSE, examples.CHIP, one, 16, output_tokens=200, input_scv=0.0, output_scv=0.0, **kinds)
+    >>> fall = decode_waterfall(examples.DENSE, examples.CHIP, one, point, **kinds)
+    >>> bool(abs(fall.roofline_s + sum(fall.causes.values()) - fall.predicted_s) < 1e-12 and fall.predicted_s > point.tpot_s)
+    True
+    """
+    tokens = np.asarray(point.output_tokens, float) - 1.0
+    context = np.asarray(input_tokens, float) + 0.5 * tokens * (1.0 + np.asarray(point.output_scv, float))
+    batch = np.asarray(point.batch, float) / layouts.pp
+    kinds = dict(arch=arch, chip=chip, layouts=layouts, weight_precision=weight_precision)
+    at_peak = replace(constants, memory_efficiency=1.0, kv_efficiency=1.0)
+    even = replace(at_peak, rank_imbalance=0.0)
+
+    def weights_s(of: ServingConstants, sequences: ArrayLike) -> Result:
+        dense = dense_times_s(**kinds, constants=of, tokens=sequences, logits=sequences)[1]
+        return dense + expert_times_s(**kinds, constants=of, tokens=sequences)[1]
+
+    def cache_s(of: ServingConstants, sequences: ArrayLike) -> Result:
+        return decode_attention_s(arch, chip, layouts, sequences, context, kv_precision, of)
+
+    _, plain = decode_step(
+        arch, chip, layouts, None, decode_sequences=batch, context_tokens=context, weight_precision=weight_precision,
+        kv_precision=kv_precision, constants=constants,
+    )  # fmt: skip
+    parts, step, tpot = plain.breakdown, np.asarray(point.step_s, float), np.asarray(point.tpot_s, float)
+    gained = 1.0 if speculation is None else speculation.tokens_per_step
+    alone = roofline_s(arch, chip, layouts.chips, context, weight_precision, kv_precision)
+    few = np.minimum(batch, layouts.dp)  # one request on each attention rank
+    lone = weights_s(even, 1.0) + cache_s(at_peak, few)
+    memory = parts["dense_memory"] + parts["expert_memory"] + parts["kv_memory"]
+    caches, every = cache_s(at_peak, batch), weights_s(at_peak, batch)
+    causes = {
+        "copies on ranks, stages in turn": lone - alone,
+        "experts touched by the batch": weights_s(even, batch) - weights_s(even, 1.0),
+        "KV caches of the batch": caches - cache_s(at_peak, few),
+        "fullest rank of experts": every - weights_s(even, batch),
+        "memory below its peak": memory - every - caches,
+        "arithmetic": parts["dense_compute"] + parts["expert_compute"],
+        COMMUNICATION: parts["communication"],
+        LAUNCH: parts["launch"],
+        HOST: parts["host"],
+        "drafts, less the tokens they gain": step / gained - plain.total_s,
+        "prompts between the steps": tpot - step / gained,
+        "waits for prefill and for a slot": (point.prefill_wait_s + point.slot_wait_s) / tokens,
+    }
+    return Waterfall(alone, causes, tpot + (point.prefill_wait_s + point.slot_wait_s) / tokens)

@@ -1,0 +1,160 @@
+"""A plan on few hours run through all hours of the year: its fleet, contracts and batteries stay, its true cost comes out.
+
+The program of each month is `solvers.dispatch`; how far the jobs are by the end of each month is taken from the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from catalog.units import DAY_S
+from planner.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
+from planner.formulate import COST, Formulation, formulate
+from planner.points import Candidates, Point
+from planner.problem import REDUCED, Problem
+from solvers.dispatch import Dispatched, dispatch
+from solvers.joint import Solution
+from solvers.outcome import Options
+
+DEAR = 10.0  # price of what is missing, over what it costs in the plan on average
+
+
+def is_asked(problem: Problem) -> bool:
+    return problem.bound_of == REDUCED and problem.spec.horizon.dispatch
+
+
+def dispatched(
+    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, totals: Mapping[str, float],
+    overlays: Sequence[Path], options: Options,
+) -> dict[str, Any]:  # fmt: skip
+    """The `dispatch` of a plan document: what the plan of `solution` costs and emits hour by hour, and what it leaves undone."""
+    from planner.interpret import decided_on
+
+    full = _on_all_hours(problem, overlays)
+    held = _held(full, candidates, form, solution)
+    long = formulate(full, held)
+    data, factor = long.data, float(np.ravel(solution.values["lambda"])[0]) if form.data.objective.maximises else 1.0
+    if form.data.objective.maximises:
+        data = replace(data, demand=data.demand * np.where(data.scaled() > 0, factor, 1.0)[:, None, None])
+        long = replace(long, data=data)
+    months = _months(full.calendar)
+    functional = COST if form.data.objective.maximises else form.data.objective.functional
+    found = dispatch(data, _fixed(form, long, solution), _work(problem, form, long, solution), months, functional, _missing(totals, data), options)
+    _, accounts = decided_on(full, held, long, _as_solution(solution, found, long, form))
+    asked = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
+    left = float((found.unmet.sum(axis=(0, 1)) * data.slot_hours_s).sum())
+    undone = float((found.unfinished / data.job_work).max(initial=0.0)) if len(data.job_work) else 0.0
+    cost = float(sum(accounts.lines.values()))
+    return {
+        "slots": full.calendar.slots,
+        "cost": cost,
+        "carbon_kg": float(sum(accounts.carbon.values())),
+        "difference": cost / totals["cost"] - 1.0 if totals["cost"] else 0.0,
+        "unmet": _share(left / asked if asked else 0.0),
+        "unfinished": _share(undone),
+        "left_out": [name for name, there in (("lines", problem.lines is not None), ("spread", form.data.spread is not None)) if there],
+        "seconds": found.seconds,
+    }
+
+
+def _share(value: float) -> float:
+    """0 for what is a solver's rounding."""
+    return value if value > 1e-7 else 0.0
+
+
+def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
+    from planner.resolve import resolve
+
+    horizon = problem.spec.horizon.model_copy(update={"calendar": FULL_YEAR, "days": None})
+    return resolve(problem.spec.model_copy(update={"horizon": horizon}), overlays)
+
+
+def _held(full: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Candidates:
+    """The lots of the plan with all their points, and the chosen point of each job, as candidates of the full problem."""
+    counts = np.rint(solution.values["n"])
+    here = {id(form.lots[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
+    known = {w.name: w for w in (*full.serving, *full.training)}
+
+    def able(point: Point) -> bool:
+        return all(id(use.lot) in here for use in point.uses)
+
+    pools = tuple(
+        replace(pool, workload=known[pool.workload.name], points=tuple(replace(p, workload=known[p.workload.name]) for p in pool.points if able(p)))
+        for pool in candidates.pools
+    )
+    chosen = {form.points[p].workload.name: form.points[p] for p in np.flatnonzero(solution.values["y"] > 0.5)}
+    training = {job.name: (replace(chosen[job.name], workload=job),) for job in full.training}
+    return Candidates(tuple(lot for lot in form.lots if id(lot) in here), pools, training, {}, 0)
+
+
+def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str, np.ndarray]:
+    """The plan's whole numbers and sizes in the positions of the full problem."""
+    values = solution.values
+    counts = {(id(form.lots[k]), window): float(np.rint(values["n"][u])) for u, (k, window) in enumerate(form.holdings)}
+    fixed = {"n": np.array([counts[id(long.lots[k]), window] for k, window in long.holdings])}
+    fixed |= {block: np.rint(values[block]) for block in ("open", "host") if block in values}
+    fixed |= {block: values[block] for block in ("contract", "energy", "power") if block in values}
+    run = np.zeros((len(long.points), long.data.windows))
+    of_job = {form.data.point_job[p]: p for p in np.flatnonzero(values["y"] > 0.5)}
+    for p in np.flatnonzero(long.data.point_job >= 0):
+        before = of_job[long.data.point_job[p]]
+        worked = np.zeros(long.data.windows)
+        np.maximum.at(worked, form.data.slot_window, values["v"][before])
+        run[p] = worked > 0
+    return fixed | {"run": run}
+
+
+def _months(calendar: Calendar) -> list[np.ndarray]:
+    """Slots of each month (UTC)."""
+    month = np.array([int(calendar.days[day][5:7]) for day in range(DAYS_PER_YEAR)])[calendar.hour // 24]
+    return [np.flatnonzero(month == number) for number in dict.fromkeys(month.tolist())]
+
+
+def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solution) -> np.ndarray:
+    """[job, month]: work that the plan does in the days of each month, which its slots stand for."""
+    calendar, jobs = problem.calendar, len(long.data.job_work)
+    begin = np.arange(round(calendar.horizon_s / DAY_S)) * DAY_S
+    shared = np.minimum(calendar.edges_s[1:, None], begin + DAY_S) - np.maximum(calendar.edges_s[:-1, None], begin)
+    shared = np.maximum(shared, 0.0)  # [window, day of the horizon]
+    day = np.arange(shared.shape[1]) % DAYS_PER_YEAR
+    month = _month_of_day(calendar)[day]
+    order = list(dict.fromkeys(_month_of_day(calendar).tolist()))
+    spent = np.zeros((calendar.windows, int(calendar.day_of.max()) + 1, len(order)))
+    for position, number in enumerate(order):
+        mine = month == number
+        for window in range(calendar.windows):
+            np.add.at(spent[window, :, position], calendar.day_of[day[mine]], shared[window, mine])
+    share = spent / np.maximum(spent.sum(axis=2, keepdims=True), 1e-300)
+    of_slot = share[calendar.window, calendar.hour // 24]  # [slot, month]
+    work = np.zeros((jobs, len(order)))
+    for p in np.flatnonzero((form.data.point_job >= 0) & (solution.values["y"] > 0.5)):
+        done = form.data.slot_hours_s * form.data.point_capacity[p] * solution.values["v"][p]
+        work[form.data.point_job[p]] += done @ of_slot
+    total = work.sum(axis=1, keepdims=True)
+    return work * np.divide(long.data.job_work[:, None], total, out=np.zeros_like(total), where=total > 0)
+
+
+def _month_of_day(calendar: Calendar) -> np.ndarray:
+    return np.array([(calendar.start + timedelta(days=day)).month for day in range(DAYS_PER_YEAR)])
+
+
+def _missing(totals: Mapping[str, float], data) -> tuple[float, float]:
+    """Prices of a request that is not served and of a unit of work that is not done."""
+    requests = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
+    amount = DEAR * max(totals["cost"], totals["carbon_kg"], 1.0)
+    return amount / requests if requests else 0.0, amount / float(data.job_work.sum()) if len(data.job_work) else 0.0
+
+
+def _as_solution(solution: Solution, found: Dispatched, long: Formulation, form: Formulation) -> Solution:
+    """The dispatch in the form of an answer to the full problem."""
+    data, values = long.data, dict(found.values)
+    fixed = _fixed(form, long, solution)
+    values |= {"n": fixed["n"], "y": (data.point_job >= 0).astype(float), "open": solution.values.get("open", np.zeros(data.sites)), "lambda": np.array(1.0)}
+    values |= {block: solution.values[block] for block in ("contract", "energy", "power", "unit", "way", "send") if block in solution.values}
+    return replace(solution, values=values)

@@ -1,0 +1,132 @@
+"""The answer to one case, training or serving, as a document and as rows for people: `tokenwatt estimate`.
+
+The case is read in case.py; layouts of training are searched in layouts.py, serving is answered in serving_answer.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from catalog.units import GIGA, MILLI
+from planner.case import CaseFacts, best_layouts, resolve_case
+from planner.errors import Problem, SpecError
+from planner.serving_answer import answer_serving
+from planner.spec import Training
+from planner.training_points import goodput_of
+
+SERVING, TRAINING = "serving", "training"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The answer as plain values, or None with the reason why nothing fits."""
+
+    answer: dict[str, Any] | None
+    reason: str = ""
+
+
+def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Estimate:
+    """One case answered. Raises SpecError with all problems at once."""
+    facts = resolve_case(document, overlays)
+    found = _training(document, facts, overlays) if isinstance(facts.case.workload, Training) else answer_serving(facts)
+    if isinstance(found, str):
+        return Estimate(None, found)
+    assumptions = sorted(facts.ledger.assumptions.values(), key=lambda a: a.path)
+    found["assumptions"] = [{"path": a.path, "value": a.value, "unit": a.unit, "reason": a.reason} for a in assumptions]
+    found["catalog_digest"] = facts.ledger.catalog.digest
+    return Estimate(found)
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[Path]) -> dict[str, Any] | str:
+    _only(facts, SERVING, "load", "pools")
+    rows, counts = best_layouts(document, overlays, 1)
+    if not rows:
+        return f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory"
+    best, job = rows[0], facts.job
+    goodput = goodput_of(job, facts.case.chips, facts.constants.reliability)
+    tokens_per_s = best["tokens_per_s"] * goodput
+    run_s, spread = job.spec.tokens / tokens_per_s, best["interval_80"]["step_s"]
+    return {
+        "kind": TRAINING,
+        "system": facts.system.name,
+        "chips": facts.case.chips,
+        "precision": best["precision"],
+        "layout": best["layout"],
+        "layouts": counts,
+        "step_s": best["step_s"],
+        "run_s": run_s,
+        "interval_80": {"step_s": spread, "run_s": [run_s * bound / best["step_s"] for bound in spread]},
+        "tier": best["tier"],
+        "tokens_per_s": best["tokens_per_s"],
+        "mfu": best["mfu"],
+        "goodput": goodput,
+        "memory_bytes": best["memory_bytes"],
+        "hbm_bytes": facts.system.hbm_bytes,
+        "breakdown_s": best["breakdown_s"],
+    }
+
+
+def _only(facts: CaseFacts, kind: str, *names: str) -> None:
+    """Raises SpecError where a case states what means nothing for its kind of workload."""
+    if given := [name for name in names if getattr(facts.case, name) is not None]:
+        raise SpecError(Problem(name, f"belongs to {kind} cases; remove it") for name in given)
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(heading, rows) of an answer."""
+    if answer["kind"] == TRAINING:
+        low, high = answer["interval_80"]["step_s"]
+        head = {
+            "step": f"{answer['step_s']:.4g} s", "80 % of runs": f"{low:.4g} to {high:.4g} s", "MFU": f"{answer['mfu']:.1%}",
+            "tokens/s": f"{answer['tokens_per_s']:,.0f}", "goodput": f"{answer['goodput']:.1%}", "memory": _memory(answer),
+        }  # fmt: skip
+        layout = {**answer["layout"], "precision": answer["precision"]}
+        parts = [{"part": name, "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"} for name, seconds in answer["breakdown_s"].items()]
+        return [("Step", [head]), ("Layout", [layout]), ("Where the step goes", parts)]
+    head = {
+        "mode": answer["mode"], "precision": answer["precision"], "requests/s": answer["requests_per_s"], "tokens/s": answer["tokens_per_s"],
+        "per chip": answer["tokens_per_s_per_chip"], "batch": answer["batch"], "MFU": f"{answer['mfu']:.1%}", "memory": _memory(answer),
+    }  # fmt: skip
+    latencies = [
+        {"latency (ms)": metric, **{name: value / MILLI for name, value in row.items()}, "80 % of runs, mean": _span(answer["interval_80"][metric]["mean"])}
+        for metric, row in answer["latency_s"].items()
+    ]
+    found = [("What it does", [head]), ("Pools", [{**pool, "layout": _sizes(pool["layout"])} for pool in answer["pools"]]), ("Latencies", latencies)]
+    if answer["slo"]:
+        found.append(("Limits (s)", answer["slo"]))
+    if answer["tiers"]:
+        found.append((f"Prefix cache: {answer['tiers']['hit_rate']:.1%} found", [_tier_row(row) for row in answer["tiers"]["tiers"]]))
+    if answer["speculation"]:
+        found.append(("Speculation: rate of decoding over that without", answer["speculation"]["by_batch"]))
+    found.append(
+        ("From the roofline to the prediction, one request", [
+            {"cause": row["cause"], "adds (ms)": row["added_s"] / MILLI, "tokens/s reached": row["tokens_per_s"]} for row in answer["waterfall"]
+        ])
+    )  # fmt: skip
+    return [*found, ("Separate pools for prefill and decode?", [{"answer": answer["disaggregation"]["answer"]}])]
+
+
+def _tier_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: value for name, value in row.items() if value is not None}
+    return shown | {"price": "{total:,.0f} {currency}".format(**row["price"])} if row["price"] else shown
+
+
+def _span(bounds: Sequence[float]) -> str:
+    return "{:.4g} to {:.4g}".format(*(bound / MILLI for bound in bounds))
+
+
+def _memory(answer: Mapping[str, Any]) -> str:
+    return f"{answer['memory_bytes'] / GIGA:.1f} of {answer['hbm_bytes'] / GIGA:.0f} GB"
+
+
+def _sizes(layout: Mapping[str, int]) -> str:
+    return " ".join(f"{name}{size}" for name, size in layout.items() if size != 1) or "1 chip"

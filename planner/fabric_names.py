@@ -1,0 +1,49 @@
+"""Names of scale-out designs as a user writes them. Not here: what they are (`models.fabric_designs`) and cost (`planner.networks`)."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from planner.errors import close_matches
+from planner.quantities import shown
+
+FABRIC_DESIGNS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "torus", "dragonfly")
+DEFAULT_FABRICS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "fat-tree:2")
+PROVIDER = "provider"  # the fabric of a rented system comes with it
+ALIASES = {"fat-tree-1:1": "fat-tree", "fat-tree-2:1": "fat-tree:2"}
+TAPERED = ("rail-only", "rail-optimised", "fat-tree")
+LARGEST_RATIO = 16
+RATIO = r"[0-9]{1,3}(?:\.[0-9]{1,3}|/[0-9]{1,3})?"
+PATTERN = rf"^(?:{'|'.join(FABRIC_DESIGNS)}|{'|'.join(ALIASES)}|(?:{'|'.join(TAPERED)}):{RATIO})$"
+
+
+def fabric_name(value: Any) -> str:
+    """The one spelling of a design's name.
+
+    >>> [fabric_name(name) for name in ("fat-tree-2:1", "rail-only:1", "fat-tree:1.5")]
+    ['fat-tree:2', 'rail-only', 'fat-tree:3/2']
+    """
+    if not isinstance(value, str) or not re.fullmatch(PATTERN, value):
+        known = f'{", ".join(FABRIC_DESIGNS)}; trees also with the ports down per port up of a leaf, such as "fat-tree:2" or "fat-tree-2:1"'
+        close = close_matches(value, (*FABRIC_DESIGNS, *ALIASES)) if isinstance(value, str) else ""
+        raise ValueError(f"expected a design of a network, got {shown(value)}{close}; known: {known}")
+    kind, _, written = ALIASES.get(value, value).partition(":")
+    below = written.partition("/")[2]
+    ratio = Fraction(written or 1) if not below or int(below) else Fraction(0)
+    if not 1 <= ratio <= LARGEST_RATIO:
+        raise ValueError(f"expected from 1 to {LARGEST_RATIO} ports down per port up of a leaf, got {shown(value)}")
+    return kind if ratio == 1 else f"{kind}:{ratio}"
+
+
+def _schema(*more: str) -> WithJsonSchema:
+    pattern = PATTERN.replace("^(?:", f"^(?:{'|'.join(more)}|") if more else PATTERN
+    words = "A design of a network between systems; of a tree also with the ports down per port up of a leaf."
+    return WithJsonSchema({"type": "string", "description": words, "pattern": pattern, "examples": [*FABRIC_DESIGNS, "fat-tree:2"]})
+
+
+FabricName = Annotated[str, BeforeValidator(fabric_name), _schema()]
+AnyFabric = Annotated[str, BeforeValidator(lambda value: value if value == PROVIDER else fabric_name(value)), _schema(PROVIDER)]

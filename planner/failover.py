@@ -1,0 +1,78 @@
+"""How the workloads that must outlast it go on when a zone fails at a busiest hour: the plan's witness, cleared of the solver's slack.
+
+Not here: the re-check (`planner.verify_failover`), and which hours are tried (`planner.spread`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from planner.formulate import Formulation
+from planner.problem import Problem
+from planner.spread import zones_of
+
+
+class Failures:
+    """`flow` [arc, slot] and `active` [point, slot] by the zone that fails; empty where no workload asks to outlast one."""
+
+    def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, np.ndarray]):
+        self.problem, self.form = problem, form
+        self.flow: dict[str, np.ndarray] = {}
+        self.active: dict[str, np.ndarray] = {}
+        spread = form.data.spread
+        if spread is None or not spread.survives.any():
+            return
+        for number, zone in enumerate(zones_of(problem)):
+            self.flow[zone] = self._served(values[f"zone {number} g"], values)
+            self.active[zone] = self._needed(values[f"zone {number} h"], self.flow[zone])
+
+    def _served(self, flow: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Scaled to the demand, which the solver meets to its tolerance only."""
+        data, result = self.form.data, np.where(flow > 1e-9 * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
+        factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
+        for w, o in {(w, o) for w, o, _, _ in self.form.arcs}:
+            mine = (data.arc_workload == w) & (data.arc_origin == o)
+            wanted, total = data.demand[w, o] * (factor if data.scaled()[w] else 1.0), result[mine].sum(axis=0)
+            result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
+        return result
+
+    def _needed(self, active: np.ndarray, flow: np.ndarray) -> np.ndarray:
+        """No more replicas than the flows need."""
+        data, result = self.form.data, np.zeros_like(active)
+        for q in np.unique(data.arc_pool):
+            members = np.flatnonzero(data.point_pool == q)
+            offered, wanted = data.point_capacity[members] @ active[members], flow[data.arc_pool == q].sum(axis=0)
+            result[members] = active[members] * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
+        return result
+
+    def standing_by(self) -> np.ndarray:
+        """[point] whether it is at work when some zone fails."""
+        return np.any([active.max(axis=1) > 0 for active in self.active.values()], axis=0) if self.active else np.zeros(len(self.form.points), dtype=bool)
+
+    def carries(self, arc: int) -> bool:
+        return any(flow[arc].max() > 0 for flow in self.flow.values())
+
+    def rows(self, point_id: Mapping[int, str], pool_names: Mapping[int, str]) -> list[dict[str, Any]]:
+        """One row for each zone and hour tried."""
+        result = []
+        for zone, flow in self.flow.items():
+            for t in self.form.data.spread.tried_slots.tolist():
+                routes = [
+                    {
+                        "workload": workload.name,
+                        "origin": self.form.origins[o],
+                        "site": self.problem.sites[r].region,
+                        "tokens_per_s": float(flow[a, t] * workload.spec.lengths.output),
+                        "pool": pool_names[q],
+                        **({} if self.problem.lines is None else {"line": self.form.arc_kinds[a]}),
+                    }
+                    for a, (w, o, r, q) in enumerate(self.form.arcs)
+                    if flow[a, t] > 0
+                    for workload in (self.problem.serving[w],)
+                ]
+                active = {point_id[p]: float(self.active[zone][p, t]) for p in point_id if self.active[zone][p, t] > 0}
+                result.append({"zone": zone, "slot": t, "routes": routes, "active": active})
+        return result

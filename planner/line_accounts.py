@@ -1,0 +1,217 @@
+"""What the solver chose of lines, cleared of what nothing needs; what travels on them, what that costs, and the plan's tables of it.
+
+`planner.verify_lines` adds the same up again from the plan document, without this code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from catalog.units import YEAR_S
+from planner.formulate import Formulation
+from planner.line_arrays import (
+    Stages,
+    listed_sends,
+    listed_streams,
+    listed_ways,
+    stages,
+    stream_side,
+    update_cost,
+)
+from planner.line_facts import WEIGHTS
+from planner.problem import Problem
+
+REQUESTS, LINES = "requests", "lines"
+SMALL = 1e-7  # shares below this are the solver's rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A share of a stream or of weights on its way over lines (line, side) in a stage; `rate` while it is sent, `cost` in the stage."""
+
+    workload: int
+    traffic: str
+    source: str
+    target: str
+    kind: str
+    stage: int
+    share: float
+    uses: tuple[tuple[int, int], ...]
+    rate: float
+    bytes: float
+    cost: float
+
+
+class LineDecisions:
+    """`units` of each line; `sent` beside requests; `load` [line, side, slot] bytes/s."""
+
+    def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, np.ndarray], flow: np.ndarray, used_sites: Mapping[str, set[str]]):
+        self.problem, self.form, self.flow = problem, form, flow
+        self.network, self.when = problem.lines, stages(problem)
+        seconds = problem.calendar.seconds
+        self.stage_of_slot = self.when.of_window[problem.calendar.window]
+        self.stage_seconds = np.bincount(self.stage_of_slot, weights=seconds, minlength=len(self.when.begins_s))
+        sends = list(_weights(problem, form, self.when, values, self.stage_seconds))
+        placed = [_with_relays(w, workload.weights_from, used_sites[workload.name], sends) for w, workload in enumerate(problem.serving)]
+        sends = [sent for sent in sends if sent.target in placed[sent.workload]]
+        self.sent = [sent for sent in _streams(problem, self.when, values, self.stage_seconds) if sent.target in placed[sent.workload]] + sends
+        self.carried: dict[tuple[int, str, str], float] = defaultdict(float)  # (line, workload, traffic) -> bytes
+        self.paid: dict[tuple[int, str], float] = defaultdict(float)  # (line, traffic) -> price of bytes
+        self.load = np.zeros((len(self.network.lines), 2, problem.calendar.slots))
+        self._requests()
+        self._others()
+        peak = self.load.max(axis=(1, 2), initial=0.0)
+        capacity = np.array([line.unit_bytes_per_s for line in self.network.lines])
+        needed = np.where(np.isfinite(capacity), np.ceil(peak / capacity - 1e-7), 0)
+        self.outlasting = [w.name for w in problem.serving if w.spec.spread is not None and w.spec.spread.survive]
+        rented = np.rint(values["unit"]).astype(int)  # with some for the failure of a zone, where that is asked for
+        self.units = rented if self.outlasting else np.minimum(rented, needed).astype(int)
+        worth = np.bincount(problem.calendar.window, weights=seconds * problem.calendar.discount)
+        ready = form.data.lines.line_usable
+        self.unit_cost = np.array([line.unit_price_per_s * float(worth[ready[i]].sum()) for i, line in enumerate(self.network.lines)])
+
+    def _requests(self) -> None:
+        problem = self.problem
+        weight = problem.calendar.seconds * problem.calendar.discount
+        for a, ((w, o, r, _), kind) in enumerate(zip(self.form.arcs, self.form.arc_kinds, strict=True)):
+            workload = problem.serving[w]
+            if not self.flow[a].any():
+                continue
+            way = problem.routes(workload.name, self.form.origins[o], problem.sites[r].region)[kind]
+            answer, prompt = problem.egress_bytes(workload), problem.prompt_bytes(workload)
+            for line, side in way.uses:
+                self.load[line, side] += answer * self.flow[a]
+                self.load[line, 1 - side] += prompt * self.flow[a]
+                self.carried[line, workload.name, REQUESTS] += (answer + prompt) * float(self.flow[a] @ problem.calendar.seconds)
+                self.paid[line, REQUESTS] += answer * self.network.lines[line].price_per_byte * float(self.flow[a] @ weight)
+
+    def _others(self) -> None:
+        for sent in self.sent:
+            for line, side in sent.uses:
+                self.load[line, side] += sent.rate * (self.stage_of_slot == sent.stage)
+                self.carried[line, self.problem.serving[sent.workload].name, sent.traffic] += sent.bytes
+                price = self.network.lines[line].price_per_byte
+                self.paid[line, sent.traffic] += sent.cost * price / _price(self.network, sent)
+
+    # -- amounts ---------------------------------------------------------------------------------------------------
+
+    def costs(self) -> Iterator[tuple[tuple[str, str, str, str], str, float]]:
+        """(cost line, workload, amount) of units and of what is sent beside requests."""
+        for sent in self.sent:
+            if sent.cost:
+                yield (sent.traffic, sent.target, sent.kind, ""), self.problem.serving[sent.workload].name, sent.cost
+        for i, line in enumerate(self.network.lines):
+            if self.units[i] and self.unit_cost[i]:
+                amount, mine = float(self.units[i] * self.unit_cost[i]), self._by_workload(i)
+                for name, carried in mine.items():
+                    yield (LINES, line.name, line.kind, ""), name, amount * carried / sum(mine.values())
+
+    def _by_workload(self, line: int) -> dict[str, float]:
+        result: dict[str, float] = defaultdict(float)
+        for (number, name, _), carried in self.carried.items():
+            if number == line:
+                result[name] += carried
+        return dict(result) or dict.fromkeys(self.outlasting, 1.0)
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    def lines(self) -> list[dict[str, Any]]:
+        """One row for each line that is rented or used."""
+        rows = []
+        for i, line in enumerate(self.network.lines):
+            carried = {(name, kind): size for (number, name, kind), size in self.carried.items() if number == i}
+            if not carried and not self.units[i]:
+                continue
+            counted = math.isfinite(line.unit_bytes_per_s)
+            side, slot = np.unravel_index(self.load[i].argmax(), self.load[i].shape)
+            peak = float(self.load[i, side, slot])
+            capacity = float(self.units[i] * line.unit_bytes_per_s) if counted else None
+            rows.append({
+                "line": line.name,
+                "kind": line.kind,
+                "units": int(self.units[i]) if counted else None,
+                "capacity_bytes_per_s": capacity,
+                "ready_s": line.ready_s,
+                "busiest_slot": int(slot),
+                "busiest_from": line.ends[side],
+                "peak_bytes_per_s": peak,
+                "use": peak / capacity if capacity else None,
+                "cost": {"units": float(self.units[i] * self.unit_cost[i])} | {kind: cost for (number, kind), cost in sorted(self.paid.items()) if number == i},
+                "traffic": [{"workload": name, "traffic": kind, "bytes": size} for (name, kind), size in sorted(carried.items())],
+            })  # fmt: skip
+        return rows
+
+    def placements(self) -> list[dict[str, Any]]:
+        """On which line each stream, and each share of the weights, travels in which phases."""
+        phases: dict[tuple, list[int]] = defaultdict(list)
+        for sent in self.sent:
+            key = self.problem.serving[sent.workload].name, sent.traffic, sent.source, sent.target, sent.kind, sent.share
+            phases[key] += [int(v) for v in np.flatnonzero(self.when.of_window == sent.stage)]
+        return [
+            {"workload": name, "traffic": traffic, "from": source, "to": target, "kind": kind, "phases": sorted(when), "share": share}
+            for (name, traffic, source, target, kind, share), when in phases.items()
+        ]
+
+    def busy_units(self) -> Iterator[tuple[str, str, float, float]]:
+        """(path, name, units, most) of each line of which the spec offers only so many."""
+        for i, line in enumerate(self.network.lines):
+            if math.isfinite(line.most) and self.units[i]:
+                yield f"{line.path}.units", units_name(line.kind, line.name), float(self.units[i]), line.most
+
+
+def units_name(kind: str, name: str) -> str:
+    return f"units of {kind} {name}"
+
+
+def _price(network, sent: Sent) -> float:
+    return sum(network.lines[line].price_per_byte for line, _ in sent.uses) or 1.0
+
+
+def _streams(problem: Problem, when: Stages, values, stage_seconds) -> Iterator[Sent]:
+    """Shares scaled so that they add up to one."""
+    streams, ways, share = listed_streams(problem), listed_ways(problem, when), values["way"]
+    total: dict[tuple[int, int], float] = defaultdict(float)
+    for x, (i, g, _) in enumerate(ways):
+        total[i, g] += share[x] if share[x] > SMALL else 0.0
+    for x, (i, g, way) in enumerate(ways):
+        if share[x] <= SMALL:
+            continue
+        (w, kind, site), part = streams[i], float(share[x] / total[i, g])
+        rate = part * problem.lines.rates[problem.serving[w].name, kind]
+        uses = tuple((line, stream_side(kind, side)) for line, side in way.uses)
+        yield Sent(w, kind, problem.serving[w].weights_from, site, way.kind, g, part, uses, rate, rate * float(stage_seconds[g]), rate * way.price_per_byte * when.worth_s[g])
+
+
+def _weights(problem: Problem, form: Formulation, when: Stages, values, stage_seconds) -> Iterator[Sent]:
+    """Of each hop no more than what must pass over it for some site."""
+    hops, sends = listed_sends(problem, when)
+    if not sends:
+        return
+    needed = values["pass"].max(axis=(0, 1))  # [hop, stage]
+    offered = np.zeros_like(needed)
+    np.add.at(offered, (form.data.lines.send_hop, form.data.lines.send_stage), values["send"])
+    for y, (h, g, line, side) in enumerate(sends):
+        part = float(values["send"][y] * min(needed[h, g] / max(offered[h, g], 1e-30), 1.0))
+        if part <= SMALL:
+            continue
+        w, source, target = hops[h]
+        name, workload = problem.serving[w].name, problem.serving[w]
+        part = min(part, 1.0)
+        size = part * workload.weights_bytes * workload.spec.weight_updates_per_year * float(stage_seconds[g]) / YEAR_S
+        yield Sent(w, WEIGHTS, source, target, problem.lines.lines[line].kind, g, part, ((line, side),), part * problem.lines.rates[name, WEIGHTS], size,
+                   part * update_cost(problem, w, line, when.worth_s[g]))  # fmt: skip
+
+
+def _with_relays(w: int, home: str, used: set[str], sends: list[Sent]) -> set[str]:
+    """Sites that must hold the workload: those that serve, and those that pass its weights on to them."""
+    placed, grown = set(), used - {home}
+    while grown != placed:
+        placed = set(grown)
+        grown = placed | {sent.source for sent in sends if sent.workload == w and sent.target in placed and sent.source != home}
+    return placed

@@ -1,0 +1,113 @@
+"""Blocks of a spec about the network of sites: the lines on offer, what travels beside requests, and the spread over zones.
+
+What they mean to a plan is in `planner.lines` and `planner.spread`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from planner.blocks import Block
+from planner.quantities import (
+    WHOLE,
+    AmountPerSecond,
+    BytePrice,
+    ByteRate,
+    Fraction,
+    Name,
+    Real,
+    Seconds,
+    SecondsFromStart,
+    TrafficRate,
+)
+
+SECURITY = ("public", "encrypted", "private")  # each fits what asks for it or for one before it
+Security = Literal[SECURITY]
+
+
+class Line(Block):
+    """A kind of line that can be rented, between two regions or between any two; what is left out is the catalog's."""
+
+    kind: Name
+    """A line of the catalog: dedicated line, IPSec VPN, internet TLS, SD-WAN."""
+    between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
+    """The two regions; any two where it is left out. An entry for two regions goes before one for any two."""
+    units: Annotated[int, Field(ge=0, le=1_000_000), WHOLE] | None = None
+    """Most units between the same two regions; any number where it is left out."""
+    capacity: ByteRate | None = None
+    """Of one unit, in each direction."""
+    price: AmountPerSecond | None = None
+    """Of one unit, both ends together."""
+    price_per_byte: BytePrice | None = None
+    """Of a byte that leaves a site."""
+    latency_factor: Annotated[Real, Field(ge=0.1, le=100)] | None = None
+    """Round trip over that of the path between the two regions."""
+    added_latency: SecondsFromStart | None = None
+    """Added to the round trip."""
+    availability: Fraction | None = None
+    """Share of time it is up."""
+    security: Security | None = None
+    setup: SecondsFromStart | None = None
+    """From the start of the horizon until it carries traffic; 0 for a line that is there already."""
+    note: str = ""
+
+    @field_validator("between")
+    @classmethod
+    def _two(cls, between: list[str] | None) -> list[str] | None:
+        if between is not None and between[0] == between[1]:
+            raise ValueError("expected two different regions")
+        return between
+
+
+class Stream(Block):
+    """Messages between the region from which weights come and each site of the workload."""
+
+    rate: TrafficRate | None = None
+    """In the direction of most of it; the catalog's default where it is left out."""
+    security: Security | None = None
+    """Least class of its lines; the workload's where it is left out."""
+    availability: Fraction | None = None
+    """Least availability of its lines; the workload's where it is left out."""
+
+
+class Distribution(Block):
+    """How new weights reach the sites."""
+
+    window: Seconds | None = None
+    """Time within which an update must have crossed each line it is sent over; the catalog's default where it is left out."""
+    security: Security | None = None
+    """Least class of its lines; the workload's where it is left out."""
+    availability: Fraction | None = None
+    """Least availability of its lines; the workload's where it is left out."""
+
+
+class Traffic(Block):
+    """What a workload sends beside its requests."""
+
+    control: Stream = Stream()
+    """Commands to each site."""
+    telemetry: Stream = Stream()
+    """Metrics, logs and traces from each site."""
+    weights: Distribution = Distribution()
+    """Updates of the weights."""
+
+
+class Spread(Block):
+    """How a workload must be spread over zones; a site is a zone of its own unless its `zone` says otherwise."""
+
+    zones: Annotated[int, Field(ge=1, le=100), WHOLE] = 1
+    """Zones that must serve, each at least `least_share` of every hour's requests."""
+    least_share: Annotated[Real, Field(gt=0, le=1)] = 0.1
+    """Share of every hour's requests with which a zone counts."""
+    largest_share: Annotated[Real, Field(gt=0, le=1)] | None = None
+    """Most of any hour's requests that one zone may serve."""
+    survive: Annotated[int, Field(ge=0, le=1), WHOLE] = 0
+    """1: when any one zone fails at the busiest hour, the others can serve everything."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Spread:
+        if self.zones * self.least_share > 1 + 1e-9:
+            raise ValueError(f"{self.zones} zones cannot each serve {self.least_share:g} of the requests; lower least_share")
+        return self

@@ -1,0 +1,71 @@
+"""Lines between sites and the ways of traffic over them, in SI and in the spec's currency, as `planner.lines` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+CONTROL, TELEMETRY, WEIGHTS = "control", "telemetry", "weights"
+STREAMS = (CONTROL, TELEMETRY)
+
+
+@dataclass(frozen=True, slots=True)
+class LineFacts:
+    """One kind of line between two regions; capacity in each direction, infinite where it is not bought by capacity."""
+
+    path: str  # of the entry in the spec
+    kind: str
+    ends: tuple[str, str]
+    security: int  # position in line_blocks.SECURITY
+    availability: float
+    rtt_s: float
+    price_per_byte: float
+    unit_bytes_per_s: float
+    unit_price_per_s: float
+    ready_s: float  # from the start of the horizon
+    most: float  # units
+
+    @property
+    def name(self) -> str:
+        return " - ".join(self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """One way of traffic from the site (or from a workload's source) over lines of one kind; `uses`: (line, channel side), side 0
+    along the line's `ends`. Without a kind it stays within the region."""
+
+    kind: str = ""
+    rtt_s: float = 0.0
+    price_per_byte: float = 0.0
+    ready_s: float = 0.0
+    hops: tuple[str, ...] = ()
+    uses: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightHop:
+    """Weights may be sent from one region to another over a line."""
+
+    source: str
+    target: str
+    line: int
+    side: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineNetwork:
+    """`requests`: by (workload, origin, site), in the direction of the answers; `streams`: by (workload, traffic, site), in that of
+    the source's messages; `hops`: by workload; `rates`: bytes/s by (workload, traffic), that of weights while an update travels."""
+
+    lines: tuple[LineFacts, ...]
+    requests: Mapping[tuple[str, str, str], tuple[Carrier, ...]]
+    streams: Mapping[tuple[str, str, str], tuple[Carrier, ...]]
+    hops: Mapping[str, tuple[WeightHop, ...]]
+    rates: Mapping[tuple[str, str], float]
+
+    def carrier(self, workload: str, origin: str, site: str, kind: str) -> Carrier | None:
+        return next((c for c in self.requests.get((workload, origin, site), ()) if c.kind == kind), None)
+
+    def stream(self, workload: str, traffic: str, site: str, kind: str) -> Carrier | None:
+        return next((c for c in self.streams.get((workload, traffic, site), ()) if c.kind == kind), None)

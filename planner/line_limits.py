@@ -1,0 +1,120 @@
+"""Limits that a spec states about lines and the spread over zones: in words, how they could give way, and what they are worth.
+
+The others are in `planner.limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from catalog.lookup import Catalog
+from catalog.units import show
+from planner.changes import either
+from planner.document import at
+from planner.formulate import Formulation
+from planner.limits import Limit
+from planner.line_blocks import SECURITY
+from planner.problem import Problem, ServingFacts
+from solvers.joint import Solution
+
+CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}
+
+
+def line_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> Iterator[Limit]:
+    for workload in problem.serving:
+        if workload.name in names:
+            if problem.lines is not None:
+                yield from _demands(document, problem, workload)
+            yield from _spread(document, workload)
+    if problem.lines is not None:
+        yield from _offers(document, problem, catalog)
+
+
+def _demands(document: Mapping[str, Any], problem: Problem, workload: ServingFacts) -> Iterator[Limit]:
+    """Class and availability that traffic asks of its lines."""
+    of = {"": "requests", "traffic.control.": "control", "traffic.telemetry.": "telemetry", "traffic.weights.": "weights"}
+    for inside, traffic in of.items():
+        path = f"{workload.path}.{inside}security"
+        written = at(document, path)
+        if written in CLASSES:
+            lower = SECURITY[: SECURITY.index(written)]
+            yield Limit(
+                path, f"class of lines for {traffic} of {workload.name}", f"{traffic} of {workload.name} need {CLASSES[written]}", written,
+                loose=((path, SECURITY[0]),), choices=tuple(((path, name),) for name in reversed(lower)),
+            )  # fmt: skip
+        path = f"{workload.path}.{inside}availability"
+        written = at(document, path)
+        if written:
+            asked = workload.spec
+            for part in inside.split(".")[:-1]:
+                asked = getattr(asked, part)
+            lower = sorted({line.availability for line in problem.lines.lines if line.availability < asked.availability}, reverse=True)
+            yield Limit(
+                path, f"availability of lines for {traffic} of {workload.name}", f"lines for {traffic} of {workload.name} must be up {asked.availability:.6%} of the time",
+                written, loose=((path, 0),), choices=tuple(((path, value),) for value in (*lower, 0)),
+            )  # fmt: skip
+
+
+def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
+    asked, path = workload.spec.spread, f"{workload.path}.spread"
+    if asked is None:
+        return
+    if asked.largest_share is not None and asked.largest_share < 1:
+        wider = [round(share, 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
+        yield Limit(
+            f"{path}.largest_share", f"largest share of {workload.name} in one zone", f"one zone may serve at most {asked.largest_share:.0%} of {workload.name}",
+            asked.largest_share, loose=((f"{path}.largest_share", None),), choices=tuple(((f"{path}.largest_share", share),) for share in wider),
+        )  # fmt: skip
+    if asked.zones > 1:
+        yield Limit(
+            f"{path}.zones", f"zones of {workload.name}", f"{workload.name} must be served from {asked.zones} zones, {asked.least_share:.0%} of every hour's requests from each",
+            asked.zones, loose=((f"{path}.zones", 1),), choices=tuple(((f"{path}.zones", zones),) for zones in range(asked.zones - 1, 0, -1)),
+        )  # fmt: skip
+    if asked.survive:
+        give_up = ((f"{path}.survive", 0),)
+        yield Limit(f"{path}.survive", f"failure of a zone of {workload.name}", f"{workload.name} must outlast the failure of any one zone", asked.survive, loose=give_up, choices=(give_up,))
+
+
+def _offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
+    """Numbers of units, times of set-up, and kinds that are not on offer."""
+    made = list(document["lines"])
+    everywhere = {catalog.get("lines", line.kind).name for line in problem.spec.lines if not line.between}
+    missing = [name for name in catalog.names("lines") if name not in everywhere]
+    if missing:
+        words = f"only {either(dict.fromkeys(catalog.get('lines', line.kind).name for line in problem.spec.lines))} can be rented"
+        plain, in_time = ([{"kind": name, **more} for name in missing] for more in ({}, {"setup": "0 s"}))
+        choices = tuple((("lines", [*made, line]),) for line in (*plain, *in_time))
+        yield Limit("lines", "lines on offer", words, made, loose=(("lines", [*made, *in_time]),), choices=choices)
+    for i, line in enumerate(problem.spec.lines):
+        kind, where = catalog.get("lines", line.kind), f" between {' and '.join(line.between)}" if line.between else ""
+        if line.units is not None:
+            path = f"lines[{i}].units"
+            more = tuple(((path, max(line.units, 1) * factor),) for factor in (2, 4, 16, 64))
+            words = f"at most {line.units} units of {kind.name}{where} can be rented"
+            yield Limit(path, f"units of {kind.name}{where}", words, line.units, loose=((path, None),), choices=(*more, ((path, None),)))
+        ready = next((facts.ready_s for facts in problem.lines.lines if facts.path == f"lines[{i}]"), 0.0)
+        if ready:
+            path, at_once = f"lines[{i}].setup", ((f"lines[{i}].setup", "0 s"),)
+            yield Limit(path, f"set-up of {kind.name}{where}", f"{kind.name}{where} is ready {show(ready, 's')} after the start", at(document, path), loose=at_once, choices=(at_once,))
+
+
+# -- what they are worth -----------------------------------------------------------------------------------------------
+
+
+def fixed_worth(problem: Problem, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
+    """Change of the objective per unit of a share or of a number of units, every integer held, by path and name as in `explain`."""
+    found: dict[tuple[str, str | None], float] = {}
+    index, duals = solution.row_duals.get("share", (np.zeros((0, 3), dtype=np.int64), np.zeros(0)))
+    total = form.data.demand.sum(axis=1)
+    for w, workload in enumerate(problem.serving):
+        if workload.spec.spread is not None and workload.spec.spread.largest_share is not None:
+            mine = index[:, 0] == w
+            grown = float(np.ravel(solution.values["lambda"])[0]) if form.data.scaled()[w] else 1.0
+            found[f"{workload.path}.spread.largest_share", None] = float(duals[mine] @ total[w, index[mine, 2]]) * grown
+    for i, line in enumerate(problem.spec.lines or ()):
+        if line.units is not None:
+            found[f"lines[{i}].units", None] = 0.0  # more units are of no use to those rented
+    return found

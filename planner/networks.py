@@ -1,0 +1,207 @@
+"""Scale-out networks of our own systems: the sizes that a design comes in, what a system pays of one, and what it lets through.
+
+The plan and its re-check both build their networks here, from the closed forms of `models.fabric_designs`. Which network a
+site gets is the program's choice (`planner.lots`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from models.fabric_designs import TREES, Design, Network, bisection_bytes_per_s, largest_network, latency_s, network, network_power_w, network_price
+from models.fabric_direct import balanced_dragonfly
+from models.fabric_links import Plant, group_links, has_full_rate
+from models.fabric_trees import MAX_TIERS, leaf_ports, rows_reach
+from planner.problem import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
+
+SPREAD = (2, 4, 8)  # systems that one replica in serving may stand on
+PATTERNS = ("ring", "all-to-all")
+MOST_SIZES = 4096  # of a band that are priced one by one, beside the largest
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The sizes of one design that are built alike: trees of so many tiers, a torus up to a size. `plant` is the largest of them."""
+
+    plant: Plant | None  # None without a network
+    price: float  # of a system's share
+    power_w: float
+    largest: float  # systems
+
+
+def ports_of(system: SystemFacts, parts: NetworkFacts) -> int:
+    """Ports of a network that a system takes: in proportion where its NICs are faster or slower than one port."""
+    return math.ceil(system.chips * system.nic_bytes_per_s / parts.port_bytes_per_s)
+
+
+def plant_of(design: str, systems: int, system: SystemFacts, parts: NetworkFacts) -> Plant | None:
+    """So many systems on a design; None without a network, or where the system has no ports."""
+    ports, kind = ports_of(system, parts), Design.named(design)
+    if kind.kind == "scale-up" or not ports:
+        return None
+    rate = system.chips * system.nic_bytes_per_s / ports
+    return Plant(
+        kind, systems, system.chips, ports, rate, parts.radix, system.scaleup_bytes_per_s, parts.alpha_s or 0.0, parts.hop_latency_s or 0.0
+    )
+
+
+def whole_network(plant: Plant, systems: float, parts: NetworkFacts) -> Network:
+    """All parts of a network for so many systems; all links are optical where no price of copper is known."""
+    rack_systems = 0 if parts.copper_link_price is None else parts.rack_systems
+    if plant.design.kind == "torus":
+        rack_systems = max(rack_systems, 1)  # a brick of one node has no links within
+    return network(plant.design, systems, plant.ports_per_system, plant.radix, rack_systems=rack_systems)
+
+
+def price_of(net: Network, parts: NetworkFacts) -> np.ndarray:
+    """Purchase price of whole networks: the cited price of a link to a NIC, and of one between switches, optical but for copper."""
+    host, between = np.asarray(net.host_links, float), np.asarray(net.switch_links, float)
+    # systems joined directly have links with a NIC at either end
+    price = np.where(host > 0, parts.link_price_two_tier - parts.link_price_one_tier, parts.link_price_one_tier)
+    optical = (host * parts.link_price_one_tier + between * price) / np.maximum(host + between, 1.0)
+    copper = optical if parts.copper_link_price is None else parts.copper_link_price
+    return np.asarray(network_price(net, parts.switch_price, copper, optical))
+
+
+def power_of(net: Network, parts: NetworkFacts) -> np.ndarray:
+    """Power of whole networks [W]."""
+    return np.asarray(network_power_w(net, parts.switch_power_w, parts.optic_power_w))
+
+
+def reach_of(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> float:
+    """Systems that the supply and the site's power could bring there."""
+    return min(offer.supply, site.power_limit_w / (system.idle_w * site.pue) if system.idle_w else math.inf)
+
+
+def bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float = math.inf) -> Iterator[Band]:
+    """The bands of a design that fewer than `reach` systems cannot do without, smallest first; none where no two systems can be joined.
+
+    Price and power of a system are its share of the network of the band that is cheapest (draws least) per system, of those for at most
+    `reach`: no network of the band costs less, and more reach never costs more.
+    """
+    if Design.named(design).kind == "scale-up":
+        yield Band(None, 0.0, 0.0, math.inf)
+        return
+    previous = 1.0
+    for largest in _sizes(design, ports_of(system, parts), parts.radix):
+        if previous >= reach:
+            return
+        plant = plant_of(design, int(largest), system, parts)
+        if largest <= previous or plant is None or not bool(whole_network(plant, largest, parts).holds):
+            continue
+        sizes = np.arange(previous + 1.0, min(largest, reach, previous + MOST_SIZES) + 1.0)
+        if plant.design.kind == "torus" or not len(sizes):  # the same per system at all sizes, but for spare nodes
+            sizes = np.array([largest])
+        elif largest <= reach:
+            sizes = np.append(sizes, largest)
+        net = whole_network(plant, sizes, parts)
+        yield Band(plant, *(float((whole / sizes).min()) for whole in (price_of(net, parts), power_of(net, parts))), largest)
+        previous = largest
+
+
+def largest_of(design: str, system: SystemFacts, parts: NetworkFacts) -> float:
+    """Most systems that a design can join; any number stand by themselves."""
+    ports = ports_of(system, parts)
+    if Design.named(design).kind == "scale-up" or not ports:
+        return math.inf
+    return max((size for size in _sizes(design, ports, parts.radix)), default=1.0)
+
+
+def _sizes(design: str, ports: int, radix: int) -> Iterator[float]:
+    """Largest network of each band. A torus thins out as it grows, so its sizes are taken by doubling."""
+    kind = Design.named(design)
+    if not ports:
+        return
+    most = float(largest_network(kind, ports, radix))
+    if kind.kind in TREES:
+        railed = kind.kind != "fat-tree"
+        columns, per_system = (ports if kind.kind == "rail-optimised" else 1), (1 if railed else ports)
+        down, up = (float(part) for part in leaf_ports(radix, kind.taper))
+        yield float(radix // (columns * per_system))
+        for tiers in range(2, MAX_TIERS + 1) if down and up else ():
+            yield float(rows_reach(radix, columns, tiers)) * down // per_system
+    elif kind.kind == "torus":
+        yield from (2.0**power for power in range(1, int(math.log2(most)) + 1))
+    else:
+        at_router, routers, _ = (float(part) for part in balanced_dragonfly(radix))
+        yield from (at_router * routers // ports, most)
+
+
+def share_a_network(first: Any, second: Any) -> bool:
+    """Whether two lots of one site are joined: our own on one design (of one kind of system also of one size), or one rented lot."""
+    if first is second:
+        return True
+    one_kind = first.system.name == second.system.name
+    return first.owned and second.owned and first.fabric == second.fabric and (not one_kind or first.plant == second.plant)
+
+
+def uneven(plant: Plant | None) -> Plant | None:
+    """The plant, where some groups get less out of it than their NICs could give."""
+    return None if plant is None or has_full_rate(plant) else plant
+
+
+@lru_cache(maxsize=4096)
+def scaleout_bytes_per_s(plant: Plant | None) -> float:
+    """What a chip of a replica that stands on a few neighbouring systems can send to the others, each to all; 0 without a network."""
+    if plant is None:
+        return 0.0
+    if has_full_rate(plant):
+        return plant.nic_bytes_per_s
+    groups = [systems * plant.chips_per_system for systems in SPREAD if systems <= plant.systems]
+    return float(group_links(plant, groups, 1, "all-to-all").bytes_per_s.min()) if groups else 0.0
+
+
+@lru_cache(maxsize=4096)
+def probes(plant: Plant | None) -> tuple[tuple[int, int, str, float], ...]:
+    """(group, stride, pattern, rate) over the groups of ranks that the systems hold: what designs are compared by."""
+    if plant is None:
+        return ()
+    total, found = plant.systems * plant.chips_per_system, []
+    strides = [plant.chips_per_system * step for step in (1, 4, 16)]
+    for stride, pattern in product([1, max(plant.chips_per_system // 2, 1), *strides], PATTERNS):
+        groups = [1 << i for i in range(1, total.bit_length()) if (1 << i) * stride <= total]
+        rates = group_links(plant, groups, stride, pattern).bytes_per_s if groups else ()
+        found += [(group, stride, pattern, float(rate)) for group, rate in zip(groups, rates, strict=True)]
+    return tuple(found)
+
+
+def carries_as_much(one: Plant | None, other: Plant | None, reach: float = math.inf) -> bool:
+    """Whether every group of ranks gets as much out of the first network as out of the second, up to the size of the second or to `reach`."""
+    if other is None:
+        return True
+    if one is None or one.systems < min(other.systems, reach):
+        return False
+    if uneven(one) is None:
+        return True
+    mine = {probe[:3]: probe[3] for probe in probes(one)}
+    most = min(other.systems, reach) * other.chips_per_system
+    return all(mine[group, stride, pattern] >= rate * (1 - 1e-9) for group, stride, pattern, rate in probes(other) if group * stride <= most)
+
+
+def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) -> dict[str, Any]:
+    """The network under so many systems, in whole parts, as a plan states it; `charged`: what the systems' shares come to."""
+    net = whole_network(plant, systems, parts)
+    known = parts.alpha_s is not None and parts.hop_latency_s is not None
+    return {
+        "tiers": int(net.tiers),
+        "ports": int(net.ends),
+        "switches": int(net.switches),
+        "links": int(net.host_links + net.switch_links),
+        "copper_links": int(net.copper_links),
+        "optics": int(net.optics),
+        "power_w": float(power_of(net, parts)),
+        "price": float(price_of(net, parts)),
+        "charged": charged,
+        "bisection_bytes_per_s": float(bisection_bytes_per_s(net, plant.port_bytes_per_s)),
+        "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s,
+        "mean_hops": float(net.mean_hops),
+        "most_hops": int(net.most_hops),
+        "latency_s": float(latency_s(net.most_hops, plant.alpha_s, plant.hop_latency_s)) if known and net.most_hops else None,
+    }

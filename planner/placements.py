@@ -1,0 +1,67 @@
+"""Where the ranks of a chosen training point go on its network: the best order of the parallel dimensions against the usual numbering.
+
+The search is in `models.placement` and `models.placement_torus`. The step times of a plan are those of the usual numbering.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from models.fabric_designs import torus_trunk
+from models.fabric_direct import torus_dims
+from models.fabric_links import Plant, levels_of
+from models.layouts import Layouts
+from models.placement import best_placement
+from models.placement_torus import best_torus_placement
+from models.traffic import traffic
+from models.training_run import Run
+from planner.constants import ModelConstants
+from planner.layouts import RECIPE
+from planner.problem import SystemFacts, TrainingFacts
+
+
+def placement_of(
+    job: TrainingFacts, system: SystemFacts, plant: Plant | None, layout: Mapping[str, int], precision: str, constants: ModelConstants
+) -> dict[str, Any] | None:
+    """The order that loads the busiest links least [s per step], and what the usual one and the worst would; None within one
+    system, on a provider's network, and where experts or a torus are not filled by whole dimensions.
+    """
+    layouts = Layouts.of(**layout)
+    chips = int(layouts.chips[0])
+    if plant is None or chips <= plant.chips_per_system:
+        return None
+    run = Run.of(
+        job.architecture, system.rates(precision), layouts, job.spec.sequence_tokens, precision, constants.training, system.family, RECIPE
+    )
+    try:
+        degrees, flows = traffic(run, job.batch_sequences)
+    except ValueError:
+        return None
+    if plant.design.kind == "torus":
+        return _on_torus(plant, chips, degrees, flows)
+    found = best_placement(degrees, flows, levels_of(plant))
+    return _row(list(found.best.order), found.best.bottleneck_s, found.given.bottleneck_s, found.worst.bottleneck_s, found.tried)
+
+
+def _on_torus(plant: Plant, chips: int, degrees: Mapping[str, int], flows: list) -> dict[str, Any] | None:
+    """On a torus of just the systems at work."""
+    systems = chips // plant.chips_per_system
+    dims = torus_dims(systems, int(np.clip(plant.ports_per_system // 2, 1, 3)))
+    link = float(torus_trunk(np.array(dims), plant.ports_per_system)) * plant.port_bytes_per_s
+    if systems * plant.chips_per_system != chips or math.prod(dims) != systems or not link:
+        return None
+    try:
+        found = best_torus_placement(degrees, flows, dims, link, node_chips=plant.chips_per_system)
+    except ValueError:
+        return None
+    given = None if found.given is None else found.given.bottleneck_s
+    orders, factors = [list(along) for along in found.best.orders], {axis: list(way) for axis, way in found.best.factors.items()}
+    return _row(orders, found.best.bottleneck_s, given, found.worst.bottleneck_s, found.tried) | {"factors": factors}
+
+
+def _row(order: list, best_s: float, given_s: float | None, worst_s: float, tried: int) -> dict[str, Any]:
+    return {"order": order, "busiest_link_s": best_s, "in_number_order_s": given_s, "worst_s": worst_s, "tried": tried}

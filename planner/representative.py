@@ -1,0 +1,143 @@
+"""Days that stand for a year: k-medoids over its days, with the days of the true peaks kept as days of their own.
+
+A plan on these days is a plan of the reduced problem; `planner.dispatch` runs it through all hours of the year.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, build_calendar
+from planner.problem import Problem, ServingFacts, SiteFacts
+
+SAME = 1e-9  # series that differ less between days, relative to their size, have no peak day
+
+
+def representative(problem: Problem, days: int) -> Problem:
+    """The problem of a full year on `days` of its days, and on those of the peaks of price and demand.
+
+    The other days stand for themselves and those most alike to them. Over the year, each series keeps its mean: the typical
+    days' demand and output of plants are scaled for that, their prices and carbon shifted.
+    """
+    by_day = [series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY) for series in _series(problem)]
+    peaks = sorted({day for series in _peaking(problem) if (day := _peak_day(series)) is not None})
+    others = np.setdiff1d(np.arange(DAYS_PER_YEAR), peaks)
+    if days >= len(others):
+        return problem
+    medoids, nearest = k_medoids(distances(by_day, others), days)
+    kept = np.sort(np.concatenate([others[medoids], np.array(peaks, dtype=int)]))
+    stands_for = np.arange(DAYS_PER_YEAR)
+    stands_for[others] = others[medoids][nearest]
+    reduced = _Reduced(kept, np.searchsorted(kept, stands_for), np.isin(kept, peaks))
+    calendar, money = problem.calendar, problem.economics
+    return replace(
+        problem,
+        calendar=build_calendar(money.years, money.discount_rate, calendar.edges_s[1:-1], calendar.start, stands_for),
+        sites=tuple(reduced.site(site) for site in problem.sites),
+        serving=tuple(reduced.workload(workload) for workload in problem.serving),
+    )
+
+
+def _series(problem: Problem) -> Iterator[np.ndarray]:
+    """Every series of the problem over its 8,760 hours."""
+    for site in problem.sites:
+        yield site.price_per_j
+        yield site.carbon_kg_per_j
+        yield from (contract.share for contract in (site.meter.contracts if site.meter else ()))
+    for workload in problem.serving:
+        yield from workload.requests_per_s
+
+
+def _peaking(problem: Problem) -> Iterator[np.ndarray]:
+    yield from (site.price_per_j for site in problem.sites)
+    for workload in problem.serving:
+        yield from workload.requests_per_s
+        yield workload.requests_per_s.sum(axis=0)
+
+
+def _peak_day(series: np.ndarray) -> int | None:
+    """The day of the largest hour; None where all days reach it."""
+    highest = series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY).max(axis=1)
+    top = highest.max()
+    return None if top - highest.min() <= SAME * abs(top) else int(np.argmax(highest))
+
+
+def distances(by_day: list[np.ndarray], days: np.ndarray) -> np.ndarray:
+    """[day, day] Euclidean distances over all series, each in units of its own standard deviation."""
+    spread = [series.std() for series in by_day]
+    features = np.hstack([series[days] / s for series, s in zip(by_day, spread) if s > 0] or [np.zeros((len(days), 1))])
+    square = (features**2).sum(axis=1)
+    return np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * features @ features.T, 0.0))
+
+
+def k_medoids(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """(medoids, the medoid nearest to each point, as its number): least sum of distances that no single swap lowers.
+
+    Greedy start and best swaps until none helps, so the result depends on nothing but the distances.
+    Kaufman and Rousseeuw, Finding Groups in Data (1990), chapter 2 (PAM).
+
+    >>> d = np.abs(np.subtract.outer([0.0, 1.0, 2.0, 10.0, 11.0], [0.0, 1.0, 2.0, 10.0, 11.0]))
+    >>> [part.tolist() for part in k_medoids(d, 2)]
+    [[1, 3], [0, 0, 0, 1, 1]]
+    """
+    chosen: list[int] = []
+    least = np.full(len(distance), np.inf)
+    for _ in range(k):
+        total = np.minimum(least, distance).sum(axis=1)  # of each point, were it added
+        total[chosen] = np.inf
+        chosen.append(int(np.argmin(total)))
+        least = np.minimum(least, distance[chosen[-1]])
+    medoids = np.array(chosen)
+    while True:
+        to = distance[medoids]
+        first = to.min(axis=0)
+        owner = to.argmin(axis=0)
+        second = np.partition(to, 1, axis=0)[1] if k > 1 else np.full(len(first), np.inf)
+        change = np.empty((k, len(distance)))
+        for m in range(k):
+            left = np.where(owner == m, second, first)  # without medoid m
+            change[m] = np.minimum(left, distance).sum(axis=1) - first.sum()
+        change[:, medoids] = np.inf
+        m, point = np.unravel_index(np.argmin(change), change.shape)
+        if not change[m, point] < -1e-9 * max(first.sum(), 1e-300):
+            order = np.argsort(medoids)
+            return medoids[order], np.argsort(order)[owner]
+        medoids[m] = point
+
+
+class _Reduced:
+    """Series of a year on the days kept; `alone`: those that stand for themselves only, which stay as they are."""
+
+    def __init__(self, kept: np.ndarray, day_of: np.ndarray, alone: np.ndarray):
+        self.kept, self.weight, self.typical = kept, np.bincount(day_of, minlength=len(kept)), ~alone
+
+    def site(self, site: SiteFacts) -> SiteFacts:
+        meter = site.meter
+        if meter is not None:
+            meter = replace(meter, contracts=tuple(replace(c, share=np.minimum(self._scaled(c.share), 1.0)) for c in meter.contracts))
+        return replace(site, price_per_j=self._shifted(site.price_per_j), carbon_kg_per_j=np.maximum(self._shifted(site.carbon_kg_per_j), 0.0), meter=meter)
+
+    def workload(self, workload: ServingFacts) -> ServingFacts:
+        return replace(workload, requests_per_s=np.array([self._scaled(rate) for rate in workload.requests_per_s]))
+
+    def _split(self, series: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """([day kept, hour], sum of the year that the typical days should stand for, sum that they do stand for)."""
+        by_day = series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY)
+        kept = by_day[self.kept]
+        daily = kept.sum(axis=1) * self.weight
+        return kept.copy(), float(by_day.sum() - daily[~self.typical].sum()), float(daily[self.typical].sum())
+
+    def _scaled(self, series: np.ndarray) -> np.ndarray:
+        kept, wanted, stood_for = self._split(series)
+        if stood_for > 0:
+            kept[self.typical] *= wanted / stood_for
+        return kept.ravel()
+
+    def _shifted(self, series: np.ndarray) -> np.ndarray:
+        kept, wanted, stood_for = self._split(series)
+        hours = float(self.weight[self.typical].sum() * SLOTS_PER_DAY)
+        kept[self.typical] += (wanted - stood_for) / hours
+        return kept.ravel()

@@ -1,0 +1,309 @@
+"""What a serving measurement asks of the models: shape, chip, layout, engine, lengths and load, with the stated inference of each empty cell.
+
+Reading files is in measurements.py, scoring in validate.py. Each inference is one function whose docstring states the rule; those about
+the software, the lengths and the load of a row are in serving_loads.py.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from catalog.errors import UnknownName
+from catalog.lookup import Catalog
+from catalog.records import Record
+from catalog.units import GIGA, MILLI
+from models.decode import ServingLayouts
+from models.kvcache import weight_bytes_per_chip
+from models.operators import Architecture
+from models.roofline import ChipRates
+from models.serving_batch import Case, Pool
+from planner.measurements import Row
+from planner.serving_loads import Load, Software, load_of, software_of
+from planner.training_shapes import Unpredictable, known_record, shape_of_record
+
+GRADES = ("A", "B")
+LEFT_OUT_KINDS = ("gpustack", "sglblog")
+LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # of MLPerf: its lengths are unknown
+BENCHMARK = re.compile(r"mlperf scenario=")
+
+# Names of weight formats in measurements -> those of models.roofline, for chips that compute in them.
+WEIGHTS = {
+    "fp32": "bf16", "bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "mxfp8": "mxfp8", "int8": "int8", "w8a8-int8": "int8",
+    "nvfp4": "fp4", "fp4": "fp4", "mxfp4": "fp4", "fp4-to-fp8": "fp4", "int4": "int4", "int4_wo": "int4", "uint4": "int4", "gptq-int4": "int4",
+    "awq": "int4", "w4a16-int4 (experts)": "int4", "w4a16": "int4", "q4_k_m": "int4",
+}  # fmt: skip
+UNSTATED = ("", "unset", "n/a", "auto")
+# Without a rate of its own a format is computed in 16 bit, from weights that stay narrow in memory.
+WIDENED = {"fp8": "w8a16", "mxfp8": "w8a16", "int8": "w8a16", "fp4": "int4"}
+RATE = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "int8": ("int8",), "fp4": ("fp4",), "int4": ("bf16", "fp16"), "w8a16": ("bf16", "fp16")}
+CACHES = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
+NARROW_CHECKPOINTS = {"deepseek-ai": "fp8", "moonshotai": "fp8", "MiniMaxAI": "fp8", "openai": "fp4"}  # publishers who store routed experts in these formats
+HOST_LINK_BYTES_PER_S = 64 * GIGA
+SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
+TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
+FULL = 0.9  # share of the memory up to which weights may fill it, where a layout is inferred
+ROOMY = 0.62  # the same where a throughput is to be had from the rest
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredServing:
+    """A row with what it asks of the models and what it measured."""
+
+    row: Row
+    case: Case
+    architecture: str
+    chip: str
+    chips: float
+    measured: Mapping[str, float]  # metric -> value: tpot and ttft [s], throughput [output token/s of all chips]
+    inferred: tuple[str, ...]
+
+    @property
+    def experts(self) -> bool:
+        return bool(self.case.arch.experts)
+
+    @property
+    def generation(self) -> str:
+        """Chips that share figures are one generation; each TPU is one of its own."""
+        return self.chip if self.case.family == "tpu" else self.case.family or self.chip
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A row being read, and the inferences made so far."""
+
+    row: Row
+    catalog: Catalog
+    inferred: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.inferred.append(text)
+
+
+def in_score(row: Row) -> bool:
+    """Whether a row counts: grade A or B, and none of the stated exclusions.
+
+    Burst tests of one laboratory break Little's law, a blog's prefill and decode were measured apart, and one MLPerf benchmark has
+    unknown lengths.
+    """
+    unknown_lengths = bool(BENCHMARK.search(row.text["other_metric"])) and row.text["model"] == LEFT_OUT_BENCHMARK
+    return row.grade in GRADES and row.kind not in LEFT_OUT_KINDS and not unknown_lengths
+
+
+def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float]) -> MeasuredServing:
+    """The row as a question to the models. Raises Unpredictable with the reason."""
+    reader = _Reader(row, catalog)
+    chip = chip_record(row, catalog)
+    chips = row.number("n_chips")
+    if not chips:
+        raise Unpredictable("no n_chips")
+    record = known_record(row.text["model"], catalog)
+    if record is None:
+        raise Unpredictable("the architecture is not in the catalog")
+    arch = shape_of_record(record)
+    weights = weight_precision_of(row, chip, record, arch, reader)
+    per_chip = ranks_per_chip(row, reader)
+    rates, family = chip_rates(row, chip, weights, per_chip, reader)
+    software: Software = software_of(row, reader.note)
+    load: Load = load_of(row, reader.note)
+    kv = kv_precision_of(row, chip, weights, arch, reader)
+    if load.regime == "disaggregated":
+        prefill, decode = pools_of(row)
+    else:
+        prefill, decode = None, Pool(aggregated_layout(row, rates, arch, weights, software, load, per_chip, reader), 1.0)
+        decode = Pool(decode.layout, max(1.0, chips * per_chip / decode.chips))
+    case = Case(
+        arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
+        release_year=software.release_year, family=family, regime=load.regime, input_tokens=load.input_tokens, output_tokens=load.output_tokens,
+        load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, capped=float(load.capped),
+        output_scv=load.output_scv, link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip,
+    )  # fmt: skip
+    return MeasuredServing(row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred))
+
+
+# -- hardware ----------------------------------------------------------------------------------------------------------
+
+
+def chip_record(row: Row, catalog: Catalog) -> Record:
+    """The catalog's chip by name or alias."""
+    if not row.text["chip"]:
+        raise Unpredictable("no chip")
+    try:
+        return catalog.get("chips", row.text["chip"])
+    except UnknownName:
+        raise Unpredictable("chip not in the catalog") from None
+
+
+def rate_of(chip: Record, precision: str) -> float | None:
+    """Peak rate at which products of weights in a format run [FLOP/s], or None."""
+    for name in RATE[precision]:
+        if (figure := chip.get(f"{name}_flop_per_s")) is not None:
+            return float(figure.value)
+    return None
+
+
+def ranks_per_chip(row: Row, reader: _Reader) -> int:
+    """A layout whose degrees multiply to a whole multiple of the chips counts cores or dies: so many ranks to a chip."""
+    if row.text["mode"] == "disaggregated":
+        return 1
+    ranks = row.count("tp", 1) * row.count("pp", 1) * max(1, row.count("dp", 1) if row.number("dp") else 1)
+    chips = row.number("n_chips") or 1.0
+    if ranks > chips and ranks % chips == 0 and ranks // chips <= 8 and not row.number("dp"):
+        reader.note(f"{int(ranks // chips)} ranks per chip")
+        return int(ranks // chips)
+    return 1
+
+
+def chip_rates(row: Row, chip: Record, weights: str, per_chip: int, reader: _Reader) -> tuple[ChipRates, str]:
+    """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
+
+    Chips without a scale-up domain talk over the host's links, within `chips_per_node`.
+    """
+    def value(name: str) -> float | None:
+        figure = chip.get(name)
+        return None if figure is None else float(figure.value)
+
+    memory, bandwidth, flops, flops16 = value("hbm_bytes"), value("hbm_bytes_per_s"), rate_of(chip, weights), rate_of(chip, "bf16")
+    if not memory or not bandwidth:
+        raise Unpredictable("the chip has no published memory size or bandwidth")
+    if not flops16 or not flops:
+        raise Unpredictable("the chip has no published rate of matrix products")
+    domain, scaleup = value("scaleup_chips") or 1.0, value("scaleup_bytes_per_s")
+    if scaleup is None:
+        scaleup = HOST_LINK_BYTES_PER_S
+        reader.note("links of the host")
+    if domain <= 1:
+        domain = row.number("chips_per_node") or row.number("n_chips") or 1.0
+    rates = ChipRates(
+        flop_per_s=flops / per_chip, flop16_per_s=flops16 / per_chip, hbm_bytes_per_s=bandwidth / per_chip, hbm_bytes=memory / per_chip,
+        scaleup_bytes_per_s=scaleup / per_chip, scaleup_chips=int(domain * per_chip), scaleout_bytes_per_s=SCALEOUT_BYTES_PER_S / per_chip,
+        tdp_w=(value("tdp_w") or 0.0) / per_chip,
+    )  # fmt: skip
+    return rates, chip.words("family") or "other"
+
+
+# -- precisions --------------------------------------------------------------------------------------------------------
+
+
+def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: _Reader) -> str:
+    """Column `weight_dtype`; a format that the chip does not compute in is widened to 16 bit for the product.
+
+    Empty: in an MLPerf run the narrowest floating format of the chip down to 4 bit; elsewhere that of the published checkpoint.
+    """
+    label = row.text["weight_dtype"].lower()
+    if label in UNSTATED or label == "fp32":
+        precision = narrowest(chip) if BENCHMARK.search(row.text["other_metric"]) else checkpoint_precision(record)
+        reader.note(f"weights in {precision}")
+    elif label in WEIGHTS:
+        precision = WEIGHTS[label]
+    else:
+        raise Unpredictable("unknown weight_dtype")
+    if rate_of(chip, precision) is None:
+        precision = WIDENED.get(precision, precision)
+    return precision
+
+
+def narrowest(chip: Record) -> str:
+    """The narrowest floating format that a chip computes in: submissions to a benchmark of throughput use it."""
+    return next((name for name in ("fp4", "fp8") if chip.get(f"{name}_flop_per_s") is not None), "bf16")
+
+
+def checkpoint_precision(record: Record) -> str:
+    """Format in which an architecture's weights are published: by its family, else 16 bit."""
+    return NARROW_CHECKPOINTS.get(record.words("family") or "", "bf16")
+
+
+def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: _Reader) -> str:
+    """Column `kv_dtype`; empty: 8 bit in MLPerf runs on chips that compute in FP8, and 16 bit elsewhere (the engines' default)."""
+    label = row.text["kv_dtype"].lower()
+    if label in CACHES:
+        return CACHES[label]
+    narrow = bool(BENCHMARK.search(row.text["other_metric"])) and weights in ("fp8", "fp4", "mxfp8")
+    precision = "fp8" if narrow else "bf16"
+    reader.note(f"KV cache in {precision}")
+    return precision
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+
+
+def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: str, software: Software, load: Load, per_chip: int,
+                      reader: _Reader) -> dict[str, int]:  # fmt: skip
+    """Degrees of one replica, as printed or inferred by the rules of the functions below."""
+    ranks = int((row.number("n_chips") or 1) * per_chip)
+    tp, pp, dp, ep = (row.count(name) for name in ("tp", "pp", "dp", "ep"))
+    if not tp:
+        tp = inferred_tensor_parallel(rates, arch, weights, ranks, load)
+        reader.note(f"tp {tp}")
+        alone = load.regime != "maximum" or weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > FULL * rates.hbm_bytes
+        if alone and ranks > tp and ranks % tp == 0:
+            pp = ranks // tp
+            reader.note(f"pp {pp}")
+    pp, dp, ep = max(pp, 1), max(dp, 1), max(ep, 1)
+    if arch.experts and dp == 1:
+        tp, dp = attention_ranks(row, tp, pp, ranks, software, reader)
+    if not arch.experts:
+        dp = ep = 1
+    return {"tp": tp, "pp": pp, "dp": dp, "ep": min(ep if ep > 1 else dp, tp * dp)}
+
+
+def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str, ranks: int, load: Load) -> int:
+    """Smallest power of two whose weights leave room for a batch (0.62 of the memory), doubled under a tight limit on TPOT, where
+    throughput is what counts; in a run of fixed load all ranks of a scale-up domain, and a stage for each domain."""
+    if load.regime != "maximum":
+        return int(max(1, min(ranks, rates.scaleup_chips, arch.heads)))
+    tp = 1
+    while tp < ranks and weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > ROOMY * rates.hbm_bytes:
+        tp *= 2
+    if load.interactive:
+        tp *= 2
+    return int(min(tp, 2 ** int(math.log2(max(min(ranks, rates.scaleup_chips), 1)))))
+
+
+def attention_ranks(row: Row, tp: int, pp: int, ranks: int, software: Software, reader: _Reader) -> tuple[int, int]:
+    """(tp, dp) of an architecture with experts whose row names no attention ranks.
+
+    Chips beyond tp x pp that are named as those of the experts (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of
+    TensorRT-LLM is published with attention data parallelism: all tp are attention ranks, and a note that says so counts anywhere.
+    """
+    experts = re.findall(r"moe_(?:tp|ep)=(\d+)", row.text["other_metric"])
+    if experts and ranks > tp * pp and ranks % (tp * pp) == 0:
+        dp = ranks // (tp * pp)
+        reader.note(f"{dp} attention ranks")
+        return tp, dp
+    stated = "attention dp" in row.text["notes"].lower()
+    default = software.engine == "tensorrt_llm" and row.text["engine_version"] == "1.0" and tp > 1 and row.number("is_max_throughput") == 1
+    if stated or default:
+        reader.note(f"{tp} attention ranks")
+        return 1, tp
+    return tp, 1
+
+
+POOL = re.compile(r"(prefill|decode)\s+(\d+)x\(tp(\d+) pp(\d+) dp(\d+) moetp(\d+) ep(\d+)\)")
+
+
+def pools_of(row: Row) -> tuple[Pool, Pool]:
+    """(prefill, decode) of a disaggregated row, from "prefill 2x(tp4 pp1 dp1 moetp4 ep1); decode ..." in column `other_metric`."""
+    found = {}
+    for name, workers, tp, pp, dp, moe_tp, ep in POOL.findall(row.text["other_metric"]):
+        found[name] = Pool({"tp": int(tp), "pp": int(pp), "dp": int(dp), "ep": max(int(ep), int(dp))}, float(workers))
+    if set(found) != {"prefill", "decode"}:
+        raise Unpredictable("no layout of prefill and decode workers")
+    return found["prefill"], found["decode"]
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def measured_figures(row: Row, load: Load) -> dict[str, float]:
+    """Metric -> value in SI: means as printed, but none of TTFT in a static batch of prompts of a decode-only run."""
+    found = {}
+    if row.number("tpot_ms") and row.text["mode"] != "prefill_only":
+        found["tpot"] = row.number("tpot_ms") * MILLI
+    if row.number("ttft_ms") and row.text["mode"] != "decode_only":
+        found["ttft"] = row.number("ttft_ms") * MILLI
+    if row.number("output_tokens_per_s_total") and row.text["mode"] != "prefill_only":
+        found["throughput"] = row.number("output_tokens_per_s_total")
+    return found

@@ -1,0 +1,161 @@
+"""Software, lengths and load of a serving measurement: what its columns say, and the stated inference of each empty one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catalog.units import MILLI
+from planner.measurements import Row
+from planner.training_shapes import Unpredictable
+
+Note = Callable[[str], None]
+ENGINES = (("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"))
+# Years in which minor versions came out; between and beyond them, the nearest before [year].
+RELEASES = {
+    "tensorrt_llm": ((0.05, 2023.8), (0.06, 2023.95), (0.09, 2024.3), (0.10, 2024.45), (0.14, 2024.85), (0.17, 2025.15), (0.20, 2025.45), (1.00, 2025.7),
+                     (1.01, 2025.9), (1.02, 2026.0), (1.03, 2026.2)),
+    "vllm": ((0.02, 2023.8), (0.03, 2024.2), (0.04, 2024.35), (0.05, 2024.5), (0.06, 2024.75), (0.07, 2025.1), (0.08, 2025.25), (0.09, 2025.45),
+             (0.10, 2025.65), (0.11, 2025.8), (0.12, 2025.95), (0.15, 2026.1), (0.17, 2026.2), (0.19, 2026.3)),
+    "sglang": ((0.02, 2024.5), (0.03, 2024.7), (0.04, 2025.1), (0.05, 2025.8)),
+}  # fmt: skip
+# Mean lengths of the data sets of MLPerf Inference [token], and limits on the p99 of TPOT and TTFT by scenario [ms].
+DATASETS = {
+    "llama-2-70b": (294.0, 293.0), "mixtral-8x7b": (270.0, 145.0), "llama-3.1-405b": (9400.0, 680.0), "llama-3.1-8b": (780.0, 128.0),
+    "deepseek-r1": (800.0, 3880.0), "gpt-j-6b": (870.0, 69.0),
+}  # fmt: skip
+LIMITS = {
+    ("llama-2-70b", "Server"): (200.0, 2000.0), ("llama-2-70b", "Interactive"): (40.0, 450.0), ("mixtral-8x7b", "Server"): (200.0, 2000.0),
+    ("llama-3.1-405b", "Server"): (175.0, 6000.0), ("llama-3.1-405b", "Interactive"): (80.0, 4500.0), ("llama-3.1-8b", "Server"): (100.0, 2000.0),
+    ("llama-3.1-8b", "Interactive"): (30.0, 500.0), ("deepseek-r1", "Server"): (80.0, 2000.0), ("deepseek-r1", "Interactive"): (15.0, 1500.0),
+}  # fmt: skip
+CHAT = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
+DRAWN, DRAWN_SCV = 0.9, (0.2 / 0.9) ** 2 / 12.0  # mean of lengths that a client draws from 0.8 to 1.0 of the nominal, and their spread
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """Engine (one of models.serving_constants.ENGINES) and date of its release [year]."""
+
+    engine: str
+    release_year: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`regime` of models.serving_batch, lengths [token], and its amount: clients, requests per second, or sequences."""
+
+    regime: str
+    input_tokens: float
+    output_tokens: float
+    amount: float
+    tpot_limit_s: float = 0.0  # on the p99; 0: none
+    interactive: bool = False
+    output_scv: float = 0.0  # squared coefficient of variation of the output length [1]
+    ttft_limit_s: float = 0.0  # on the p99; 0: none
+    capped: bool = True  # whether the engine's usual limit on running requests holds
+
+
+def software_of(row: Row, note: Note) -> Software:
+    """Column `engine` by the word it contains; others share the figures of "other"."""
+    name = row.text["engine"].lower()
+    engine = next((known for word, known in ENGINES if word in name), "other")
+    return Software(engine, release_year(row, engine))
+
+
+def release_year(row: Row, engine: str) -> float:
+    """A date in the version or, as the date of the run, in the notes; else that of the version's release; else the middle of column `year`."""
+    for text in (row.text["engine_version"], row.text["notes"]):
+        if found := re.search(r"(20\d\d)-?(\d\d)-?(\d\d)(?!\d)", text):
+            return int(found[1]) + (int(found[2]) - 0.5) / 12.0
+    if (found := re.match(r"v?(\d+)\.(\d+)", row.text["engine_version"])) and engine in RELEASES:
+        version = int(found[1]) + int(found[2]) / 100.0
+        before = [year for minor, year in RELEASES[engine] if minor <= version + 1e-9]
+        if before:
+            return before[-1]
+    return row.number("year") + 0.5 if row.number("year") else 2026.0
+
+
+def load_of(row: Row, note: Note) -> Load:
+    """Regime, lengths and amount of the load.
+
+    disaggregated or one phase as column `mode` says; MLPerf scenarios and `is_max_throughput` without a concurrency: the best batch;
+    a static batch or a burst where the notes say so; a request rate; else so many clients in a closed loop.
+    """
+    if found := re.search(r"mlperf scenario=(\w+)", row.text["other_metric"]):
+        return benchmark_load(row, found[1], note)
+    if re.search(r"mlperf", row.text["other_metric"]) and row.text["model"] in DATASETS:
+        return benchmark_load(row, "Offline", note)
+    notes, mode = row.text["notes"].lower(), row.text["mode"]
+    prompt, output = row.number("isl"), row.number("osl")
+    if not prompt or not output:
+        if "sharegpt" in notes:
+            prompt, output = CHAT
+            note("lengths of ShareGPT conversations")
+        elif mode == "decode_only" and row.number("concurrency"):
+            prompt, output = prompt or 128.0, output or 128.0
+            note("short lengths")
+        else:
+            raise Unpredictable("no lengths")
+    prompt, output, scv = realised_lengths(row, prompt, output, note)
+    count, rate = row.number("concurrency"), row.number("request_rate_per_s")
+    if mode == "prefill_only":
+        return Load("prefill", prompt, output, count or 1.0)
+    if mode == "decode_only":
+        return Load("decode", prompt, output, count or 1.0)
+    if mode == "disaggregated":
+        if not count:
+            raise Unpredictable("no concurrency, request rate or maximum throughput")
+        return Load("disaggregated", prompt, output, count, output_scv=scv)
+    if "static batch" in notes and count:
+        return Load("static", prompt, output, count)
+    if "static batching" in notes:
+        return Load("static_maximum", prompt, output, 1.0)
+    sent = re.search(r"(\d+) requests;", notes)
+    if "queued at t0" in notes or (sent and row.number("is_max_throughput") and row.number("ttft_ms")):
+        return burst_load(row, prompt, output, count)
+    if rate:
+        return Load("open", prompt, output, rate)
+    if row.number("is_max_throughput"):
+        return Load("maximum", prompt, output, admitted(row, count))
+    if count:
+        return Load("closed", prompt, output, count, output_scv=scv)
+    if "phase timed separately" in notes:
+        return Load("static", prompt, output, 1.0)
+    raise Unpredictable("no concurrency, request rate or maximum throughput")
+
+
+def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
+    """An MLPerf run: mean lengths of its data set, with the row's own output length where printed, the scenario's limits,
+    and the engine's limit on running requests as high as memory allows: submitters set it."""
+    name = row.text["model"]
+    if name not in DATASETS:
+        raise Unpredictable("lengths of the benchmark's data set unknown")
+    prompt, output = DATASETS[name]
+    note("mean lengths of the data set")
+    tpot, ttft = LIMITS.get((name, scenario), (0.0, 0.0))
+    return Load("maximum", prompt, row.number("osl") or output, 0.0, tpot * MILLI, scenario == "Interactive", 0.0, ttft * MILLI, False)
+
+
+def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float, float]:
+    """Clients that draw lengths from 0.8 to 1.0 of the nominal have a mean of 0.9; their dumps and notes say so."""
+    if re.search(r"InferenceMAX|random range ratio 0\.8", row.text["notes"]):
+        note("mean lengths 0.9 of the nominal")
+        return DRAWN * prompt, max(DRAWN * output, 2.0), DRAWN_SCV
+    varied = re.search(r"sharegpt|means of the dataset", row.text["notes"], re.IGNORECASE)
+    return prompt, max(output, 2.0), 1.0 if varied else 0.0
+
+
+def admitted(row: Row, count: float | None) -> float:
+    """Bound on the batch of a run for throughput: the engine's limit on running sequences where a row states it, 0 for none."""
+    return count or 0.0
+
+
+def burst_load(row: Row, prompt: float, output: float, count: float | None) -> Load:
+    """All requests released at once: as many as the row says were sent."""
+    found = re.search(r"requests=(\d+)", row.text["other_metric"]) or re.search(r"(\d+) requests;", row.text["notes"])
+    requests = float(found[1]) if found else count
+    if not requests:
+        raise Unpredictable("no number of requests of the burst")
+    return Load("burst", prompt, output, requests)

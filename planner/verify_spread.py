@@ -1,0 +1,56 @@
+"""The re-check of a spread over zones: shares from the routes, zones that count, and the failure of each zone from the plan's own rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.findings import TOLERANCE, Report
+from planner.problem import Problem
+
+
+class SpreadCheck:
+    """Findings go to `report`."""
+
+    def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
+        self.problem, self.document, self.report = problem, document, report
+        self.zone_of = {site.region: site.fails_with for site in problem.sites}
+        self.largest: dict[str, float] = {}
+
+    def run(self) -> None:
+        served: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        total: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for row in self.document["routes"]:
+            served[row["workload"], self.zone_of[row["site"]]][row["slot"]] += row["tokens_per_s"]
+            total[row["workload"]][row["slot"]] += row["tokens_per_s"]
+        stated = {(row["workload"], row["zone"]): row for row in self.document["spread"]}
+        wanted = {(w.name, zone) for w in self.problem.serving if w.spec.spread is not None for zone in self.zone_of.values()}
+        if set(stated) != wanted or len(stated) != len(self.document["spread"]):
+            self.report.say("spread", "must have one row for each workload that asks for it and each zone")
+            return
+        for workload in self.problem.serving:
+            if workload.spec.spread is not None:
+                self._workload(workload, served, total[workload.name], stated)
+
+    def _workload(self, workload, served, total: Mapping[int, float], stated) -> None:
+        asked, shares = workload.spec.spread, {}
+        for zone in dict.fromkeys(self.zone_of.values()):
+            of_slots = [served[workload.name, zone][t] / all_of for t, all_of in total.items()]
+            shares[zone] = min(of_slots, default=0.0), max(of_slots, default=0.0)
+            computed = {
+                "workload": workload.name, "zone": zone, "sites": [site for site, name in self.zone_of.items() if name == zone],
+                "least_share": shares[zone][0], "largest_share": shares[zone][1],
+            }  # fmt: skip
+            self.report.equal(f"spread {workload.name}/{zone}", stated[workload.name, zone], computed)
+        self.largest[workload.name] = max(high for _, high in shares.values())
+        if asked.largest_share is not None:
+            self.report.at_most(f"spread {workload.name}", self.largest[workload.name], asked.largest_share, "share of an hour's requests in one zone")
+        counting = sum(low >= asked.least_share * (1 - TOLERANCE) for low, _ in shares.values())
+        if total and asked.zones > 1 and counting < asked.zones:
+            self.report.say(f"spread {workload.name}", f"{counting} zones serve {asked.least_share:g} of every hour's requests, {asked.zones} are asked for")
+
+    def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
+        for w in self.problem.serving:
+            if w.spec.spread is not None and w.spec.spread.largest_share is not None:
+                yield f"{w.path}.spread.largest_share", f"largest share of {w.name} in one zone", self.largest[w.name], w.spec.spread.largest_share

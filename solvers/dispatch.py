@@ -1,0 +1,153 @@
+"""Runs a decided fleet through the slots of a longer calendar: whole numbers and sizes fixed, a linear program per piece of it.
+
+Sets, data and rows are those of the joint program on the slots of a piece. What is left to choose is what runs when, where
+requests go, and what is bought, taken and stored. Unmet demand and unfinished work are columns of their own at a price, so that
+there is always an answer that says how much is missing. Not here: lines and spread, which are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.backends import Linear
+from solvers.data import Floats, Ints, Objective, PlanData
+from solvers.joint import build
+from solvers.meter_data import Chronology, MeterData
+from solvers.outcome import Options, SolverError
+from solvers.program import Program
+
+ROOM = 1e-9  # of a piece's time that a job leaves free, so that rounding does not make it impossible
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """`values`: blocks over all slots; `unmet` [W, O, T] requests/s; `unfinished` [J] work."""
+
+    values: Mapping[str, Floats]
+    unmet: Floats
+    unfinished: Floats
+    seconds: float
+    columns: int
+
+
+def dispatch(
+    data: PlanData, fixed: Mapping[str, Floats], work: Floats, pieces: Sequence[Ints], functional: str, missing: tuple[float, float], options: Options
+) -> Dispatched:
+    """`fixed`: n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B]; each job has one point left.
+
+    `work` [J, pieces]: how much of each job is done in a piece; `missing`: price of a request, and of a unit of work.
+    """
+    begin, columns = time.perf_counter(), 0
+    shapes = {"f": len(data.arc_pool), "x": len(data.point_pool), "v": len(data.point_pool)}
+    if data.meters is not None:
+        contracts, batteries = len(data.meters.contract_meter), len(data.meters.battery_meter)
+        shapes |= {"grid": len(data.meters.meter_site), "taken": contracts} | dict.fromkeys(("charge", "discharge", "stored"), batteries)
+    values = {block: np.zeros((size, data.slots)) for block, size in shapes.items()}
+    unmet, unfinished = np.zeros(data.demand.shape), np.zeros(len(data.job_work))
+    data = replace(data, lines=None, spread=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"])
+    for piece, slots in enumerate(pieces):
+        share = work[:, piece] if len(work) else np.zeros(0)
+        part, points = _part(data, slots, share)
+        program = build(part)
+        _add_missing(program, part, functional, missing)
+        found = _solved(program, part, fixed, points, functional, options)
+        columns += program.column_count
+        for block in values:
+            of = points if block in ("x", "v") else slice(None)
+            rows = np.zeros((len(values[block]), len(slots)))
+            rows[of] = found[block]
+            values[block][:, slots] = rows
+        unmet[:, :, slots] = found["unmet"]
+        jobs = np.flatnonzero(share > 0)
+        unfinished[jobs] += found["unfinished"] + (share[jobs] - part.job_work)
+    return Dispatched(values, unmet, unfinished, time.perf_counter() - begin, columns)
+
+
+def _part(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
+    """(the data of some slots, the points that are left: those that serve, and those of jobs with work in them)."""
+    jobs = np.flatnonzero(work > 0)
+    number = np.full(len(data.job_work) + 1, -1)
+    number[jobs] = np.arange(len(jobs))
+    points = np.flatnonzero((data.point_pool >= 0) | (number[data.point_job] >= 0))
+    renumbered = np.full(len(data.point_pool), -1)
+    renumbered[points] = np.arange(len(points))
+    uses = renumbered[data.point_uses[:, 0]] >= 0
+    at = lambda table: {name: part[:, slots] for name, part in table.items()}
+    mask = data.job_window_mask[jobs][:, slots] if len(jobs) else np.zeros((0, len(slots)), dtype=bool)
+    seconds, point_job = data.slot_hours_s[slots], number[data.point_job[points]]
+    reach = np.zeros(len(jobs))
+    of_job = point_job >= 0
+    reach[point_job[of_job]] = data.point_capacity[points][of_job] * (mask @ seconds)[point_job[of_job]]
+    part = replace(
+        data, slot_window=data.slot_window[slots], slot_hours_s=seconds,
+        point_pool=data.point_pool[points], point_job=point_job,
+        point_uses=np.column_stack([renumbered[data.point_uses[uses, 0]], data.point_uses[uses, 1]]), point_uses_systems=data.point_uses_systems[uses],
+        point_capacity=data.point_capacity[points], point_power_w=data.point_power_w[points],
+        point_cost={name: values[points][:, slots] for name, values in data.point_cost.items()},
+        arc_cost=at(data.arc_cost), demand=data.demand[:, :, slots],
+        job_work=np.minimum(work[jobs], reach * (1 - ROOM)), job_window_mask=mask,
+        holding_window=data.holding_window, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
+    )  # fmt: skip
+    return _without_other_windows(part, data), points
+
+
+def _without_other_windows(part: PlanData, data: PlanData) -> PlanData:
+    """Holdings of windows that come after the piece are none in it."""
+    later = data.holding_window > int(part.slot_window.max())
+    return replace(part, holding_window=np.where(later, -1, data.holding_window), holding_upper=np.where(later, 0.0, data.holding_upper)) if later.any() else part
+
+
+def _part_of_meters(meters: MeterData, slots: Ints) -> MeterData:
+    at = lambda table: {name: values[:, slots] for name, values in table.items()}
+    return replace(
+        meters, grid_cost=at(meters.grid_cost), peak_slot=meters.peak_slot[:, slots], contract_share=meters.contract_share[:, slots], taken_cost=at(meters.taken_cost)
+    )
+
+
+def _order(data: PlanData, slots: Ints) -> Chronology | None:
+    """The slots one after another, and the last before the first; those of different windows apart where windows come round
+    again and again."""
+    if data.order is None:
+        return None
+    place = np.full(data.slots, -1)
+    place[slots] = np.arange(len(slots))
+    following = place[data.order.next[slots]]
+    ends = np.flatnonzero(following < 0)
+    starts = np.setdiff1d(np.arange(len(slots)), following)
+    following[ends] = starts[np.searchsorted(starts, ends, side="right") - 1]  # slots of a piece are in order
+    return Chronology(next=following, step_s=data.order.step_s[slots])
+
+
+def _add_missing(program: Program, data: PlanData, functional: str, price: tuple[float, float]) -> None:
+    """Columns for requests that are not served and work that is not done."""
+    weight = data.slot_hours_s
+    unmet = program.add_columns("unmet", data.demand.shape, upper=data.demand, cost={functional: price[0] * weight}, where=data.demand > 0, unit=np.maximum(data.demand, 1e-30))
+    for rows in program.row_blocks.get("balance", ()):
+        workload, origin, slot = rows.index.T
+        waits = np.zeros(len(slot), dtype=bool) if data.wait_slots is None else data.wait_slots[workload] > 0
+        step = np.where(waits, data.order.step_s[slot], 1.0) if data.order is not None else np.ones(len(slot))
+        program.add_entries(rows.start + np.arange(len(slot)), unmet[workload, origin, slot], step)
+    unfinished = program.add_columns("unfinished", data.job_work.shape, upper=data.job_work, cost={functional: price[1]}, unit=np.maximum(data.job_work, 1e-30))
+    for rows in program.row_blocks.get("progress", ()):
+        program.add_entries(rows.start + np.arange(len(rows.index)), unfinished[data.point_job[rows.index[:, 0]]], 1.0)
+
+
+def _solved(program: Program, data: PlanData, fixed: Mapping[str, Floats], points: Ints, functional: str, options: Options) -> dict[str, Floats]:
+    arrays = program.arrays()
+    lower, upper = arrays.lower.copy(), arrays.upper.copy()
+    known = {"n": fixed["n"] * (data.holding_upper > 0), "y": np.ones(len(data.point_pool)), **{b: fixed[b] for b in ("open", "host", "contract", "energy", "power") if b in fixed}}
+    windows = program.columns["run"].shape[1]
+    known["run"] = fixed["run"][points][:, :windows]
+    for block, values in known.items():
+        index = program.columns.get(block)
+        if index is not None and index.size:
+            there = index >= 0
+            lower[index[there]] = upper[index[there]] = np.asarray(values, dtype=float)[there]
+    found = Linear(arrays, program.functional(functional), options).solve(lower, upper)
+    if found.x is None:
+        raise SolverError(f"the dispatch of a piece ended as {found.status}")
+    return program.values(found.x)

@@ -1,0 +1,141 @@
+"""The electricity block: what a site draws is bought from the grid, taken from contracts, or comes out of a battery.
+
+Sets        meters m (sites whose electricity is a decision), slots t, monthly peaks k of a meter, contracts c, batteries b.
+Data        price and carbon of a watt from the grid in a slot, most_m [W], slots(k), price of a peak [per W],
+            share_{c,t} output over capacity, eta_b one way, step_t [s] length of a slot each time, next(t) in rings.
+Variables   grid_{m,t}   0..most_m, watts bought
+            peak_k       >= 0
+            contract_c   capacity contracted, least..upper;   taken_{c,t} >= 0, watts used of it, the rest is curtailed
+            energy_b, power_b   size of a battery, least..upper
+            charge_{b,t}, discharge_{b,t}, stored_{b,t} >= 0, the last at the start of the slot [J]
+Objective   sum of the cost of each, for every functional: cost and carbon are separate terms.
+Constraints metered    sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} + v_{p,t}) + charge = grid + taken + discharge
+            peak       grid_{m,t} <= peak_k                        for t in slots(k)
+            produced   taken_{c,t} <= share_{c,t} contract_c
+            modules    charge_{b,t} + discharge_{b,t} <= power_b   a battery is a bank of modules: each does one or the other
+            storable   stored_{b,t} <= energy_b
+            stored     stored_{b,next(t)} = stored_{b,t} + step_t (eta charge_{b,t} - discharge_{b,t} / eta)
+
+A price below 0 pays for every watt that is drawn. What runs must then be just what is needed: `negative` says in which slots,
+and the rows that say so (`capacity` in `solvers.routing`) become equations there. `stored` is linear within a slot, so that its
+ends suffice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.data import PlanData
+from solvers.fleet import holding_upper
+from solvers.program import Program
+
+
+def negative(data: PlanData) -> NDArray[np.bool_]:
+    """[R, T]: where drawing more power lowers something that is counted, at a site with a meter."""
+    result = np.zeros((data.sites, data.slots), dtype=bool)
+    if data.meters is not None:
+        for name, values in data.meters.grid_cost.items():
+            if name in data.counted():
+                result[data.meters.meter_site] |= values < 0
+    return result
+
+
+def add_electricity(program: Program, data: PlanData) -> None:
+    """Comes after all that draws power."""
+    meters = data.meters
+    if meters is None:
+        return
+    slots, usual = data.slots, _usual_w(data)
+    wide = lambda of, values: np.broadcast_to(np.asarray(values)[of, None], (len(of), slots))
+    program.add_columns("grid", (len(meters.meter_site), slots), upper=meters.grid_upper_w[:, None], cost=meters.grid_cost, unit=usual[:, None])
+    program.add_columns("peak", (len(meters.peak_meter),), cost=meters.peak_cost, unit=usual[meters.peak_meter])
+    of = meters.contract_meter
+    program.add_columns("contract", (len(of),), meters.contract_least_w, meters.contract_upper_w, cost=meters.contract_cost, unit=usual[of])
+    program.add_columns("taken", (len(of), slots), cost=meters.taken_cost, unit=wide(of, usual), where=_produces(data))
+    of = meters.battery_meter
+    program.add_columns("energy", (len(of),), meters.battery_least_j, meters.battery_upper_j, cost=meters.battery_energy_cost, unit=usual[of] * _hour(data))
+    program.add_columns("power", (len(of),), meters.battery_least_w, meters.battery_upper_w, cost=meters.battery_power_cost, unit=usual[of])
+    for block in ("charge", "discharge"):
+        program.add_columns(block, (len(of), slots), unit=wide(of, usual))
+    program.add_columns("stored", (len(of), slots), unit=wide(of, usual) * _hour(data))
+    _add_balance(program, data)
+    _add_peaks(program, data)
+    _add_contracts(program, data)
+    _add_batteries(program, data)
+
+
+def _produces(data: PlanData) -> NDArray[np.bool_]:
+    return (data.meters.contract_share > 0) & (data.meters.contract_upper_w > 0)[:, None]
+
+
+def _hour(data: PlanData) -> float:
+    """A usual length of a slot."""
+    return float(np.median(data.order.step_s))
+
+
+def _usual_w(data: PlanData) -> NDArray[np.float64]:
+    """[M]: the power of all that may stand at a meter's site, so that the solver counts in shares of it."""
+    by_site = np.zeros(data.sites)
+    np.add.at(by_site, data.lot_site[data.holding_lot], holding_upper(data) * data.holding_power_w)
+    power = np.minimum(by_site, data.site_power_limit_w)[data.meters.meter_site]
+    return np.where(power > 0, power, 1.0)
+
+
+def _add_balance(program: Program, data: PlanData) -> None:
+    meters, slots = data.meters, data.slots
+    running, held = np.maximum(program.columns["x"], program.columns["v"]), program.columns["n"]
+    meter_of = np.full(data.sites, -1)
+    meter_of[meters.meter_site] = np.arange(len(meters.meter_site))
+    of_holding, of_point = meter_of[data.lot_site[data.holding_lot]], meter_of[data.point_site()]
+    covers = data.covers()[:, data.slot_window]
+    holding, at = np.nonzero(covers & ((of_holding >= 0) & (data.holding_power_w > 0))[:, None])
+    point, when = np.nonzero((running >= 0) & ((of_point >= 0) & (data.point_power_w > 0))[:, None])
+    every = np.arange(slots)
+    parts = [(of_holding[holding], at, held[holding], data.holding_power_w[holding]), (of_point[point], when, running[point, when], data.point_power_w[point])]
+    for block, of, sign in (
+        ("grid", np.arange(len(meters.meter_site)), -1.0), ("taken", meters.contract_meter, -1.0),
+        ("charge", meters.battery_meter, 1.0), ("discharge", meters.battery_meter, -1.0),
+    ):  # fmt: skip
+        parts.append((np.repeat(of, slots), np.tile(every, len(of)), program.columns[block].ravel(), np.full(len(of) * slots, sign)))
+    meter, slot, cols, vals = (np.concatenate(part) for part in zip(*parts, strict=True))
+    program.add_rows("metered", 0.0, 0.0, meter * slots + slot, cols, vals, index=_pairs(len(meters.meter_site), slots))
+
+
+def _add_peaks(program: Program, data: PlanData) -> None:
+    meters = data.meters
+    peak, slot = np.nonzero(meters.peak_slot)
+    _at_most(program, "peak", program.columns["grid"][meters.peak_meter[peak], slot], program.columns["peak"][peak], 1.0, np.column_stack([peak, slot]))
+
+
+def _add_contracts(program: Program, data: PlanData) -> None:
+    contract, slot = np.nonzero(program.columns["taken"] >= 0)
+    share = data.meters.contract_share[contract, slot] if len(contract) else 1.0
+    _at_most(program, "produced", program.columns["taken"][contract, slot], program.columns["contract"][contract], share, np.column_stack([contract, slot]))
+
+
+def _add_batteries(program: Program, data: PlanData) -> None:
+    meters, slots = data.meters, data.slots
+    batteries = len(meters.battery_meter)
+    pairs = _pairs(batteries, slots)
+    battery = pairs[:, 0]
+    charge, discharge, stored = (program.columns[block].ravel() for block in ("charge", "discharge", "stored"))
+    rows = np.arange(len(pairs))
+    program.add_rows("modules", -np.inf, 0.0, np.tile(rows, 3), np.concatenate([charge, discharge, program.columns["power"][battery]]),
+                     np.repeat([1.0, 1.0, -1.0], len(rows)), index=pairs)
+    _at_most(program, "storable", stored, program.columns["energy"][battery], 1.0, pairs)
+    after = program.columns["stored"][:, data.order.next].ravel() if batteries else stored
+    step, eta = data.order.step_s[pairs[:, 1]], meters.battery_efficiency[battery]
+    program.add_rows("stored", 0.0, 0.0, np.tile(rows, 4), np.concatenate([after, stored, charge, discharge]),
+                     np.concatenate([np.ones(len(rows)), -np.ones(len(rows)), -step * eta, step / eta]), index=pairs)
+
+
+def _at_most(program: Program, block: str, part, whole, share, index) -> None:
+    """part <= share * whole, row by row."""
+    rows = np.arange(len(part))
+    program.add_rows(block, -np.inf, 0.0, np.tile(rows, 2), np.concatenate([part, whole]),
+                     np.concatenate([np.ones(len(rows)), -np.broadcast_to(share, rows.shape)]), index=index)
+
+
+def _pairs(things: int, slots: int):
+    return np.column_stack([np.repeat(np.arange(things), slots), np.tile(np.arange(slots), things)])

@@ -1,0 +1,148 @@
+"""The lines block: which lines to rent between places, and what travels on each.
+
+Sets        lines l with a channel c in each direction, stages g of windows in which the same lines are ready, arcs a,
+            streams i = (workload, site) with ways x, hops h = (workload, from, to) of weights with ways y, slots t in stage g(t).
+Data        cap_l [bytes/s per unit and direction], cost_l per unit, bytes_{a,c} per request, rate_{x,c} and rate_y [bytes/s]
+            while the weights of an update travel, costs of ways.
+Variables   unit_l   whole units of a line rented, from when it is ready to the end; absent where it has no capacity to count
+            way_x    >= 0, share of a stream that takes a way
+            send_y   >= 0, share of the weights sent over a hop on a line
+            pass_{r,h,g} >= 0, share of the weights for site r that come over hop h
+Objective   sum cost_l unit_l + sum cost_x way_x + sum cost_y send_y.
+Constraints line      sum_a bytes_{a,c} f_{a,t} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l(c)   for each c, t
+            ready     f_{a,t} = 0 where a line of the arc is not ready (in `routing.arc_most`); ways exist for ready lines only
+            streamed  sum_{x of i in g} way_x = host_{w,r}
+            arriving  sum_{h into r} pass_{r,h,g} = host_{w,r},  nothing for r leaves r,  inflow = outflow elsewhere
+            sent      pass_{r,h,g} <= sum_{y of h in g} send_y
+            relayed   sum_{y of h in g} send_y <= host_{w,from(h)}   a place can pass on only what it holds
+
+The last three make send a point of the branching polytope over the places that hold the weights: a mixture of trees from the
+source (Edmonds, J. Res. NBS 71B, 1967), each of which carries its share of the file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.data import Floats, PlanData
+from solvers.line_data import SOURCE, LineData
+from solvers.program import Program
+
+
+def most_units(data: PlanData, most: Floats) -> Floats:
+    """[L]: no plan needs more units than carry everything that may travel on the line at once; `most` [A, T] requests/s."""
+    lines = data.lines
+    channels, stage = len(lines.channel_line), lines.window_stage[data.slot_window]
+    load = np.zeros((channels, data.slots))
+    np.add.at(load, lines.arc_uses[:, 1], lines.arc_uses_bytes[:, None] * most[lines.arc_uses[:, 0]])
+    steady = np.zeros((channels, lines.stages))
+    np.add.at(steady, (lines.way_uses[:, 1], lines.way_stage[lines.way_uses[:, 0]]), lines.way_uses_rate)
+    np.add.at(steady, (lines.send_channel, lines.send_stage), lines.send_rate)
+    peak = (load + steady[:, stage]).max(axis=1, initial=0.0)
+    needed = np.zeros(len(lines.line_capacity))
+    np.maximum.at(needed, lines.channel_line, peak)
+    units = np.divide(needed, lines.line_capacity, out=np.zeros_like(needed), where=lines.line_capacity > 0)
+    return np.minimum(np.ceil(units * (1 - 1e-12)), np.floor(lines.line_upper))
+
+
+def add_lines(program: Program, data: PlanData, most: Floats) -> None:
+    """Comes after routing; `most` [A, T]: requests/s that an arc can carry."""
+    lines = data.lines
+    if lines is None:
+        return
+    counted, upper = np.isfinite(lines.line_capacity), most_units(data, most)
+    program.add_columns("unit", upper.shape, upper=np.where(counted, upper, 0.0), integer=True, cost=lines.line_cost, where=counted & (upper > 0))
+    program.add_columns("way", lines.way_stream.shape, upper=1.0, cost=lines.way_cost, where=True)
+    program.add_columns("send", lines.send_hop.shape, upper=1.0, cost=lines.send_cost, where=True)
+    _add_streams(program, lines)
+    _add_weights(program, data, lines)
+    _add_line_rows(program, data, lines)
+
+
+def _add_streams(program: Program, lines: LineData) -> None:
+    streams, stages = len(lines.stream_workload), lines.stages
+    host = program.columns["host"][lines.stream_workload, lines.stream_site]
+    stream, stage = (part.ravel() for part in np.meshgrid(np.arange(streams), np.arange(stages), indexing="ij"))
+    program.add_rows(
+        "streamed", 0.0, 0.0,
+        np.concatenate([lines.way_stream * stages + lines.way_stage, np.arange(len(stream))]),
+        np.concatenate([program.columns["way"], host[stream]]),
+        np.repeat([1.0, -1.0], [len(lines.way_stream), len(stream)]),
+        index=np.column_stack([lines.stream_workload[stream], lines.stream_site[stream], stream, stage]))
+
+
+def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
+    host, send = program.columns["host"], program.columns["send"]
+    workloads, sites, stages, hops = data.demand.shape[0], data.sites, lines.stages, len(lines.hop_workload)
+    needs = lines.needs_weights if lines.needs_weights.size else np.zeros((workloads, sites), dtype=bool)
+    needs = needs & (host >= 0)
+    workload, origin, to = lines.hop_workload, lines.hop_from, lines.hop_to
+    offered = np.zeros((hops, stages), dtype=bool)
+    offered[lines.send_hop, lines.send_stage] = True
+
+    mine = workload[None, :] == np.arange(workloads)[:, None]               # [W, H]
+    carries = needs[:, :, None] & mine[:, None, :] & (origin[None, :] != np.arange(sites)[:, None])[None]
+    passed = program.add_columns("pass", (workloads, sites, hops, stages), upper=1.0, where=carries[..., None] & offered)
+
+    # what comes for r into q goes on, unless q is r
+    w, r, h, g = np.nonzero(passed >= 0)
+    target = np.flatnonzero(needs)
+    base = np.full(workloads * sites, -1)
+    base[target] = np.arange(len(target))
+    row = lambda w, r, q, g: (base[w * sites + r] * sites + q) * stages + g
+    leaving = origin[h] != SOURCE
+    target_of, stage = (part.ravel() for part in np.meshgrid(target, np.arange(stages), indexing="ij"))
+    tw, tr = np.divmod(target_of, sites)
+    t, q, g_of = (part.ravel() for part in np.meshgrid(target, np.arange(sites), np.arange(stages), indexing="ij"))
+    program.add_rows(
+        "arriving", 0.0, 0.0,
+        np.concatenate([row(w, r, to[h], g), row(w, r, origin[h], g)[leaving], row(tw, tr, tr, stage)]),
+        np.concatenate([passed[w, r, h, g], passed[w, r, h, g][leaving], host[tw, tr]]),
+        np.repeat([1.0, -1.0, -1.0], [len(h), int(leaving.sum()), len(tw)]),
+        index=np.column_stack([t // sites, t % sites, q, g_of]))
+
+    order = lines.send_hop * stages + lines.send_stage
+    by_order = np.argsort(order, kind="stable")
+    first = np.searchsorted(order[by_order], np.arange(hops * stages + 1))
+    key = h * stages + g
+    many = first[key + 1] - first[key]                                      # ways of the hop and stage of each passing share
+    sent = np.repeat(np.arange(len(h)), many)
+    place = np.arange(len(sent)) - np.repeat(np.cumsum(many) - many, many)
+    program.add_rows("sent", -np.inf, 0.0, np.concatenate([np.arange(len(h)), sent]),
+                     np.concatenate([passed[w, r, h, g], send[by_order[first[key[sent]] + place]]]),
+                     np.repeat([1.0, -1.0], [len(h), len(sent)]), index=np.column_stack([w, r, h, g]))
+
+    relay, at = np.nonzero(offered & (origin != SOURCE)[:, None])
+    row_of = np.full((hops, stages), -1)
+    row_of[relay, at] = np.arange(len(relay))
+    through = np.flatnonzero(row_of[lines.send_hop, lines.send_stage] >= 0)
+    program.add_rows("relayed", -np.inf, 0.0,
+                     np.concatenate([row_of[lines.send_hop[through], lines.send_stage[through]], np.arange(len(relay))]),
+                     np.concatenate([send[through], host[workload[relay], origin[relay]]]),
+                     np.repeat([1.0, -1.0], [len(through), len(relay)]), index=np.column_stack([relay, at]))
+
+
+def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
+    """What travels on a channel in a slot fits on the units rented."""
+    flow, unit, stage = program.columns["f"], program.columns["unit"], lines.window_stage[data.slot_window]
+    counted = np.isfinite(lines.line_capacity)[lines.channel_line]          # [C]
+    arc, channel = lines.arc_uses[counted[lines.arc_uses[:, 1]]].T
+    size = lines.arc_uses_bytes[counted[lines.arc_uses[:, 1]]]
+    use, slot = np.nonzero(flow[arc] >= 0)
+    entries = [(channel[use], slot, flow[arc[use], slot], size[use])]
+    for column, of_channel, of_stage, rate in (
+        (program.columns["way"][lines.way_uses[:, 0]], lines.way_uses[:, 1], lines.way_stage[lines.way_uses[:, 0]], lines.way_uses_rate),
+        (program.columns["send"], lines.send_channel, lines.send_stage, lines.send_rate),
+    ):
+        there, slot = np.nonzero((of_stage[:, None] == stage[None, :]) & (counted[of_channel] & (rate > 0))[:, None])
+        entries.append((of_channel[there], slot, column[there], rate[there]))
+    channel, slot, cols, vals = (np.concatenate(part) for part in zip(*entries, strict=True))
+    used = np.zeros((len(lines.channel_line), data.slots), dtype=bool)
+    used[channel, slot] = True
+    channels, slots = np.nonzero(used)
+    row_of = np.full(used.shape, -1)
+    row_of[channels, slots] = np.arange(len(channels))
+    line = lines.channel_line[channels]
+    program.add_rows("line", -np.inf, 0.0, np.concatenate([row_of[channel, slot], np.arange(len(channels))]),
+                     np.concatenate([cols, unit[line]]), np.concatenate([vals, -lines.line_capacity[line]]),
+                     index=np.column_stack([channels, slots]))

@@ -1,0 +1,234 @@
+"""The fabric as a decision: names, sizes and prices of networks, and which design a plan puts under which work."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import planner
+from catalog.lookup import shipped_catalog
+from models.fabric_designs import KINDS, Design
+from models.fabric_links import Plant, dimension_links, has_full_rate
+from models.layouts import Layouts
+from planner.fabric_names import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
+from planner.hardware import network_facts, system_facts
+from planner.layouts import carries, evaluate, search, space
+from planner.ledger import Ledger
+from planner.networks import bands, carries_as_much, largest_of, plant_of, price_of, scaleout_bytes_per_s, uneven, whole_network
+from planner.resolve import resolve_document
+from planner.training_points import evaluate_one
+
+DENSE = {"architecture": "Qwen3-32B", "tokens": "600B", "deadline": "20 d"}
+EXPERTS = {"architecture": "DeepSeek-V3", "tokens": "1560B", "deadline": "60 d"}  # 300,000 tokens/s
+
+
+def spec(fabrics: list[str], job: dict = DENSE, **more) -> dict:
+    return {
+        "name": "fabrics",
+        "workloads": [{"name": "run", "kind": "training", **job, "precision": ["bf16"]}],
+        "sites": [{"region": "us-texas", "power": "4 MW", "fabrics": fabrics}],
+        "offers": [{"system": "DGX H100", "how": "buy"}],
+        **more,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parts():
+    catalog = shipped_catalog()
+    ledger = Ledger(catalog)
+    network = network_facts(catalog.get("fabrics", "InfiniBand NDR"), ledger, lambda amount, currency: amount)
+    return network, {name: system_facts(catalog.get("systems", name), ledger) for name in ("DGX H100", "GB200 NVL72")}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return resolve_document(spec(list(DEFAULT_FABRICS)))
+
+
+# -- names ---------------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_those_of_the_closed_forms():
+    assert FABRIC_DESIGNS == KINDS
+    assert [Design.named(fabric_name(name)) for name in DEFAULT_FABRICS]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("fat-tree-1:1", "fat-tree"), ("fat-tree-2:1", "fat-tree:2"), ("rail-only:3/2", "rail-only:3/2"), ("fat-tree:1.5", "fat-tree:3/2"), ("rail-only:1", "rail-only")],
+)  # fmt: skip
+def test_one_spelling_of_each_design(written, meant):
+    assert fabric_name(written) == meant
+    assert Design.named(meant).taper == Design.named(fabric_name(meant)).taper
+
+
+@pytest.mark.parametrize("written", ["token ring", "torus:2", "fat-tree:", "fat-tree:0.5", "fat-tree:1/0", "fat-tree:99", "fat-tree:2\n", "", 3, None])
+def test_other_names_are_refused(written):
+    with pytest.raises(planner.SpecError, match=r"sites\[0\].fabrics\[0\]"):
+        planner.check_spec(spec([written]))
+
+
+# -- sizes and prices ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", ["DGX H100", "GB200 NVL72"])
+@pytest.mark.parametrize("design", [*FABRIC_DESIGNS[1:], "fat-tree:3/2", "rail-optimised:3", "rail-only:2"])
+def test_no_network_of_a_band_is_charged_more_than_it_costs(parts, design, system):
+    network, facts = parts[0], parts[1][system]
+    found = list(bands(design, facts, network, 700))
+    previous = 1.0
+    for band in found:
+        assert previous < band.largest == band.plant.systems
+        for systems in {int(previous) + 1, int(previous * band.largest) ** 0.5 // 1 + 1, band.largest}:
+            if previous < systems <= min(band.largest, 700):
+                net = whole_network(band.plant, systems, network)
+                assert net.holds and price_of(net, network) >= band.price * systems * (1 - 1e-12)
+        previous = band.largest
+    if found and design != "torus":
+        assert previous == largest_of(design, facts, network) or previous >= 700
+
+
+@pytest.mark.parametrize("design", ["rail-only", "fat-tree:2", "torus", "dragonfly"])
+def test_more_reach_never_costs_more(parts, design):
+    network, facts = parts[0], parts[1]["GB200 NVL72"]
+    least = math.inf
+    for reach in (2, 5, 20, 21, 40, 64, 65, 500, math.inf):
+        prices = [band.price for band in bands(design, facts, network, reach)]
+        assert min(prices, default=math.inf) <= least
+        least = min(prices, default=least)
+
+
+def test_a_network_that_costs_no_less_and_carries_no_more_is_dropped(problem):
+    kept = planner.lots.build_lots(problem)[0]
+    names = {(lot.fabric, lot.size) for lot in kept}
+    assert ("rail-only", 64) in names and ("fat-tree:2", 336) in names
+    assert not any(fabric in ("fat-tree", "rail-optimised") and size <= 256 for fabric, size in names if size)  # rails cost less and carry as much
+    for lot in kept:
+        beaten = [
+            other.name for other in kept
+            if other is not lot and other.fabric_capital <= lot.fabric_capital and other.idle_it_w <= lot.idle_it_w
+            and other.largest >= lot.largest and carries_as_much(other.plant, lot.plant)
+        ]  # fmt: skip
+        assert beaten == []
+
+
+def test_copper_within_a_rack_is_cheaper_and_draws_nothing():
+    figures = {"copper_link_price": {"value": "300 USD", "note": "test"}, "rack_systems": {"value": "4", "note": "test"}}
+    copper = spec(["fat-tree"], catalog={"fabrics": [{"name": "InfiniBand NDR", "figures": figures}]})
+    row, optical = (planner.solve(document)["fabrics"][0] for document in (copper, spec(["fat-tree"])))
+    assert row["copper_links"] == row["ports"] and optical["copper_links"] == 0
+    assert row["price"] == pytest.approx(optical["price"] - row["ports"] * (1325 - 300))
+    assert row["power_w"] < optical["power_w"]
+
+
+# -- what groups get -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", ["DGX H100", "GB200 NVL72"])
+@pytest.mark.parametrize("design", ["rail-only", "rail-optimised", "fat-tree"])
+def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(problem, parts, design, system):
+    job, facts = problem.training[0], parts[1][system]
+    plant = plant_of(design, 16, facts, parts[0])
+    assert has_full_rate(plant) and uneven(plant) is None
+    layouts = space(job, 16 * facts.chips, facts.scaleup_chips, every=False)
+    links = dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
+    for name, found in links.items():
+        assert np.allclose(found.bytes_per_s, facts.nic_bytes_per_s, rtol=1e-12), name
+    one, other = (evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, p) for p in (None, plant))
+    assert np.allclose(one.step_s, other.step_s, rtol=1e-12)
+
+
+def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
+    job, facts = problem.training[0], parts[1]["DGX H100"]
+    layouts = space(job, 64 * facts.chips, facts.scaleup_chips, every=False)
+    steps = [
+        evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, plant_of(f"fat-tree:{taper}", 64, facts, parts[0])).step_s
+        for taper in (1, 2, 4, 8)
+    ]  # fmt: skip
+    for wider, narrower in zip(steps, steps[1:]):
+        assert np.all(narrower >= wider * (1 - 1e-12))
+    assert steps[-1].max() > 1.01 * steps[0].max()
+
+
+def test_a_layout_that_the_network_does_not_carry_is_not_used(problem, parts):
+    job, facts = problem.training[0], parts[1]["DGX H100"]
+    alone = Plant(Design("scale-up"), 1, 8, 8, 50e9, 64, 450e9, 0.0, 0.0)
+    layouts = space(job, 16, facts.scaleup_chips, every=False)
+    assert not carries(alone, layouts).any()  # something of every layout on two systems leaves them
+    found = search(job, facts, 0.0, "bf16", layouts, problem.constants, plant=alone)
+    assert (found.carried, found.fitting, len(found)) == (0, 0, 0) and found.legal == len(layouts)
+    within = Layouts.of(tp=8, zero=1)
+    assert carries(alone, within).all()
+    with pytest.raises(ValueError, match="does not carry"):
+        evaluate_one(job, facts, 0.0, Layouts.of(tp=8, dp=2).row(0), "bf16", problem, "known", alone)
+
+
+def test_replicas_over_several_systems_get_what_an_exchange_gets(parts):
+    network, facts = parts[0], parts[1]["DGX H100"]
+    rates = {name: scaleout_bytes_per_s(plant_of(name, 64, facts, network)) for name in ("fat-tree", "fat-tree:8", "torus")}
+    assert rates["fat-tree"] == pytest.approx(50e9)
+    assert 0 < rates["torus"] < rates["fat-tree:8"] < rates["fat-tree"]
+    assert scaleout_bytes_per_s(None) == 0.0
+
+
+# -- plans ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("design", [*FABRIC_DESIGNS[1:], "fat-tree:3/2", "rail-optimised:3", "rail-only:2"])
+def test_each_design_alone_gives_a_plan_that_holds(design):
+    plan = planner.solve(spec([design]))
+    assert plan.has_answer and planner.verify_plan(plan) == []
+    (row,) = plan["fabrics"]
+    assert (row["design"], row["systems"]) == (design, plan["fleet"][0]["count"])
+    assert row["systems"] <= row["size"] and row["price"] >= row["charged"] * (1 - 1e-9) > 0
+    (point,) = plan["workloads"][0]["points"]
+    placement = point["placement"]
+    if placement is not None:  # None where the systems at work fill no torus evenly
+        usual = placement["in_number_order_s"]
+        assert placement["busiest_link_s"] <= (placement["worst_s"] if usual is None else usual) <= placement["worst_s"]
+        assert placement["tried"] >= 1
+
+
+def test_a_single_system_needs_no_network():
+    small = {"architecture": "Qwen3-8B", "tokens": "5B", "deadline": "20 d"}
+    plan = planner.solve(spec(list(DEFAULT_FABRICS), small))
+    assert [row["fabric"] for row in plan["fleet"]] == ["scale-up"] and plan["fabrics"] == []
+    assert planner.verify_plan(plan) == []
+
+
+def test_gradients_alone_do_with_half_the_links():
+    plan = planner.solve(spec(["fat-tree", "fat-tree-2:1"]))
+    assert [row["design"] for row in plan["fabrics"]] == ["fat-tree:2"]
+    full = planner.solve(spec(["fat-tree"]))
+    assert plan["costs"]["fabric"] < full["costs"]["fabric"] and plan.objective["value"] < full.objective["value"]
+
+
+def test_experts_over_many_systems_are_worth_the_full_tree():
+    both, full, half = (planner.solve(spec(names, EXPERTS)) for names in (["fat-tree", "fat-tree:2"], ["fat-tree"], ["fat-tree:2"]))
+    assert [row["design"] for row in both["fabrics"]] == ["fat-tree"]
+    assert both.objective["value"] == pytest.approx(full.objective["value"], rel=1e-3)
+    assert half.objective["value"] > 1.01 * full.objective["value"]
+    assert half["fleet"][0]["count"] > full["fleet"][0]["count"]
+    assert planner.verify_plan(both) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda plan: plan["fabrics"].clear(), "fabrics"),
+        (lambda plan: plan["fabrics"].append(dict(plan["fabrics"][0])), "fabrics"),
+        (lambda plan: plan["fabrics"][0].update(switches=plan["fabrics"][0]["switches"] + 1), "switches"),
+        (lambda plan: plan["fabrics"][0].update(charged=plan["fabrics"][0]["charged"] * 1.001), "charged"),
+        (lambda plan: plan["fleet"][0].update(fabric_size=512), ""),
+        (lambda plan: plan["workloads"][0]["points"][0]["placement"].update(busiest_link_s=0.0), "placement"),
+        (lambda plan: plan["workloads"][0]["points"][0].update(placement=None), "placement"),
+    ],
+)  # fmt: skip
+def test_a_wrong_network_is_found(change, word):
+    plan = planner.solve(spec(["rail-only", "fat-tree:2"]))
+    document = planner.plan.parse_plan(plan.to_json()).document
+    change(document)
+    found = planner.verify_plan(planner.Plan(document))
+    assert found and any(word in str(finding) for finding in found)

@@ -1,0 +1,157 @@
+"""Each constraint of the lines and spread blocks alone: a problem in which it decides the answer, with the number derived beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers.backends import Options
+from solvers.data import LineData, Objective, PlanData, SpreadData
+from solvers.joint import solve
+
+EXACT = Options(gap=0.0)
+whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)
+
+
+def two_sites(asked=10.0, slots=1, **other):
+    """Site 0 at 10 a system, site 1 at 30; each system serves 5 requests/s of the one origin."""
+    return PlanData(**dict(dict(
+        slot_window=np.zeros(slots, dtype=int), slot_hours_s=np.full(slots, 3600.0), site_power_limit_w=real(np.inf, np.inf),
+        lot_site=whole(0, 1), lot_group=whole(0, 1), lot_fabric=whole(-1, -1), holding_lot=whole(0, 1), holding_window=whole(-1, -1),
+        holding_upper=real(9, 9), holding_cost={"cost": real(10, 30)}, holding_power_w=real(0, 0), point_pool=whole(0, 1), point_job=whole(-1, -1),
+        point_uses=whole([0, 0], [1, 1]), point_uses_systems=real(1, 1), point_capacity=real(5, 5), point_power_w=real(0, 0),
+        point_cost={"cost": np.zeros((2, slots))}, arc_workload=whole(0, 0), arc_origin=whole(0, 0), arc_site=whole(0, 1), arc_pool=whole(0, 1),
+        arc_cost={"cost": np.zeros((2, slots))}, demand=np.full((1, 1, slots), asked)), **other))  # fmt: skip
+
+
+def lines(windows=1, **other):
+    """One line to site 0: units of 4 bytes/s at 3; a request sends 1 byte there and 2 back."""
+    return LineData(**dict(dict(
+        line_capacity=real(4), line_upper=real(99), line_usable=np.ones((1, windows), dtype=bool), line_cost={"cost": real(3)},
+        channel_line=whole(0, 0), window_stage=np.zeros(windows, dtype=int), arc_uses=whole([0, 0], [0, 1]), arc_uses_bytes=real(1, 2)), **other))  # fmt: skip
+
+
+def test_units_carry_the_busier_direction():
+    answer = solve(two_sites(lines=lines()), EXACT)  # 10 requests/s x 2 bytes on units of 4: 5 units at 3, 2 systems at 10
+    assert answer.values["unit"].tolist() == [5] and answer.value == pytest.approx(35)
+
+
+def test_a_line_of_which_there_is_little_sends_demand_elsewhere():
+    answer = solve(two_sites(lines=lines(line_upper=real(3))), EXACT)  # 3 x 4 / 2 = 6 requests/s at most to site 0, 4 on a system at 30
+    assert answer.value == pytest.approx(min(2 * 10 + 3 * 3 + 30, 10 + 3 * 3 + 30)) and answer.values["n"].tolist() == [1, 1]
+
+
+def test_a_line_without_a_capacity_is_free_of_units():
+    answer = solve(two_sites(lines=lines(line_capacity=real(np.inf))), EXACT)
+    assert answer.value == pytest.approx(20) and answer.values["unit"].tolist() == [0]
+
+
+def test_a_line_carries_nothing_before_it_is_ready():
+    two = dict(slots=2, slot_window=whole(0, 1), lines=lines(2, line_usable=np.array([[False, True]]), window_stage=whole(0, 1)))
+    answer = solve(two_sites(**two), EXACT)
+    assert answer.values["f"][0].tolist() == [0, 0] and answer.value == pytest.approx(60)  # 2 systems at 30 are there anyhow
+    alone = two_sites(**two, arc_workload=whole(0), arc_origin=whole(0), arc_site=whole(0), arc_pool=whole(0), arc_cost={})
+    assert solve(alone, EXACT).structural == (("balance", (0, 0)),)
+
+
+def test_streams_share_the_line_with_requests():
+    stream = dict(stream_workload=whole(0), stream_site=whole(0), way_stream=whole(0), way_stage=whole(0), way_cost={"cost": real(7)},
+                  way_uses=whole([0, 1]), way_uses_rate=real(3))  # fmt: skip
+    answer = solve(two_sites(lines=lines(**stream)), EXACT)  # 20 + 3 bytes/s on 6 units
+    assert answer.values["unit"].tolist() == [6] and answer.value == pytest.approx(20 + 18 + 7)
+
+
+def test_a_stream_without_a_way_bars_its_place():
+    stream = dict(stream_workload=whole(0), stream_site=whole(0))
+    assert solve(two_sites(lines=lines(**stream)), EXACT).values["n"].tolist() == [0, 2]
+
+
+def three_sites(**other):
+    """Three sites that must all serve, one for each origin; weights reach 0 for 5, or any from another for 1 and from the source for 4."""
+    hops = [(-1, 0, 5.0), (-1, 1, 4.0), (-1, 2, 4.0), (0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 3.0)]
+    data = dict(
+        line_capacity=real(np.inf), line_upper=real(1), line_usable=np.ones((1, 1), dtype=bool), channel_line=whole(0, 0),
+        needs_weights=np.ones((1, 3), dtype=bool), hop_workload=np.zeros(7, dtype=int), hop_from=whole(*[a for a, _, _ in hops]),
+        hop_to=whole(*[b for _, b, _ in hops]), send_hop=np.arange(7), send_stage=np.zeros(7, dtype=int), send_channel=np.zeros(7, dtype=int),
+        send_rate=np.ones(7), send_cost={"cost": real(*[c for _, _, c in hops])})  # fmt: skip
+    return PlanData(
+        slot_window=whole(0), slot_hours_s=real(1), site_power_limit_w=np.full(3, np.inf), lot_site=np.arange(3), lot_group=np.arange(3),
+        lot_fabric=np.full(3, -1), holding_lot=np.arange(3), holding_window=np.full(3, -1), holding_upper=np.full(3, 9.0),
+        holding_cost={"cost": np.zeros(3)}, holding_power_w=np.zeros(3), point_pool=np.arange(3), point_job=np.full(3, -1),
+        point_uses=np.column_stack([np.arange(3), np.arange(3)]), point_uses_systems=np.ones(3), point_capacity=np.full(3, 5.0), point_power_w=np.zeros(3),
+        point_cost={"cost": np.zeros((3, 1))}, arc_workload=np.zeros(3, dtype=int), arc_origin=np.arange(3), arc_site=np.arange(3), arc_pool=np.arange(3),
+        arc_cost={"cost": np.zeros((3, 1))}, demand=np.ones((1, 3, 1)), lines=LineData(**(data | other)))  # fmt: skip
+
+
+def test_weights_are_passed_on_along_the_cheapest_tree():
+    answer = solve(three_sites(), EXACT)  # source to 1 (4), 1 to 0 (1), 1 to 2 (1)
+    assert answer.value == pytest.approx(6) and answer.values["send"].tolist() == [0, 1, 0, 0, 1, 1, 0]
+
+
+def test_only_who_holds_the_weights_passes_them_on():
+    answer = solve(replace(three_sites(), demand=np.array([[[1.0], [0.0], [1.0]]])), EXACT)  # nothing is served at 1: 5 to 0 and 4 to 2
+    assert answer.value == pytest.approx(9) and answer.values["host"].tolist() == [[1, 0, 1]]
+
+
+def test_a_copy_may_be_held_only_to_pass_it_on():
+    data = three_sites()
+    both = replace(data, arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]]))  # origin 0 may be served at 0 or 1
+    barred = replace(both, holding_upper=real(9, 0, 9))  # but nothing can stand at 1
+    assert solve(both, EXACT).value == pytest.approx(5)  # served at 1, passed on to 2
+    assert solve(barred, EXACT).value == pytest.approx(6)
+
+
+def test_weights_do_not_come_from_nowhere():
+    """Sites 0 and 1 cannot give the weights to each other when neither has them from the source."""
+    hops = dict(hop_workload=whole(0, 0, 0), hop_from=whole(0, 1, -1), hop_to=whole(1, 0, 2), send_hop=np.arange(3), send_stage=np.zeros(3, dtype=int),
+                send_channel=np.zeros(3, dtype=int), send_rate=np.ones(3), send_cost={"cost": np.zeros(3)})  # fmt: skip
+    assert solve(three_sites(**hops), EXACT).status == "infeasible"
+
+
+def test_an_update_takes_its_part_of_the_line():
+    data = three_sites(line_capacity=real(2), line_upper=real(9), line_cost={"cost": real(10)})
+    answer = solve(data, EXACT)  # three sends of 1 byte/s on one channel: two units of 2; three sends whatever the tree
+    assert answer.values["unit"].tolist() == [2] and answer.value == pytest.approx(26)
+
+
+def spread(**other):
+    return SpreadData(**dict(dict(site_zone=whole(0, 1), largest_share=real(1), zones=whole(1), least_share=real(0.1), survives=np.array([False])), **other))
+
+
+def test_no_zone_serves_more_than_its_share():
+    answer = solve(two_sites(12.0, spread=spread(largest_share=real(0.6))), EXACT)  # 7.2 of 12 on two systems at 10, 4.8 on one at 30
+    assert answer.value == pytest.approx(50) and answer.values["f"].ravel().tolist() == pytest.approx([7.2, 4.8])
+
+
+def test_so_many_zones_must_count():
+    answer = solve(two_sites(spread=spread(zones=whole(2), least_share=real(0.3))), EXACT)
+    assert answer.value == pytest.approx(40) and answer.values["f"][1, 0] >= 3 - 1e-6  # 20 without
+    assert solve(two_sites(spread=spread(site_zone=whole(0, 0), zones=whole(2))), EXACT).status == "infeasible"
+
+
+def test_the_factor_is_shared_out_too():
+    most = two_sites(holding_upper=real(2, 1), objective=Objective("throughput", -1), spread=spread(largest_share=real(0.6)))
+    assert solve(most, EXACT).value == pytest.approx(1.25)  # 5 at site 1 are 40 %, so 7.5 at site 0: 12.5 of 10
+    counted = two_sites(holding_upper=real(2, 1), objective=Objective("throughput", -1), spread=spread(zones=whole(2), least_share=real(0.4)))
+    assert solve(counted, EXACT).value == pytest.approx(1.25)  # 5 at site 1 are at least 40 % of 12.5
+
+
+def test_the_others_carry_all_when_a_zone_fails():
+    answer = solve(two_sites(spread=spread(survives=np.array([True]), tried_slots=whole(0))), EXACT)
+    assert answer.values["n"].tolist() == [2, 2] and answer.value == pytest.approx(80)
+
+
+def test_lines_must_carry_what_a_failure_sends_over_them():
+    asked = spread(survives=np.array([True]), tried_slots=whole(0))
+    answer = solve(two_sites(spread=asked, lines=lines(line_upper=real(4))), EXACT)  # 8 requests/s of 10 to site 0 at most
+    assert answer.status == "infeasible"
+    assert solve(two_sites(spread=asked, lines=lines()), EXACT).value == pytest.approx(80 + 15)
+
+
+def test_power_must_do_when_a_zone_fails():
+    asked = spread(survives=np.array([True]), tried_slots=whole(0))
+    tight = two_sites(spread=asked, point_power_w=real(100, 100), site_power_limit_w=real(150, np.inf))  # 1.5 replicas at site 0: 7.5 of 10
+    assert solve(tight, EXACT).status == "infeasible"
+    assert solve(replace(tight, site_power_limit_w=real(200, np.inf)), EXACT).value == pytest.approx(80)
