@@ -1,8 +1,8 @@
 """Fits the constants of a model to published measurements and writes them, their intervals and what they have seen into the catalog.
 
-    python benchmarks/refit.py training --measurements DIR [--write]
+    python benchmarks/refit.py training|serving --measurements DIR [--write]
 
-DIR holds training.csv. The fit starts from the physical priors and sees trusted rows only. The 10-90 % range of a constant is over refits
+DIR holds training.csv and serving.csv. The fit starts from the physical priors and sees trusted rows only. The 10-90 % range of a constant is over refits
 that leave out a source or a group; the bands are what the refits missed. Scores are in accuracy.py.
 """
 
@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from refit_serving import fitted_by_halved_steps
 
 from catalog.lookup import Catalog
 from planner.calibrate import (
@@ -37,7 +39,8 @@ from planner.kinds import kind_of
 from planner.plan import write_whole
 
 DATA = ROOT / "catalog" / "data" / "constants.json"
-SOURCES = {"training": "CAL-TRAINING"}  # model -> the catalog's source of its constants
+SOURCES = {"training": "CAL-TRAINING", "serving": "CAL-SERVING"}  # model -> the catalog's source of its constants
+FITS = {"training": fit_from_priors, "serving": fitted_by_halved_steps}
 DATE = "2026-11"
 DECILES = (0.1, 0.9)
 
@@ -59,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
     """(record name -> figures, lines for people) of a fit from the priors and of its leave-out refits."""
     kind = kind_of(cases)
-    whole = fit_from_priors(cases, catalog.constants(kind.name))
+    whole = FITS[kind.name](cases, catalog.constants(kind.name))
     left_out, ranges, lines = {}, [], []
     log_measured, use = measured(cases), fitted(cases)
     labels = np.array([o.label for o in kind.observations(cases)])

@@ -7,7 +7,7 @@ percentiles in percentiles.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,6 +75,12 @@ class ServingPoint:
     output_scv: Result  # of the output length
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
+
+    def pick(self, index) -> ServingPoint:
+        """The points at an index or mask of the broadcast shape, without the shares of their time."""
+        shape = np.shape(self.requests_per_s)
+        chosen = {f.name: np.broadcast_to(getattr(self, f.name), shape)[index] for f in fields(self) if f.name != "shares"}
+        return ServingPoint(**chosen, shares={})
 
     @property
     def tokens_per_s(self) -> Result:

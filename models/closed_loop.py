@@ -51,13 +51,12 @@ def closed_loop(
     constants: ServingConstants,
     speculation: Speculation | None = None,
     cache: PrefixCache | None = None,
-    output_scv: ArrayLike = 0.0,
 ) -> ClosedLoop:
     """Prefill as one server that clients visit in turn, decode as a delay Z = (O - 1) TPOT.
 
     TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
-    TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa = k/(1 + d s_O Z/(n S)) is the share of clients
-    that stay in step (only those in decode can, and the less the more output lengths vary: coefficient of variation s_O) and X = n/(TTFT + Z) the rate at which slots come free.
+    TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that
+    arrive in step, as all do at the start of a run (of those in decode), and X = n/(TTFT + Z) the rate at which slots come free.
     `speculation` and `cache` as in `batching.aggregated`. Shapes: layouts, clients [1] and tokens [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
     with outputs of a few tokens the rate dips by up to 10 % as clients are added: the burst term is an overestimate there.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
@@ -91,9 +90,7 @@ def closed_loop(
         stay = tokens * tpot
         response = closed_loop_response_s(served, prompts.occupancy_s, stay)
         batch = (1.0 - _DAMPING) * batch + _DAMPING * served * stay / (response + stay)
-    # Clients fall out of step once their stays differ by more than the prefill of all of them takes.
-    apart = constants.burst_decay * np.sqrt(np.asarray(output_scv, float)) * stay / (served * prompts.occupancy_s)
-    burst = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) * stay / (response + stay)
+    burst = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay)
     queue = response - prompts.occupancy_s + burst * prompts.occupancy_s
     computed = prompt if found is None else prompt * found.computed_share
     admitted = queue + unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)

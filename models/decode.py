@@ -28,6 +28,8 @@ Result = np.ndarray | float
 ACTIVATION_BYTES = 2.0
 # A dispatch in 8 bit and a combine in 16 bit make 1.5 byte per element and direction on average.
 ALL_TO_ALL_BYTES = 1.5
+# Up to so many ranks, engines gather the tokens of all and scatter the sums; beyond, a token goes to the ranks of its experts.
+GATHERED_RANKS = 8
 # Slower scale-up links than this are those of the host.
 HOST_LINK_BYTES_PER_S = 100 * GIGA
 REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
@@ -141,7 +143,7 @@ def dense_times_s(
     True
     """
     body = _body(arch)
-    rank_tokens = np.asarray(tokens, float) / layouts.dp * _attention_excess(layouts, constants)
+    rank_tokens = np.asarray(tokens, float) / layouts.dp * _attention_excess(layouts, tokens, constants)
     head = 1.0 * arch.hidden * arch.vocab
     saturation = constants.dense_saturation_tokens * _intensity(chip, constants)
     effective = rank_tokens + saturation * rank_tokens / (rank_tokens + saturation)
@@ -223,7 +225,7 @@ def decode_attention_s(
     >>> float(decode_attention_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 0, 1024, "bf16", examples.SERVING))
     0.0
     """
-    rank_sequences = np.asarray(sequences, float) / layouts.dp * _attention_excess(layouts, constants)
+    rank_sequences = np.asarray(sequences, float) / layouts.dp * _attention_excess(layouts, sequences, constants)
     attended = attended_tokens(arch, context_tokens)
     per_token = kv_elements_per_layer(arch) * element_bytes(kv_precision)
     if not arch.mla:
@@ -270,7 +272,7 @@ def communication_s(
     """All-reduces of tensor parallelism, dispatch and combine of experts, hand-over between stages.
 
     all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  all-to-all (dp > 1, MoE):
-    2 L_m [a (1, or 2 beyond the domain) + 1.5 m h min(k, R) / (W e)];  stages: (pp - 1)[a + 2 m h / W].
+    2 L_m [a (1, or 2 beyond the domain) + 1.5 m h n / (W e)], n = R - 1 up to 8 ranks, min(k, R) beyond;  stages: (pp - 1)[a + 2 m h / W].
     W is the scale-up rate inside the scale-up domain, else the smaller of both. A group of one costs nothing.
     Shapes: tokens [token of the micro-batch] and layouts broadcast; result [s].
     Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) (ring and tree costs); Shoeybi et al., Megatron-LM,
@@ -287,7 +289,8 @@ def communication_s(
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
     total = np.where(tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0)
     if np.any(arch.experts):
-        moved = ALL_TO_ALL_BYTES * vector * np.minimum(arch.topk, ranks)
+        copies = np.where(ranks <= GATHERED_RANKS, ranks - 1.0, np.minimum(arch.topk, ranks))
+        moved = ALL_TO_ALL_BYTES * vector * copies
         start = constants.all_to_all_start_s * _start_factor(chip, ranks)
         exchange = start + _transfer_s(chip, ranks, moved / constants.all_to_all_efficiency)
         total = total + np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * exchange, 0.0)
@@ -323,9 +326,13 @@ def _intensity(chip: ChipRates, constants: ServingConstants) -> float:
     return chip.flop_per_s / chip.hbm_bytes_per_s / constants.reference_intensity
 
 
-def _attention_excess(layouts: ServingLayouts, constants: ServingConstants) -> Result:
-    """Load of the fullest attention rank over the mean: all ranks wait for it."""
-    return 1.0 + constants.attention_imbalance * np.log(layouts.dp)
+def _attention_excess(layouts: ServingLayouts, sequences: ArrayLike, constants: ServingConstants) -> Result:
+    """Load of the fullest attention rank over the mean: all ranks wait for it.
+
+    The largest of dp normal deviations is near sqrt(2 ln dp) of them, and the n sequences of a rank vary by at most their root.
+    """
+    each = np.maximum(np.asarray(sequences, float) / layouts.dp, 1.0)
+    return 1.0 + constants.attention_imbalance * np.sqrt(2.0 * np.log(layouts.dp) / each)
 
 
 def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> float:

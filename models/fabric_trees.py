@@ -76,7 +76,7 @@ def tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: Arr
     """Parts and capacities of a tree, or of one tree per column where they are not joined.
 
     With R = ceil(n / d) rows and u ports up per leaf: U = c R u uplinks; two tiers: c R + ceil(U/k) switches and U links;
-    three: ceil(U/(k/2)) aggregation switches and U links more. Bisection with R even c u R/2, else half a leaf's ports more.
+    three: ceil(U/(k/2)) aggregation switches and U links more. Columns apart, of one tier, share switches: ceil(c / floor(k/n)). Bisection with R even c u R/2, else half a leaf's ports more.
     Uniform traffic leaves a leaf at most at u (N - 1) / (d (N - d)). Hops 2 under one leaf, 4 in one block, else 6.
     Shapes: broadcast over ports per column n, columns c, radix k, taper. Units: [1] throughout; N = c n, or n if not joined.
     Leaves are filled in order; an upper bound of the bisection where the middle runs through a block of three tiers.
@@ -110,7 +110,9 @@ def tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: Arr
         in_block = np.where(tiers > 2, _same_part(ends, block, 1.0, ends), 1.0)
     hops = np.where(ends > 1, 6.0 - 2.0 * in_leaf - 2.0 * in_block, 0.0)
     most = np.where(ends > 1, 2.0 * tiers, 0.0)
-    parts = (copies * switches, copies * links, copies * bisection, share, hops, most)
+    # A switch that one column does not fill takes several of them, kept apart.
+    together = np.where(tiers == 1, np.maximum(1.0, np.floor(k / np.maximum(n, 1.0))), 1.0) if not joined else 1.0
+    parts = (np.ceil(copies / together) * switches, copies * links, copies * bisection, share, hops, most)
     return Tree(tiers[()], *(part[()] for part in parts))
 
 

@@ -220,7 +220,6 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
 
 def two_pools(
     prefill: Replica, decode: Replica, prefill_workers: ArrayLike, decode_workers: ArrayLike, clients: ArrayLike, link_bytes_per_s: ArrayLike,
-    output_scv: ArrayLike = 0.0,
 ) -> Served:  # fmt: skip
     """A closed loop over separate pools: n_p workers of service S before a delay Z = (O - 1) T(b / n_d).
 
@@ -250,8 +249,7 @@ def two_pools(
     links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
     moving = transfer_s(decode.arch, decode.input_tokens, decode.kv_precision, link_bytes_per_s, links, 0.0)
     constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(decode.arch.experts) else 1.0)
-    apart = constants.burst_decay * np.sqrt(np.asarray(output_scv, float)) * stay / (served * service)
-    together = constants.burst_share / (1.0 + apart) * 0.5 * (served - 1.0) * stay / (response + stay) * service
+    together = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay) * service
     ttft = constants.disaggregated_first_token_factor * (response - service + prompts.latency_s + moving + constant + together)
     rate = served / (ttft + stay)
     ttft = ttft + np.maximum(c - served, 0.0) / rate

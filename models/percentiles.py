@@ -156,6 +156,10 @@ def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
     """Mean or quantile of a latency of a point:  "ttft", "tpot" or "e2e" (arrival to last token, all waits counted).
 
     Quantiles are those of `latency_mixture`. Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
+    Against an event simulation of the same engine (benchmarks/percentiles.md), Poisson arrivals, utilisation up to 0.85: median error of
+    each figure within 10 % at most (of p99 of TTFT 16 %), 86 % of all figures within 10 %. Beyond that: TTFT with fewer than about 50
+    slots at 0.85, where the wait for a slot sets the tail (factor 2 and more); TPOT of prompts that take several chunks before answers of
+    some ten tokens (up to 90 % high); clumped arrivals, ca^2 = 3, p99 of TPOT 14 % low at light load. At 0.92 TTFT is 10-30 % off.
     Reference: the parts' own; `tails` for curves of sums and mixtures.
 
     >>> from models import examples
@@ -273,12 +277,17 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
     >>> bool(within_slo(point, {}).satisfied), bool(within_slo(point, {"ttft": [("mean", 1e-6)]}).satisfied)
     (True, False)
     """
-    satisfied = np.asarray(point.fits) & np.isfinite(point.ttft_s)
+    shape = np.shape(point.requests_per_s)
+    satisfied = np.broadcast_to(np.asarray(point.fits) & np.isfinite(point.ttft_s), shape).copy()
     for metric, limits in slo.items():
-        mixture = latency_mixture(point, metric) if any(quantile != MEAN for quantile, _ in limits) else None
-        for quantile, limit in limits:
-            if quantile == MEAN:
-                satisfied = satisfied & (latency_s(point, metric, MEAN) <= limit)
-            else:  # whether the quantile is below the limit takes one evaluation, the quantile itself several
-                satisfied = satisfied & (_share(point, metric, limit, mixture) >= quantile)
+        for limit in (limit for quantile, limit in limits if quantile == MEAN):
+            satisfied &= latency_s(point, metric, MEAN) <= limit
+    for metric, limits in slo.items():
+        tails = [(quantile, limit) for quantile, limit in limits if quantile != MEAN]
+        if tails and satisfied.any():  # of those alone that meet all limits so far
+            left = point.pick(satisfied)
+            mixture, good = latency_mixture(left, metric), np.ones(np.shape(left.requests_per_s), dtype=bool)
+            for quantile, limit in tails:  # whether the quantile is below the limit takes one evaluation, the quantile itself several
+                good &= _share(left, metric, limit, mixture) >= quantile
+            satisfied[satisfied] = good
     return SloCapacity(satisfied[()], point)

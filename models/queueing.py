@@ -1,4 +1,4 @@
-"""Closed forms of queues: mean wait, tail of the wait, occupancy of a delay station, closed loops. No transformer here.
+"""Closed forms of queues: waits and their spread, the number in a shared engine, closed loops. No transformer here.
 
 Quantile functions take the quantile as a fraction (0.95). A queue that is offered as much as it can serve, or more,
 has an infinite wait; that is returned, not raised, so that a mask can drop it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincc, gammaincinv, gammaln, ndtr, ndtri
+from scipy.special import gammaincc, gammaincinv, gammaln, ndtr
 
 Result = np.ndarray | float
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
@@ -67,28 +67,6 @@ def wait_mean_s(
         variety = variety + clumps * np.where(clumps > 0, waiting**_CLUMPED_WAIT, waiting)
     wait = 0.5 * variety * service / spare
     return np.where(stable, wait, np.inf)[()]
-
-
-def wait_quantile_s(quantile: ArrayLike, wait_probability: ArrayLike, mean_wait_s: ArrayLike) -> Result:
-    """Quantile of the wait with an exponential tail:  t_q = (W / p) ln(p / (1 - q)), and 0 where q <= 1 - p.
-
-    P(wait > t) = p exp(-p t / W): right mass at zero (1 - p) and right mean (W).
-    Shapes: broadcast. Units: quantile [1], probability of waiting p [1], mean wait W [s], result [s].
-    Exact for M/M/c; the leading term of the tail in heavy traffic for M/G/c (Kingman); in light traffic with cs^2 < 1 it
-    overestimates the far tail.
-    Reference: Abate, Choudhury and Whitt, Exponential approximations for tail probabilities in queues I, Operations Research 43
-    (1995); Cooper (1981), chapter 3 (M/M/c).
-
-    >>> round(float(wait_quantile_s(0.95, 0.5, 1.0)), 6), float(wait_quantile_s(0.4, 0.5, 1.0))
-    (4.60517, 0.0)
-    """
-    p = np.asarray(wait_probability, float)
-    mean = np.asarray(mean_wait_s, float)
-    exceed = 1.0 - np.asarray(quantile, float)
-    waits = p > exceed
-    safe = np.where(waits, p, 1.0)
-    # exceed < p <= 1 wherever the logarithm is used, so the other branch may hold anything finite.
-    return np.where(waits, mean / safe * np.log(safe / np.where(waits, exceed, 1.0)), 0.0)[()]
 
 
 def clumped_wait_probability(wait_probability: ArrayLike, arrival_scv: ArrayLike) -> Result:
@@ -264,48 +242,6 @@ def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:
     varied = scv > 1e-6
     safe = np.where(varied, scv, 1.0)
     return np.where(varied, safe * gammaincinv(1.0 / safe, quantile), 1.0)[()]
-
-
-def occupancy_variance(rate: ArrayLike, mean: ArrayLike, marginal_rate: ArrayLike) -> Result:
-    """Variance of the number in a station that a Poisson stream feeds and that serves X(n):  rate / X'(n), at X(n) = rate.
-
-    M/G/inf has X(n) = n/s and gets n, the Poisson variance; the slower the service grows with n, the wider the swings.
-    Shapes: broadcast. Units: rate [1/s], mean occupancy n [1], marginal rate X'(n) [1/s], result [1]; never below the mean.
-    Linear noise approximation: right for swings over which X is nearly straight; infinite where X' <= 0.
-    Reference: van Kampen, Stochastic Processes in Physics and Chemistry, 3rd ed. (2007), chapter X (system size expansion).
-
-    >>> float(occupancy_variance(10.0, 20.0, 0.5)), float(occupancy_variance(10.0, 20.0, 0.25))
-    (20.0, 40.0)
-    """
-    slope = np.asarray(marginal_rate, float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.maximum(np.where(slope > 0, rate / slope, np.inf), mean)[()]
-
-
-def occupancy_quantile(quantile: ArrayLike, mean: ArrayLike) -> Result:
-    """Quantile of the number in an M/G/inf station, which is Poisson; normal approximation  n_q = n + z_q sqrt(n).
-
-    Shapes: broadcast. Units: quantile [1], mean occupancy [1], result [1], never below 0. Insensitive to the
-    distribution of the stay. The approximation is within one unit for means above 10 and 0.01 < q < 0.99.
-    Reference: Palm (1943); Takács, Introduction to the Theory of Queues (1962), chapter 3 (M/G/inf is Poisson).
-
-    >>> round(float(occupancy_quantile(0.95, 100.0)), 3)
-    116.449
-    """
-    mean = np.asarray(mean, float)
-    return np.maximum(mean + normal_deviate(quantile) * np.sqrt(mean), 0.0)[()]
-
-
-def normal_deviate(quantile: ArrayLike) -> Result:
-    """Standard normal deviate  z_q.
-
-    Shapes: as the argument. Units: quantile [1] in (0, 1), result [1].
-    Reference: Abramowitz and Stegun (1964), eq. 26.2.2 inverted.
-
-    >>> round(float(normal_deviate(0.975)), 4)
-    1.96
-    """
-    return ndtri(np.asarray(quantile, float))[()]
 
 
 def closed_loop_response_s(customers: ArrayLike, service_s: ArrayLike, think_s: ArrayLike) -> Result:

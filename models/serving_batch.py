@@ -57,7 +57,6 @@ class Case:
     tpot_limit_s: float = 0.0  # on the p99 of TPOT; 0: none
     ttft_limit_s: float = 0.0  # on the p99 of TTFT; 0: none
     capped: float = 1.0  # 0 where the limit on running requests was raised above the engine's usual one
-    output_scv: float = 0.0  # squared coefficient of variation of the output lengths
     link_bytes_per_s: float = 0.0  # over which a KV cache moves, per chip
 
     def __post_init__(self) -> None:
@@ -91,7 +90,6 @@ class Batch:
             loop = closed_loop(
                 run.arch, run.chip, run.layouts, np.maximum(each, 1.0), input_tokens=run.input_tokens, output_tokens=run.output_tokens,
                 weight_precision=run.weight_precision, kv_precision=run.kv_precision, constants=run.constants,
-                output_scv=self.columns["output_scv"],
             )  # fmt: skip
             return Served(loop.tpot_s, loop.ttft_s, loop.tokens_per_s, loop.batch)
         if self.regime == "open":
@@ -105,7 +103,7 @@ class Batch:
         if self.regime == "disaggregated":
             first = replace(run, layouts=self.prefill_layouts)
             c = self.columns
-            return two_pools(first, run, c["prefill_workers"], c["workers"], c["load"], c["link_bytes_per_s"], c["output_scv"])
+            return two_pools(first, run, c["prefill_workers"], c["workers"], c["load"], c["link_bytes_per_s"])
         static = static_batch(run, np.maximum(each, 1.0))
         return replace(static, tokens_per_s=static.batch / static.tpot_s) if self.regime == "decode" else static
 
@@ -139,7 +137,7 @@ def _stacked(index: np.ndarray, cases: Sequence[Case]) -> Batch:
     same = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
     codes = {name: np.array([PRECISIONS.index(getattr(case, name)) for case in cases]) for name in ("weight_precision", "kv_precision")}
     pools = [case.prefill for case in cases]
-    columns = {name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "output_scv", "link_bytes_per_s")}
+    columns = {name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "link_bytes_per_s")}
     columns |= {"workers": np.array([case.decode.workers for case in cases])}
     columns |= {"prefill_workers": np.array([pool.workers for pool in pools])} if pools[0] else {}
     return Batch(

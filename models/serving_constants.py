@@ -12,7 +12,8 @@ from models.roofline import Precision, operand_bits
 
 Result = np.ndarray | float
 # Engines and chip generations with figures of their own; any other takes 1.
-ENGINES = ("tensorrt_llm", "vllm", "sglang")
+# TensorRT-LLM runs networks through PyTorch (tensorrt_llm) or, before release 1.0, from plans compiled ahead (tensorrt_plan).
+ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang")
 FAMILIES = ("ampere", "hopper", "blackwell", "bwrtx", "cdna3", "gaudi", "ascend")
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
 Name = str | Sequence[str] | np.ndarray
@@ -35,7 +36,7 @@ class ServingConstants:
     expert_width: float  # width of an expert's inner layer at which its GEMMs reach half of that [1]
     expert_skew: float  # shape of the negative binomial of tokens per expert; infinite is uniform routing [1]
     rank_imbalance: float  # relative excess of the fullest rank per natural logarithm of expert-parallel ranks [1]
-    attention_imbalance: float  # relative excess of the fullest attention rank per natural logarithm of their number [1]
+    attention_imbalance: float  # scatter of the load of attention ranks, relative to random placement of requests [1]
     all_reduce_start_s: float  # start-up of an all-reduce [s]
     all_reduce_start_host_s: float  # the same over the links of the host [s]
     all_reduce_efficiency: float  # share of the link rate [1]
@@ -55,8 +56,7 @@ class ServingConstants:
     first_token_s: float  # constant part of the time to first token [s]
     moe_first_token_factor: float  # factor on it for MoE [1]
     burst_share: float  # share of closed-loop clients that arrive in step with each other [1]
-    burst_decay: float  # rounds of requests over which differing lengths add up to take clients out of step [1]
-    usable_memory: float  # share of the memory that an engine fills [1]
+    usable_memory: float  # share of the memory as sold that an engine fills; chips hold binary gigabytes, so 1 is 0.93 of it [1]
     runtime_bytes: float  # memory of the runtime per chip [byte]
     output_held: float  # share of the output that a running request holds in the KV cache on average [1]
     batch_cap: float  # most running requests of an engine (per attention rank) [1]
@@ -70,6 +70,12 @@ class ServingConstants:
     cap_tensorrt_llm: float
     wait_tensorrt_llm: float
     burst_tensorrt_llm: float
+    host_tensorrt_plan: float
+    launch_tensorrt_plan: float
+    first_token_tensorrt_plan: float
+    cap_tensorrt_plan: float
+    wait_tensorrt_plan: float
+    burst_tensorrt_plan: float
     host_vllm: float
     launch_vllm: float
     first_token_vllm: float
@@ -113,7 +119,7 @@ class ServingConstants:
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
         ...
-        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (81 in all)
+        ValueError: serving constants: missing all_reduce_efficiency, all_reduce_start_host_s, ... (86 in all)
         """
         known = {field.name for field in fields(cls)}
         missing, unknown = sorted(known - set(values)), sorted(set(values) - known)

@@ -6,7 +6,6 @@ gamma variable by the cube-root transform, which takes a deviate of the normal d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,10 +183,8 @@ def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple
     >>> weights.tolist(), both.mean.tolist()
     ([0.9, 0.1], [1.0, 2.0])
     """
-    both = without + more
-    parts: Sequence[tuple[Result, Result]] = (
-        (1.0 - np.asarray(probability, float), np.asarray(probability, float)),
-        (without.mean, both.mean), (without.variance, both.variance), (without.third, both.third),
-    )  # fmt: skip
-    weights, *cumulants = (np.stack(np.broadcast_arrays(*pair)) for pair in parts)
+    both, chance = without + more, np.asarray(probability, float)
+    parts = (1.0 - chance, chance), (without.mean, both.mean), (without.variance, both.variance), (without.third, both.third)
+    shape = np.broadcast_shapes(*(np.shape(part) for pair in parts for part in pair))
+    weights, *cumulants = (np.stack([np.broadcast_to(part, shape) for part in pair]) for pair in parts)
     return weights, Cumulants(*cumulants)

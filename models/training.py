@@ -69,7 +69,7 @@ def training_step(
     memory = np.empty(len(layouts))
     for start in range(0, len(layouts), CHUNK):
         part = slice(start, start + CHUNK)
-        run = Run.of(arch, chip, layouts.take(part), sequence_tokens, precision, constants, family, recipe, taken(scaleout, part))
+        run = Run.of(arch, chip, layouts.take(part), sequence_tokens, precision, constants, family, recipe, _taken(scaleout, part))
         for name, seconds in _step_parts(run, global_batch_sequences).items():
             breakdown[name][part] = seconds
         recomputed[part] = recomputed_flops_per_token(run)
@@ -85,14 +85,7 @@ def training_step(
     return TrainingStep(step_s, tokens_per_s, mfu, hfu, memory, breakdown)
 
 
-def taken(scaleout: Mapping[str, np.ndarray] | None, part: slice) -> Mapping[str, np.ndarray] | None:
-    """The rates of some of the layouts.
-
-    Shapes: one axis. Units: [byte/s]. Reference: as `training_step`.
-
-    >>> taken({"dp": np.array([1.0, 2.0])}, slice(1, 2))["dp"].tolist()
-    [2.0]
-    """
+def _taken(scaleout: Mapping[str, np.ndarray] | None, part: slice) -> Mapping[str, np.ndarray] | None:
     return None if scaleout is None else {name: rates[part] for name, rates in scaleout.items()}
 
 

@@ -118,7 +118,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
         arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
         release_year=software.release_year, family=family, regime=load.regime, input_tokens=load.input_tokens, output_tokens=load.output_tokens,
         load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, capped=float(load.capped),
-        output_scv=load.output_scv, link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip,
+        link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip,
     )  # fmt: skip
     return MeasuredServing(row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred))
 
@@ -216,11 +216,12 @@ def checkpoint_precision(record: Record) -> str:
 
 
 def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: _Reader) -> str:
-    """Column `kv_dtype`; empty: 8 bit in MLPerf runs on chips that compute in FP8, and 16 bit elsewhere (the engines' default)."""
+    """Column `kv_dtype`; empty: 8 bit beside weights computed in 4 bit, whose checkpoints ask for it, and in MLPerf runs on chips that
+    compute in FP8; 16 bit elsewhere (the engines' default)."""
     label = row.text["kv_dtype"].lower()
     if label in CACHES:
         return CACHES[label]
-    narrow = bool(BENCHMARK.search(row.text["other_metric"])) and weights in ("fp8", "fp4", "mxfp8")
+    narrow = weights == "fp4" or (bool(BENCHMARK.search(row.text["other_metric"])) and weights in ("fp8", "mxfp8"))
     precision = "fp8" if narrow else "bf16"
     reader.note(f"KV cache in {precision}")
     return precision
@@ -243,7 +244,7 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
             reader.note(f"pp {pp}")
     pp, dp, ep = max(pp, 1), max(dp, 1), max(ep, 1)
     if arch.experts and dp == 1:
-        tp, dp = attention_ranks(row, tp, pp, ranks, software, reader)
+        tp, dp = attention_ranks(row, arch, tp, pp, ranks, software, load, reader)
     if not arch.experts:
         dp = ep = 1
     return {"tp": tp, "pp": pp, "dp": dp, "ep": min(ep if ep > 1 else dp, tp * dp)}
@@ -262,11 +263,12 @@ def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str,
     return int(min(tp, 2 ** int(math.log2(max(min(ranks, rates.scaleup_chips), 1)))))
 
 
-def attention_ranks(row: Row, tp: int, pp: int, ranks: int, software: Software, reader: _Reader) -> tuple[int, int]:
+def attention_ranks(row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: _Reader) -> tuple[int, int]:
     """(tp, dp) of an architecture with experts whose row names no attention ranks.
 
     Chips beyond tp x pp that are named as those of the experts (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of
-    TensorRT-LLM is published with attention data parallelism: all tp are attention ranks, and a note that says so counts anywhere.
+    TensorRT-LLM is published with attention data parallelism: all tp are attention ranks, and a note that says so counts anywhere. So
+    are they in runs for throughput of unstated layout with latent attention, whose cache tensor parallelism would only copy.
     """
     experts = re.findall(r"moe_(?:tp|ep)=(\d+)", row.text["other_metric"])
     if experts and ranks > tp * pp and ranks % (tp * pp) == 0:
@@ -274,8 +276,9 @@ def attention_ranks(row: Row, tp: int, pp: int, ranks: int, software: Software, 
         reader.note(f"{dp} attention ranks")
         return tp, dp
     stated = "attention dp" in row.text["notes"].lower()
-    default = software.engine == "tensorrt_llm" and row.text["engine_version"] == "1.0" and tp > 1 and row.number("is_max_throughput") == 1
-    if stated or default:
+    copied = arch.mla and load.regime == "maximum" and not row.count("tp")
+    default = software.engine.startswith("tensorrt") and row.text["engine_version"] == "1.0" and tp > 1 and row.number("is_max_throughput") == 1
+    if stated or default or copied:
         reader.note(f"{tp} attention ranks")
         return 1, tp
     return tp, 1

@@ -20,6 +20,7 @@ RELEASES = {
              (0.10, 2025.65), (0.11, 2025.8), (0.12, 2025.95), (0.15, 2026.1), (0.17, 2026.2), (0.19, 2026.3)),
     "sglang": ((0.02, 2024.5), (0.03, 2024.7), (0.04, 2025.1), (0.05, 2025.8)),
 }  # fmt: skip
+PYTORCH_SINCE = 2025.7  # release 1.0 of TensorRT-LLM [year]
 # Mean lengths of the data sets of MLPerf Inference [token], and limits on the p99 of TPOT and TTFT by scenario [ms].
 DATASETS = {
     "llama-2-70b": (294.0, 293.0), "mixtral-8x7b": (270.0, 145.0), "llama-3.1-405b": (9400.0, 680.0), "llama-3.1-8b": (780.0, 128.0),
@@ -31,7 +32,7 @@ LIMITS = {
     ("llama-3.1-8b", "Interactive"): (30.0, 500.0), ("deepseek-r1", "Server"): (80.0, 2000.0), ("deepseek-r1", "Interactive"): (15.0, 1500.0),
 }  # fmt: skip
 CHAT = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
-DRAWN, DRAWN_SCV = 0.9, (0.2 / 0.9) ** 2 / 12.0  # mean of lengths that a client draws from 0.8 to 1.0 of the nominal, and their spread
+DRAWN = 0.9  # mean of lengths that a client draws from 0.8 to 1.0 of the nominal
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,18 @@ class Load:
     amount: float
     tpot_limit_s: float = 0.0  # on the p99; 0: none
     interactive: bool = False
-    output_scv: float = 0.0  # squared coefficient of variation of the output length [1]
     ttft_limit_s: float = 0.0  # on the p99; 0: none
     capped: bool = True  # whether the engine's usual limit on running requests holds
 
 
 def software_of(row: Row, note: Note) -> Software:
-    """Column `engine` by the word it contains; others share the figures of "other"."""
+    """Column `engine` by the word it contains; others share the figures of "other". TensorRT-LLM before release 1.0 runs compiled plans."""
     name = row.text["engine"].lower()
     engine = next((known for word, known in ENGINES if word in name), "other")
-    return Software(engine, release_year(row, engine))
+    year = release_year(row, engine)
+    if engine == "tensorrt_llm" and year < PYTORCH_SINCE and "pytorch" not in row.text["notes"].lower():
+        engine = "tensorrt_plan"
+    return Software(engine, year)
 
 
 def release_year(row: Row, engine: str) -> float:
@@ -98,7 +101,7 @@ def load_of(row: Row, note: Note) -> Load:
             note("short lengths")
         else:
             raise Unpredictable("no lengths")
-    prompt, output, scv = realised_lengths(row, prompt, output, note)
+    prompt, output = realised_lengths(row, prompt, output, note)
     count, rate = row.number("concurrency"), row.number("request_rate_per_s")
     if mode == "prefill_only":
         return Load("prefill", prompt, output, count or 1.0)
@@ -107,7 +110,7 @@ def load_of(row: Row, note: Note) -> Load:
     if mode == "disaggregated":
         if not count:
             raise Unpredictable("no concurrency, request rate or maximum throughput")
-        return Load("disaggregated", prompt, output, count, output_scv=scv)
+        return Load("disaggregated", prompt, output, count)
     if "static batch" in notes and count:
         return Load("static", prompt, output, count)
     if "static batching" in notes:
@@ -120,7 +123,7 @@ def load_of(row: Row, note: Note) -> Load:
     if row.number("is_max_throughput"):
         return Load("maximum", prompt, output, admitted(row, count))
     if count:
-        return Load("closed", prompt, output, count, output_scv=scv)
+        return Load("closed", prompt, output, count)
     if "phase timed separately" in notes:
         return Load("static", prompt, output, 1.0)
     raise Unpredictable("no concurrency, request rate or maximum throughput")
@@ -135,16 +138,15 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
     prompt, output = DATASETS[name]
     note("mean lengths of the data set")
     tpot, ttft = LIMITS.get((name, scenario), (0.0, 0.0))
-    return Load("maximum", prompt, row.number("osl") or output, 0.0, tpot * MILLI, scenario == "Interactive", 0.0, ttft * MILLI, False)
+    return Load("maximum", prompt, row.number("osl") or output, 0.0, tpot * MILLI, scenario == "Interactive", ttft * MILLI, False)
 
 
-def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float, float]:
+def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float]:
     """Clients that draw lengths from 0.8 to 1.0 of the nominal have a mean of 0.9; their dumps and notes say so."""
     if re.search(r"InferenceMAX|random range ratio 0\.8", row.text["notes"]):
         note("mean lengths 0.9 of the nominal")
-        return DRAWN * prompt, max(DRAWN * output, 2.0), DRAWN_SCV
-    varied = re.search(r"sharegpt|means of the dataset", row.text["notes"], re.IGNORECASE)
-    return prompt, max(output, 2.0), 1.0 if varied else 0.0
+        return DRAWN * prompt, max(DRAWN * output, 2.0)
+    return prompt, max(output, 2.0)
 
 
 def admitted(row: Row, count: float | None) -> float:

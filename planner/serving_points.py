@@ -211,7 +211,7 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
         workload=workload,
         uses=(use,),
         capacity=rate,
-        latency=at(latencies(point, workload.spec.slo), shape, index),
+        latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec.slo).items()},
         breakdown=shares,
         mfu=mfu(workload, rate, [(grid.system.rates(grid.precision), chips_of(layout))], one(point.computed_share)),
         memory_bytes=one(point.memory_bytes),

@@ -151,7 +151,7 @@ def _closed(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: st
         input_tokens=float(workload.lengths.input), output_tokens=float(workload.lengths.output),
         weight_precision=precision, kv_precision=kv_precision(precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
-        speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips), output_scv=workload.lengths.output_cv**2,
+        speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),
     )  # fmt: skip
     point = evaluate(slice(None), loop.batch)
     runs = np.asarray(point.slots) >= 1.0

@@ -72,8 +72,8 @@ def test_expert_step_by_hand():
     touched = 4 * (1 - (1 + mean / 4.0) ** -4.0)
     imbalance = 1 + 0.2 * np.log(2)
     assert parts["expert_memory"] == pytest.approx(touched * per_expert * 2 * 2 * (1 + imbalance) / 2 / (2 * 1e12 * 0.8))
-    # dispatch and combine in two layers: 2 tokens per rank x 1024 x min(k, R) = 2 copies x 1.5 bytes at half the link rate
-    assert parts["communication"] == pytest.approx(2 * 2 * (20e-6 + 1.5 * 2 * 1024 * 2 / (1e11 * 0.5)))
+    # dispatch and combine in two layers: 2 tokens per rank x 1024 x R - 1 = 1 copy x 1.5 bytes at half the link rate
+    assert parts["communication"] == pytest.approx(2 * 2 * (20e-6 + 1.5 * 2 * 1024 / (1e11 * 0.5)))
 
 
 def test_pipeline_stages_share_the_work_and_pay_for_hops():
