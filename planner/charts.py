@@ -13,6 +13,7 @@ import altair as alt
 
 from catalog.units import MEGA, MWH_J
 from planner.locale import Words
+from planner.hours import by_hour
 from planner.plan import Plan
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = PALETTE = (
@@ -174,7 +175,7 @@ def phases(plan: Plan) -> dict[int, float]:
 
 
 def _hours(plan: Plan, site: str, phase: int) -> list[dict[str, Any]]:
-    return [row for row in plan["schedule"] if row["site"] == site and row["phase"] == phase]
+    return by_hour(row for row in plan["schedule"] if row["site"] == site and row["phase"] == phase)
 
 
 def _hour_axis(labels: bool, title: str | None = None) -> alt.X:

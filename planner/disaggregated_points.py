@@ -197,7 +197,7 @@ def as_point(workload: ServingFacts, first: Lot, second: Lot, choice: PairChoice
         workload=workload,
         uses=tuple(uses),
         capacity=rate,
-        latency=at(latencies(found.point, workload.spec.slo), shape, index),
+        latency={name: float(value) for name, value in latencies(found.point.pick(index), workload.spec.slo).items()},
         breakdown=sides[1][-1],
         mfu=mfu(
             workload, rate, [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],

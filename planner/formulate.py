@@ -201,8 +201,15 @@ def _demand(problem: Problem, origins) -> np.ndarray:
 def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
     limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
     members = [(s, u) for s, offer in enumerate(limited) for u, (k, _) in enumerate(holdings) if lots[k].offer is offer]
+    # systems of one kind bought in several ways stand on one network together
+    shared: dict[tuple[str, str, str, int | None], list[int]] = {}
+    for u, (k, _) in enumerate(holdings):
+        if lots[k].plant is not None:
+            shared.setdefault((lots[k].site.region, lots[k].system.name, lots[k].fabric, lots[k].size), []).append(u)
+    together = [held for held in shared.values() if len({holdings[u][0] for u in held}) > 1]
+    members += [(len(limited) + i, u) for i, held in enumerate(together) for u in held]
     return {
-        "supply_limit": np.array([offer.supply for offer in limited]),
+        "supply_limit": np.array([*(offer.supply for offer in limited), *(lots[holdings[held[0]][0]].largest for held in together)]),
         "supply_member": np.array(members, dtype=np.int64).reshape(-1, 2),
     }
 

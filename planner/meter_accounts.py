@@ -31,7 +31,6 @@ class MeterDecisions:
         usual = np.maximum(self.load.max(axis=1, initial=0.0), 1.0) * SMALL
         clear = lambda block, of: np.where(values[block] > usual[of][:, None], values[block], 0.0)
         self.capacity_w = np.clip(values["contract"], meters.contract_least_w, meters.contract_upper_w)
-        self.energy_j, self.power_w = values["energy"].copy(), values["power"].copy()
         taken = np.minimum(clear("taken", meters.contract_meter), meters.contract_share * self.capacity_w[:, None])
         self.charge, self.discharge, self.stored = self._cycles(clear("charge", meters.battery_meter), clear("discharge", meters.battery_meter))
         need = self.load.copy()
@@ -42,7 +41,17 @@ class MeterDecisions:
             back = np.where(taken[c] > 0, np.maximum(back, -taken[c]), 0.0)
             taken[c] += back
             need[m] -= back
+        self._as_small_as_can_be(taken)
         self.taken, self.grid = taken, np.where(need > usual[:, None], need, 0.0)
+
+    def _as_small_as_can_be(self, taken: np.ndarray) -> None:
+        """Sizes that nothing is paid for are those that are needed."""
+        meters, largest = self.meters, lambda block: block.max(axis=1, initial=0.0)
+        needed = np.divide(taken, meters.contract_share, out=np.zeros_like(taken), where=meters.contract_share > 0)
+        paid = np.array([contract.pays_produced for contract in self.contracts], dtype=bool)
+        self.capacity_w = np.where(paid, self.capacity_w, np.maximum(meters.contract_least_w, largest(needed)))
+        self.energy_j = np.maximum(meters.battery_least_j, largest(self.stored))
+        self.power_w = np.maximum(meters.battery_least_w, largest(self.charge + self.discharge))
 
     def _cycles(self, charge: np.ndarray, discharge: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Charge made to fit discharge in every ring of slots, and the energy stored at the start of each slot, 0 at the least."""

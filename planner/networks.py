@@ -15,7 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from models.fabric_designs import TREES, Design, Network, bisection_bytes_per_s, largest_network, latency_s, network, network_power_w, network_price
+from models.fabric_designs import (
+    TREES,
+    Design,
+    Network,
+    bisection_bytes_per_s,
+    largest_network,
+    latency_s,
+    network,
+    network_power_w,
+)
 from models.fabric_direct import balanced_dragonfly
 from models.fabric_links import Plant, group_links, has_full_rate
 from models.fabric_trees import MAX_TIERS, leaf_ports, rows_reach
@@ -61,13 +70,17 @@ def whole_network(plant: Plant, systems: float, parts: NetworkFacts) -> Network:
 
 
 def price_of(net: Network, parts: NetworkFacts) -> np.ndarray:
-    """Purchase price of whole networks: the cited price of a link to a NIC, and of one between switches, optical but for copper."""
-    host, between = np.asarray(net.host_links, float), np.asarray(net.switch_links, float)
+    """Purchase price of whole networks: the cited price of a link to a NIC, and of one between switches, optical but for copper.
+
+    Where only a part of the links is copper it is those to NICs, which are the shorter ones.
+    """
+    host, between, copper = (np.asarray(links, float) for links in (net.host_links, net.switch_links, net.copper_links))
     # systems joined directly have links with a NIC at either end
-    price = np.where(host > 0, parts.link_price_two_tier - parts.link_price_one_tier, parts.link_price_one_tier)
-    optical = (host * parts.link_price_one_tier + between * price) / np.maximum(host + between, 1.0)
-    copper = optical if parts.copper_link_price is None else parts.copper_link_price
-    return np.asarray(network_price(net, parts.switch_price, copper, optical))
+    between_price = np.where(host > 0, parts.link_price_two_tier - parts.link_price_one_tier, parts.link_price_one_tier)
+    short = np.minimum(copper, host)
+    copper_price = parts.copper_link_price or 0.0
+    links = copper * copper_price + (host - short) * parts.link_price_one_tier + (between - copper + short) * between_price
+    return np.asarray(net.switches * parts.switch_price + links)
 
 
 def power_of(net: Network, parts: NetworkFacts) -> np.ndarray:

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.fabric_links import Plant
 from models.decode import ServingLayouts
+from models.fabric_links import Plant
 from models.percentiles import latency_s
 from planner import disaggregated_points, serving_points, training_points
-from planner.intervals import serving_bounds, serving_tier, training_bounds
 from planner.fabric_names import PROVIDER
-from planner.placements import placement_of
+from planner.intervals import serving_bounds, serving_tier, training_bounds
 from planner.networks import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
-from planner.verify_electricity import ElectricityCheck
+from planner.placements import placement_of
 from planner.problem import NO_TREE, OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
+from planner.verify_electricity import ElectricityCheck
 
 Key = tuple[str, str, str, str, int | None, str]  # site, system, how, fabric, its size, offer
 

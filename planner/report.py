@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
-from planner import line_report
+from planner import electricity_report, line_report
 from planner.plan import TABLES, Plan
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -29,6 +29,7 @@ COMPONENT_WORDS = {
     "lines": "rent of lines",
     "control": "control of sites",
     "telemetry": "telemetry of sites",
+    **electricity_report.COMPONENT_WORDS,
 }
 
 LIMITS, RUNNER_UP, FABRICS = "Limits", "What comes next at each site", "The networks between our own systems"
@@ -54,7 +55,7 @@ def render(plan: Plan, form: str) -> str:
 def csv_tables(plan: Plan) -> dict[str, str]:
     """One CSV text per table of the plan."""
     tables = {name: as_csv(plan[name]) for name in TABLES}
-    tables |= {name: as_csv(plan[name]) for name in line_report.TABLES if name in plan.document}
+    tables |= {name: as_csv(plan[name]) for name in (*line_report.TABLES, *electricity_report.TABLES) if name in plan.document}
     tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
     return tables
 
@@ -66,7 +67,8 @@ def headline(plan: Plan) -> str:
         return words
     objective = plan.objective
     value = f"{_amount(objective['value'])} {objective['unit']}"
-    proof = f"; no plan is better than {_amount(plan['bound'])} (gap {plan.gap:.3%})" if plan.gap is not None else "; no bound was proven"
+    of = " on these typical days" if plan["bound_of"] == "reduced" else ""
+    proof = f"; no plan{of} is better than {_amount(plan['bound'])} (gap {plan.gap:.3%})" if plan.gap is not None else "; no bound was proven"
     return f"{words}: {_goal(plan)} {value}{proof}"
 
 
@@ -86,7 +88,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
         ("Who is served from where", _route_rows(plan)),
         *line_report.sections(plan),
-        ("The day at each site", _day_rows(plan)),
+        *electricity_report.sections(plan),
         (LIMITS, [_limit_row(row) for row in plan["limits"]]),
         (RUNNER_UP, [_runner_up_row(row) for row in plan["runner_up"]]),
         ("Dropped on the way", [{"workload": w, "reason": reason, "count": n} for w, reasons in plan["dropped"].items() for reason, n in reasons.items()]),
@@ -138,7 +140,7 @@ def _totals_line(plan: Plan) -> str:
     return (
         f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {_amount(totals['cost'])} {currency}, "
         f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {totals['energy_j'] / MWH_J:,.0f} MWh, {totals['tokens'] / 1e12:,.2f}T tokens"
-    )
+    ) + electricity_report.dispatch_words(plan)
 
 
 def _closing(plan: Plan) -> str:
@@ -232,7 +234,7 @@ def _run(point: dict[str, Any]) -> str:
 
 def _ranks(placement: dict[str, Any]) -> str:
     """The order of the dimensions that loads the busiest link least, and what the usual numbering would load it with."""
-    order = "; ".join(" ".join(along) for along in placement["order"]) if "factors" in placement else " ".join(placement["order"])
+    order = " / ".join(" ".join(along) for along in placement["order"] if along) if "factors" in placement else " ".join(placement["order"])
     usual = placement["in_number_order_s"]
     against = "" if usual is None else f", {show(usual, 's')} in number order"
     return f"{order}: busiest link {show(placement['busiest_link_s'], 's')} a step{against}"
@@ -256,34 +258,6 @@ def _route_rows(plan: Plan) -> list[dict[str, Any]]:
         {"workload": w, "from": origin, "served in": site} | ({} if line is None else {"line": line}) | {"output tokens/s": f"{flow:,.0f}"}
         for (w, origin, site, line), flow in flows.items()
     ]
-
-
-def _day_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Per site and phase, the price and the load of each hour as a line of bars."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in plan["schedule"]:
-        groups.setdefault((row["site"], row["phase"]), []).append(row)
-    rows = []
-    for (site, phase), hours in groups.items():
-        prices = [row["price_per_j"] for row in hours]
-        rows.append(
-            {
-                "site": site,
-                "phase": phase,
-                "days": f"{sum(row['seconds'] for row in hours) / DAY_S:.0f}",
-                "price by UTC hour": _bars(prices),
-                "load by UTC hour": _bars([row["power_w"] for row in hours]),
-                "price per MWh": f"{min(prices) * MWH_J:.0f}-{max(prices) * MWH_J:.0f}",
-                "load": f"{show(min(row['power_w'] for row in hours), 'W')} to {show(max(row['power_w'] for row in hours), 'W')}",
-            }
-        )
-    return rows
-
-
-def _bars(values: list[float]) -> str:
-    low, high = min(values), max(values)
-    steps = "▁▂▃▄▅▆▇█"
-    return "".join(steps[round((value - low) / (high - low) * 7) if high > low else 3] for value in values)
 
 
 def _limit_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Amounts(Decisions):
             self.sums.lines.update(self.lines.costs)
             for name, amount in self.lines.by_workload.items():
                 self.sums.by_workload[name] += amount
+            self._copies()
         for name, computed in (("cost_lines", self.sums.lines), ("carbon_lines", self.sums.carbon)):
             stated = {(row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in self.document[name]}
             if len(stated) < len(self.document[name]):
@@ -41,6 +42,17 @@ class Amounts(Decisions):
         self.equal("costs", self.document["costs"], components)
         self.equal("totals", self.document["totals"], self._totals())
         self._workload_rows()
+
+    def _copies(self) -> None:
+        """A site where only a copy of weights is kept has its fixed cost too, which belongs to all alike."""
+        names = [*self.serving, *self.training]
+        worth = sum(float(s * d) for s, d in zip(self.problem.calendar.seconds, self.problem.calendar.discount))
+        for region in self.lines.copies - {row["site"] for row in self.document["fleet"]}:
+            amount = self.sites[region].fixed_cost_per_s * worth
+            if amount:
+                self.sums.lines["site", region, "", ""] = amount
+                for name in names:
+                    self.sums.by_workload[name] += amount / len(names)
 
     def _totals(self) -> dict[str, float]:
         calendar = self.problem.calendar

@@ -89,6 +89,7 @@ class Decisions(Report):
             for (design, size), count in chosen.items():
                 lot = next(lot for key in self.held if (lot := self.lots[key]).owned and key[:2] == (site, system) and key[3:5] == (design, size))
                 if lot.plant is not None:
+                    self.at_most("fleet", count, lot.largest, f"{system} on one {design} network in {site}")
                     computed[site, system, design, size] = {"systems": int(count)} | fabric_row(lot.plant, int(count), count * lot.fabric_capital, lot.site.network)
         stated = {(row["site"], row["system"], row["design"], row["size"]): row for row in self.document["fabrics"]}
         if stated.keys() != computed.keys() or len(stated) < len(self.document["fabrics"]):

@@ -95,6 +95,10 @@ class ElectricityCheck:
             self.costs["ppa", region] += cost
             self.carbon["ppa", region] += kg
             self._within(f"electricity {region}/ppa/{name}", size, contract.least_w, contract.upper_w, "capacity contracted")
+            if not contract.pays_produced:
+                shares = [float(contract.share[int(hour)]) for hour in calendar.hour]
+                needed = max((row["ppa_w"][name] / share for row, share in zip(rows, shares) if share > 0), default=0.0)
+                report.equal(f"electricity {region}/ppa/{name}.size", size, max(contract.least_w, needed))
             add("ppa", name, size, "W", taken[name], cost, kg)
         if meter.storage is not None:
             self._battery(site, rows, stated, add)
@@ -124,6 +128,9 @@ class ElectricityCheck:
                 report.at_most(f"schedule {region} slot {t}", value - low, energy, "energy stored")
                 if not abs(rows[t]["stored_j"] - (value - low)) <= ROUNDING * (value - low):
                     report.say(f"schedule {region} slot {t}.stored_j", f"says {rows[t]['stored_j']!r}, computed {value - low!r}")
+        # stored_j is as low as the cycle allows, so the sizes follow from the hours
+        report.equal(f"electricity {region}/battery/energy.size", energy, max(storage.least_j, *(row["stored_j"] for row in rows)))
+        report.equal(f"electricity {region}/battery/power.size", power, max(storage.least_w, *(row["charge_w"] + row["discharge_w"] for row in rows)))
         self.costs["battery", region] += energy * storage.worth_per_j + power * storage.worth_per_w
         self.capital += energy * storage.capital_per_j + power * storage.capital_per_w
         given_off = sum(row["discharge_w"] * float(s) for row, s in zip(rows, calendar.seconds))

@@ -33,6 +33,7 @@ class LineCheck:
         self.paid: dict[Line, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.costs: dict[tuple[str, str, str, str], float] = defaultdict(float)
         self.by_workload: dict[str, float] = defaultdict(float)
+        self.copies: set[str] = set()  # sites with a copy of some workload
 
     def run(self, hosts: Mapping[str, set[str]]) -> None:
         """`hosts`: sites at which each workload has points at work."""
@@ -118,6 +119,7 @@ class LineCheck:
             for v in range(self.calendar.windows):
                 tree = trees.get((name, v), {})
                 placed = hosts[name] - {home} | {start for start, _ in tree if start != home}
+                self.copies |= placed
                 if stray := {end for _, end in tree} - placed:
                     self.report.say(f"placements weights of {name} phase {v}", f"go to {', '.join(sorted(stray))}, where nothing needs them")
                 for site in placed if workload.spec.weight_updates_per_year > 0 else ():

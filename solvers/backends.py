@@ -18,6 +18,7 @@ from solvers.program import Arrays, Floats, Program, Scaled
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
 LP_TOLERANCE = 1e-10    # the tightest that HiGHS takes
+LP_ROUNDING = 1e-7      # of a sum of terms with both signs
 MIP_TOLERANCE = 1e-6
 LARGE = 3000            # columns from which on the search over binaries is worth its linear programs
 NODES = 100             # of that search, before HiGHS takes over
@@ -98,7 +99,8 @@ def _report(outcome: Outcome, scaled: Scaled, x: Floats | None, sign: float, obj
     gap = None
     if bound is not None:
         beyond = sign * (bound - value)
-        if beyond > max(1e-5 * abs(value), 1e-5 / scaled.objective):
+        terms = float(np.abs(objective) @ np.abs(x))  # where some are below 0, their rounding is not that of the value
+        if beyond > max(1e-5 * abs(value), 1e-5 / scaled.objective, LP_ROUNDING * terms):
             raise SolverError(f"the bound {bound} lies beyond the value {value} of a solution")
         bound = value if beyond > 0 else bound  # by less than the solver's tolerance
         gap = relative_gap(value, bound)

@@ -32,12 +32,21 @@ from solvers.program import Program
 
 
 def negative(data: PlanData) -> NDArray[np.bool_]:
-    """[R, T]: where drawing more power lowers something that is counted, at a site with a meter."""
+    """[R, T]: where drawing more power may lower something that is counted, at a site with a meter: at a price below 0, and at
+    all times where a battery could be emptied for one."""
     result = np.zeros((data.sites, data.slots), dtype=bool)
-    if data.meters is not None:
-        for name, values in data.meters.grid_cost.items():
-            if name in data.counted():
-                result[data.meters.meter_site] |= values < 0
+    meters = data.meters
+    if meters is None:
+        return result
+    paying = np.zeros((len(meters.meter_site), data.slots), dtype=bool)
+    for name in data.counted():
+        if name in meters.grid_cost:
+            paying |= meters.grid_cost[name] < 0
+        if name in meters.taken_cost:
+            np.logical_or.at(paying, meters.contract_meter, meters.taken_cost[name] < 0)
+    stores = np.zeros(len(paying), dtype=bool)
+    stores[meters.battery_meter] = True
+    result[meters.meter_site] = paying | (stores & paying.any(axis=1))[:, None]
     return result
 
 
@@ -66,7 +75,8 @@ def add_electricity(program: Program, data: PlanData) -> None:
 
 
 def _produces(data: PlanData) -> NDArray[np.bool_]:
-    return (data.meters.contract_share > 0) & (data.meters.contract_upper_w > 0)[:, None]
+    share = data.meters.contract_share.reshape(-1, data.slots)
+    return (share > 0) & (data.meters.contract_upper_w > 0)[:, None]
 
 
 def _hour(data: PlanData) -> float:

@@ -10,7 +10,8 @@ Variables   f_{a,t} >= 0   requests/s on an arc
 Objective   sum cost_{a,t} f_{a,t} + sum cost_{p,t} x_{p,t} + sum cost_{w,r} host_{w,r} + sum cost_e edge_e.
 Constraints balance   sum_a f_{a,t} = demand_{w,o,t} (times lambda)
             capacity  sum_{a into q} f_{a,t} <= sum_{p of q} cap_p x_{p,t}     = where idling could pay, and at sites with a meter
-            hosted    f_{a,t} <= most_{a,t} host_{w,r}     most = the demand, or a proven bound on lambda times it
+            hosted    sum_a f_{a,t} <= most_{a,t} host_{w,r}   over arcs that differ in their line only; most = the
+                      demand, or a proven bound on lambda times it
             housed    host_{w,r} <= open_r
             tree      host_{w,r} <= edge_e for every edge e on the way to r
 """
@@ -161,6 +162,16 @@ def _just_enough(data: PlanData) -> NDArray[np.bool_]:
     return result
 
 
+def same_way(data: PlanData, most: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """([A] the first arc with the same workload, origin and site, [A, T] the most requests/s on all of these together)."""
+    ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
+    _, leads, group = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+    first = leads[group.reshape(-1)] if len(ends) else np.zeros(0, dtype=np.int64)
+    together = np.zeros_like(most)
+    (np.add if data.objective.maximises else np.maximum).at(together, first, most)
+    return first, together
+
+
 def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
     opened = program.columns["open"]
     priced = np.zeros((data.demand.shape[0], data.sites), dtype=bool)
@@ -177,9 +188,12 @@ def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
 
     linked = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
     arc, at = arc[linked], at[linked]
-    program.add_rows("hosted", -np.inf, 0.0, np.tile(np.arange(len(arc)), 2),
-                     np.concatenate([flow[arc, at], gate[data.arc_workload[arc], data.arc_site[arc]]]),
-                     np.concatenate([np.ones(len(arc)), -most[arc, at]]), index=np.column_stack([arc, at]))
+    first, together = same_way(data, most)                                 # arcs that differ in their line share a row
+    key, row = np.unique(first[arc] * data.slots + at, return_inverse=True)
+    lead, slot = np.divmod(key, data.slots)
+    program.add_rows("hosted", -np.inf, 0.0, np.concatenate([row.reshape(-1), np.arange(len(key))]),
+                     np.concatenate([flow[arc, at], gate[data.arc_workload[lead], data.arc_site[lead]]]),
+                     np.concatenate([np.ones(len(arc)), -together[lead, slot]]), index=np.column_stack([lead, slot]))
 
     workload, site = np.nonzero((host >= 0) & (opened >= 0))
     program.add_rows("housed", -np.inf, 0.0, np.tile(np.arange(len(site)), 2),

@@ -20,6 +20,7 @@ import numpy as np
 
 from solvers.data import Floats, PlanData
 from solvers.program import Program
+from solvers.routing import same_way
 
 
 def add_spread(program: Program, data: PlanData, most: Floats) -> None:
@@ -93,10 +94,14 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
              (flow[arc, at], active[point, when]), (np.ones(len(arc)), -data.point_capacity[point]), np.unique(pool_rows[0]))
 
     host, opened = program.columns["host"], program.columns["open"]
-    gate = np.where(host >= 0, host, opened)[data.arc_workload[arc], data.arc_site[arc]]
-    gated = np.flatnonzero(gate >= 0)
-    program.add_rows("survived hosted", -np.inf, 0.0, np.tile(np.arange(len(gated)), 2), np.concatenate([flow[arc[gated], at[gated]], gate[gated]]),
-                     np.concatenate([np.ones(len(gated)), -most[arc[gated], at[gated]]]), index=_tagged(zone, arc[gated], at[gated]))
+    gate = np.where(host >= 0, host, opened)
+    first, together = same_way(data, most)
+    gated = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
+    key, row = np.unique(first[arc[gated]] * data.slots + at[gated], return_inverse=True)
+    lead, slot = np.divmod(key, data.slots)
+    program.add_rows("survived hosted", -np.inf, 0.0, np.concatenate([row.reshape(-1), np.arange(len(key))]),
+                     np.concatenate([flow[arc[gated], at[gated]], gate[data.arc_workload[lead], data.arc_site[lead]]]),
+                     np.concatenate([np.ones(int(gated.sum())), -together[lead, slot]]), index=_tagged(zone, lead, slot))
 
     # systems and power: what survives in its new places, all else as it is
     running = np.maximum(program.columns["x"], program.columns["v"])

@@ -54,7 +54,8 @@ def clos(per_column: int, columns: int, radix: int, down: int, up: int, *, joine
         graph = nx.Graph()
         for column in range(columns):
             one = clos(per_column, 1, radix, down, up)
-            rename = {v: ("end", v[1], column) if is_end(v) else (*v, "column", column) for v in one}
+            own = column if per_column > radix else column // max(1, radix // per_column)  # a switch takes several columns where they fit
+            rename = {v: ("end", v[1], column) if is_end(v) else (*v, "column", own) for v in one}
             graph.update(nx.relabel_nodes(one, rename))
         return graph
     graph = nx.Graph()

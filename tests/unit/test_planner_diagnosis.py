@@ -79,8 +79,9 @@ CASES = {
     ),
     "no network for a job": (spec([JOB]), {"sites[0].fabrics": ["scale-up"]}, {"sites[0].fabrics"}, {"sites[0].fabrics"}),
     "size of a network": (
-        spec([JOB]), {"sites[0].fabrics": ["rail-optimised"], "workloads[0].tokens": "2T"},
-        {"workloads[0].deadline", "sites[0].fabrics"}, {"workloads[0].deadline"},
+        spec([JOB], overrides={"fabrics/InfiniBand NDR/radix": {"value": 8, "note": "sixteen systems in three tiers"}}),
+        {"sites[0].fabrics": ["fat-tree"], "workloads[0].tokens": "2T"},
+        {"workloads[0].deadline", "sites[0].fabrics"}, {"sites[0].fabrics"},
     ),
     "supply against a deadline": (spec([JOB]), {"offers[0].supply": 8}, {"offers[0].supply", "workloads[0].deadline"}, {"workloads[0].deadline"}),
     "two limits at once": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,11 +13,24 @@ from catalog.lookup import shipped_catalog
 from models.fabric_designs import KINDS, Design
 from models.fabric_links import Plant, dimension_links, has_full_rate
 from models.layouts import Layouts
+from planner.candidates import find_candidates
 from planner.fabric_names import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
+from planner.formulate import formulate
 from planner.hardware import network_facts, system_facts
 from planner.layouts import carries, evaluate, search, space
 from planner.ledger import Ledger
-from planner.networks import bands, carries_as_much, largest_of, plant_of, price_of, scaleout_bytes_per_s, uneven, whole_network
+from planner.lots import build_lots
+from planner.networks import (
+    bands,
+    carries_as_much,
+    largest_of,
+    plant_of,
+    price_of,
+    scaleout_bytes_per_s,
+    uneven,
+    whole_network,
+)
+from planner.plan import parse_plan
 from planner.resolve import resolve_document
 from planner.training_points import evaluate_one
 
@@ -101,7 +115,7 @@ def test_more_reach_never_costs_more(parts, design):
 
 
 def test_a_network_that_costs_no_less_and_carries_no_more_is_dropped(problem):
-    kept = planner.lots.build_lots(problem)[0]
+    kept = build_lots(problem)[0]
     names = {(lot.fabric, lot.size) for lot in kept}
     assert ("rail-only", 64) in names and ("fat-tree:2", 336) in names
     assert not any(fabric in ("fat-tree", "rail-optimised") and size <= 256 for fabric, size in names if size)  # rails cost less and carry as much
@@ -147,7 +161,7 @@ def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
         evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, plant_of(f"fat-tree:{taper}", 64, facts, parts[0])).step_s
         for taper in (1, 2, 4, 8)
     ]  # fmt: skip
-    for wider, narrower in zip(steps, steps[1:]):
+    for wider, narrower in pairwise(steps):
         assert np.all(narrower >= wider * (1 - 1e-12))
     assert steps[-1].max() > 1.01 * steps[0].max()
 
@@ -198,6 +212,22 @@ def test_a_single_system_needs_no_network():
     assert planner.verify_plan(plan) == []
 
 
+def test_what_is_bought_in_two_ways_shares_one_network():
+    small = {"fabrics/InfiniBand NDR/radix": {"value": 8, "note": "sixteen systems in three tiers"}}
+    two = [{"system": "DGX H100", "how": "buy", "supply": 12}, {"system": "DGX H100", "how": "buy", "supply": 12, "price": "290000 USD"}]
+    chat = {
+        "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
+        "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
+        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "always",
+    }  # fmt: skip
+    problem = resolve_document(spec(["fat-tree"], overrides=small, offers=two) | {"workloads": [chat]})
+    data = formulate(problem, find_candidates(problem)).data
+    assert data.supply_limit[:2].tolist() == [12, 12] and data.supply_limit[2:].tolist() == [4, 16]  # of two tiers and of three
+    for limit in (2, 3):
+        held = data.supply_member[data.supply_member[:, 0] == limit, 1]
+        assert len(set(data.holding_lot[held])) == 2 and len(set(data.lot_fabric[data.holding_lot[held]])) == 1
+
+
 def test_gradients_alone_do_with_half_the_links():
     plan = planner.solve(spec(["fat-tree", "fat-tree-2:1"]))
     assert [row["design"] for row in plan["fabrics"]] == ["fat-tree:2"]
@@ -214,6 +244,15 @@ def test_experts_over_many_systems_are_worth_the_full_tree():
     assert planner.verify_plan(both) == []
 
 
+def test_every_number_of_a_network_is_checked():
+    plan = planner.solve(spec(["fat-tree:2"]))
+    for name, value in plan["fabrics"][0].items():
+        if isinstance(value, (int, float)):
+            document = parse_plan(plan.to_json()).document
+            document["fabrics"][0][name] = value * (1 + 1e-9) if isinstance(value, float) and value else value + 1
+            assert planner.verify_plan(planner.Plan(document)), name
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [
@@ -228,7 +267,7 @@ def test_experts_over_many_systems_are_worth_the_full_tree():
 )  # fmt: skip
 def test_a_wrong_network_is_found(change, word):
     plan = planner.solve(spec(["rail-only", "fat-tree:2"]))
-    document = planner.plan.parse_plan(plan.to_json()).document
+    document = parse_plan(plan.to_json()).document
     change(document)
     found = planner.verify_plan(planner.Plan(document))
     assert found and any(word in str(finding) for finding in found)

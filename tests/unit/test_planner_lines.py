@@ -263,3 +263,21 @@ def test_a_spread_that_the_sites_do_not_allow_is_named():
     found = diagnosis(workloads=chat(spread={"largest_share": 0.6}), sites=SPEC["sites"][:1])
     assert {row["path"] for row in found["conflict"]} == {"workloads[0].spread.largest_share"}
     assert found["repair"][0]["to"] == 1.0 and found["repair_checked"]
+
+
+def test_weights_cross_the_sea_once():
+    """Two far sites need them, and a third, where nothing is served but the fixed cost is paid, is near both."""
+    near = {"kind": "dedicated line", "setup": "0 s", "price": "1 USD/month"}
+    quiet = {"rate": "1 kbit/s"}
+    workload = chat(
+        origins=[{"region": "us-oregon", "share": 0.5}, {"region": "us-california", "share": 0.5}], weights_from="de-frankfurt",
+        weight_updates_per_year="10000", security="public", traffic={"control": quiet, "telemetry": quiet}, spread={"zones": 2, "least_share": 0.3},
+    )  # fmt: skip
+    sites = [{"region": "us-virginia", "fixed_cost": "100 USD/year", "systems": ["DGX H100"], "power": "1 kW"}]
+    sites += [{"region": region, "systems": ["DGX H100"]} for region in ("us-oregon", "us-california")]
+    lines = [{"kind": "TLS"}, *(near | {"between": ["us-virginia", region]} for region in ("us-oregon", "us-california"))]
+    plan = planner.solve(spec(workloads=workload, sites=sites, lines=lines, solver={"gap": 1e-4}))
+    tree = {(row["from"], row["to"]) for row in plan["placements"] if row["traffic"] == "weights"}
+    assert tree == {("de-frankfurt", "us-virginia"), ("us-virginia", "us-oregon"), ("us-virginia", "us-california")}
+    assert {row["site"] for row in plan["fleet"]} == {"us-oregon", "us-california"} and plan["costs"]["site"] > 0
+    assert verify_plan(plan) == []
