@@ -45,7 +45,7 @@ def with_mean(shape: ArrayLike, capacity_factor: float) -> np.ndarray:
     output is 1 in all of them.
     Reference: definition of the capacity factor (IEC 60050-691).
 
-    >>> with_mean([0.0, 1.0, 0.5, 0.0], 0.3).tolist()
+    >>> with_mean([0.0, 1.0, 0.5, 0.0], 0.3).round(9).tolist()
     [0.0, 0.8, 0.4, 0.0]
     """
     shape = np.asarray(shape, float)

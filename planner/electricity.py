@@ -38,7 +38,7 @@ def price_by_hour(
             message = f'"{tariff.name}" has no price for every hour of the year; state them in an overlay, or give "electricity_price"'
             raise SpecError([Problem(f"{path}.tariff", message)])
         return _tariff_by_hour(ledger, tariff, "time-of-use tariff chosen in the spec" + _averaged(clock), region, convert, path, clock)
-    if (given := _series_of(site, series, path)) is not None and (column := price_column(given.columns)) is not None:
+    if (given := _series_of(site, series, path)) is not None and (column := price_column(given.filled)) is not None:
         name, currency, joules = column
         unit_price = convert(1.0, currency) / joules
         ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", f"hourly series of {given.start[:4]} from a file" + _averaged(clock), *energy)
@@ -59,12 +59,12 @@ def carbon_by_hour(site: Site, region: Record, ledger: Ledger, path: str, clock:
     """Carbon intensities of the period's hours [kg/J]: of a file, a typical day, or the yearly mean. Raises MissingFigure."""
     emitted = ("operation", region.name, "*")
     if (given := _series_of(site, series, path)) is not None:
-        column = carbon_column(given.columns, site.hourly.carbon == "life-cycle")
+        column = carbon_column(given.filled, site.hourly.carbon == "life-cycle")
         if column is not None:
             reason = f"{site.hourly.carbon} carbon, hourly series of {given.start[:4]} from a file" + _averaged(clock)
             ledger.assume(f"{path}.hourly.carbon", site.hourly.file, "kg/J", reason, emitted)
             return clock.fold(column[1] * _read(site, given, column[0], clock, path))
-        if site.hourly.carbon == "life-cycle" or price_column(given.columns) is None:
+        if site.hourly.carbon == "life-cycle" or price_column(given.filled) is None:
             raise SpecError([Problem(f"{path}.hourly", f"{site.hourly.file} has no column of {site.hourly.carbon} carbon, such as carbon{'_lca' * (site.hourly.carbon != 'direct')}_g_per_kwh")])
     if region.get("carbon_profile") is not None:
         figure = ledger.figure("regions", region.name, "carbon_profile")

@@ -49,6 +49,7 @@ class Line(Block):
     availability: Fraction | None = None
     """Share of time it is up."""
     security: Security | None = None
+    """Who can read along: a line of one class fits what asks for it or for less."""
     setup: SecondsFromStart | None = None
     """From the start of the horizon until it carries traffic; 0 for a line that is there already."""
     note: str = ""

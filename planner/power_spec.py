@@ -30,7 +30,9 @@ class Profile(Block):
     """A column of a CSV file with the output of a plant over its capacity, hour by hour."""
 
     file: Name
+    """Beside the spec, or in a folder given by `--hourly`."""
     column: Name
+    """Of the file: values from 0 to 1."""
     fill: Literal["linear"] | None = None
     """How blank hours are filled; they are an error where it is left out."""
 
@@ -109,8 +111,13 @@ class Series(Block):
     """First hour (UTC)."""
     sha256: str = ""
     """Of the file."""
-    columns: dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]]
+    columns: Annotated[dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]], Field(min_length=1)]
     """A value for each hour from the first; null where the file has none."""
+
+    @property
+    def filled(self) -> list[str]:
+        """Columns that hold anything."""
+        return [name for name, values in self.columns.items() if any(value is not None for value in values)]
 
 
 def _as_block(value: Any) -> Any:
