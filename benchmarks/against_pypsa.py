@@ -19,11 +19,11 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
-from models.economics import annuity, capital_recovery_factor  # noqa: E402
-from solvers.backends import Options  # noqa: E402
-from solvers.data import PlanData  # noqa: E402
-from solvers.joint import solve  # noqa: E402
-from solvers.meter_data import Chronology, MeterData  # noqa: E402
+from models.economics import annuity, capital_recovery_factor
+from solvers.backends import Options
+from solvers.data import PlanData
+from solvers.joint import solve
+from solvers.meter_data import Chronology, MeterData
 
 AGREES = 1e-6
 WITHOUT_LIMIT = 1e4

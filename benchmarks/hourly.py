@@ -21,18 +21,19 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from catalog.lookup import shipped_catalog  # noqa: E402
-from planner.calendar import HOURS_PER_YEAR, Clock  # noqa: E402
-from planner.hourly import at_instants, carbon_column, price_column, read_series  # noqa: E402
-from planner.tables import as_markdown  # noqa: E402
-from solvers.backends import Options  # noqa: E402
-from solvers.data import Objective, PlanData  # noqa: E402
-from solvers.joint import solve  # noqa: E402
-from solvers.meter_data import Chronology  # noqa: E402
+from catalog.lookup import shipped_catalog
+from planner.calendar import HOURS_PER_YEAR, Clock
+from planner.hourly import at_instants, carbon_column, price_column, read_series
+from planner.tables import as_markdown
+from solvers.backends import Options
+from solvers.data import Limit, Objective, PlanData
+from solvers.joint import solve
+from solvers.meter_data import Chronology
 
 PLACES = ("us-va-pjm-dom", "us-tx-ercot", "us-ca-caiso-np15", "us-ny-nyiso-capitl", "de-lu", "gb", "au-nsw", "jp-tokyo")
 TOGETHER = ("us-va-pjm-dom", "us-tx-ercot", "us-ca-caiso-np15", "us-ny-nyiso-capitl")
 HEADROOM = (1.25, 1.5, 2.0, 4.0)
+FRONTIERS = ("us-va-pjm-dom", "us-ca-caiso-np15", "de-lu", "gb")
 CLAIMED = 0.47
 CURRENCY = "USD"
 
@@ -45,7 +46,7 @@ def read(folder: Path, place: str) -> tuple[np.ndarray, np.ndarray]:
     return take(price_column(series["columns"])[0]), take(carbon_column(series["columns"], False)[0])
 
 
-def requests(tables: list[tuple[np.ndarray, np.ndarray]], headroom: float, wait: int, functional: str) -> tuple[float, float]:
+def requests(tables: list[tuple[np.ndarray, np.ndarray]], headroom: float, wait: int, functional: str, most_carbon: float = np.inf) -> tuple[float, float]:
     """(cost, carbon) of a unit of requests per place and hour, waiting up to `wait` hours, answered at any place."""
     sites, T = len(tables), HOURS_PER_YEAR
     index, zero = np.arange(sites), np.zeros((sites, T))
@@ -56,7 +57,8 @@ def requests(tables: list[tuple[np.ndarray, np.ndarray]], headroom: float, wait:
         holding_lot=index, holding_window=np.full(sites, -1), holding_upper=np.ones(sites), holding_cost={"cost": np.zeros(sites)}, holding_power_w=np.zeros(sites),
         point_pool=index, point_job=np.full(sites, -1), point_uses=np.column_stack([index, index]), point_uses_systems=np.full(sites, 1 / headroom),
         point_capacity=np.ones(sites), point_power_w=np.zeros(sites), point_cost=costs, arc_workload=0 * index, arc_origin=0 * index, arc_site=index, arc_pool=index,
-        arc_cost={"cost": zero}, demand=np.full((1, 1, T), float(sites)), objective=Objective(functional), **({"order": order, "wait_slots": np.array([wait])} if wait else {}),
+        arc_cost={"cost": zero}, demand=np.full((1, 1, T), float(sites)), objective=Objective(functional),
+        limits=(Limit("carbon", "carbon_kg", most_carbon),), **({"order": order, "wait_slots": np.array([wait])} if wait else {}),
     )  # fmt: skip
     return _solved(data)
 
@@ -74,6 +76,14 @@ def training(table: tuple[np.ndarray, np.ndarray], headroom: float, functional: 
         demand=np.zeros((0, 0, T)), job_work=np.bincount(month).astype(float), job_window_mask=month == jobs[:, None], objective=Objective(functional),
     )  # fmt: skip
     return _solved(data)
+
+
+def frontier(table: tuple[np.ndarray, np.ndarray], headroom: float, wait: int, steps: int = 5) -> list[tuple[float, float]]:
+    """(saving of cost, saving of carbon) from least cost to least carbon, each the cheapest at its carbon."""
+    flat = [part.sum() for part in table]
+    cheap, clean = requests([table], headroom, wait, "cost"), requests([table], headroom, wait, "carbon_kg")
+    middle = [requests([table], headroom, wait, "cost", most) for most in np.linspace(cheap[1], clean[1], steps)[1:-1]]
+    return [(1 - cost / flat[0], 1 - carbon / flat[1]) for cost, carbon in (cheap, *middle, clean)]
 
 
 def _solved(data: PlanData) -> tuple[float, float]:
@@ -111,6 +121,11 @@ def main() -> int:
         add("requests move between places", "four US grids", four, headroom, lambda f, h=headroom: requests(four, h, 0, f))
     add("move and wait 24 h", "four US grids", four, 2.0, lambda f: requests(four, 2.0, 24, f))
 
+    edges = []
+    for place in FRONTIERS:
+        for cost, carbon in frontier(tables[place], 2.0, 24):
+            edges.append({"where": place, "saving of cost": cost, "saving of carbon": carbon})
+
     reached = [row for row in rows if row["carbon"] >= CLAIMED]
     whole = [row for row in rows if row["carbon, whole site"] >= CLAIMED]
     percent = lambda row: {key: f"{value:.1%}" if isinstance(value, float) else value for key, value in row.items()}
@@ -120,6 +135,7 @@ def main() -> int:
         "A cost saving above 100 % is earned at prices below 0. Idle power of the larger fleet comes on top in the last two columns, so that headroom without work is a loss.",
     ]  # fmt: skip
     text = as_markdown([percent(row) for row in rows]) + "\n" + "\n\n".join(words) + "\n"
+    text += "\n## Between least cost and least carbon\n\nRequests that wait 24 hours, headroom 2: the cheapest schedule at each carbon.\n\n" + as_markdown([percent(row) for row in edges])
     print(text)
     print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     if arguments.write:

@@ -77,10 +77,9 @@ class ServingPoint:
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
 
     def pick(self, index) -> ServingPoint:
-        """The points at an index or mask of the broadcast shape, without the shares of their time."""
+        """The points at an index of the broadcast shape, without the shares of their time; plain numbers stay what they are."""
         shape = np.shape(self.requests_per_s)
-        chosen = {f.name: np.broadcast_to(getattr(self, f.name), shape)[index] for f in fields(self) if f.name != "shares"}
-        return ServingPoint(**chosen, shares={})
+        return ServingPoint(*(_picked(getattr(self, name), shape, index) for name in _NUMBERS), shares={})
 
     @property
     def tokens_per_s(self) -> Result:
@@ -95,6 +94,15 @@ class ServingPoint:
     def bound_shares(self) -> dict[str, Result]:
         """Shares of the engine's time by what it waits for; they add up to one."""
         return {name: sum(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
+
+
+_NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name != "shares")
+
+
+def _picked(value: Result, shape: tuple[int, ...], index) -> Result:
+    if not np.ndim(value):
+        return value
+    return (value if value.shape == shape else np.broadcast_to(value, shape))[index]
 
 
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross

@@ -24,12 +24,28 @@ from models.tails import (
     length_nodes,
     mixture_quantile_s,
     mixture_share,
+    mixture_shares,
 )
 
 Result = np.ndarray | float
 METRICS = ("ttft", "tpot", "e2e")
+BY_COST = ("ttft", "e2e", "tpot")
 MEAN = "mean"
 Quantile = float | str
+
+
+class _Chosen:
+    """The points of a mask, whose arrays are gathered when they are first asked for; plain numbers stay what they are."""
+
+    def __init__(self, point: ServingPoint, mask: np.ndarray):
+        self._point, self._shape, self._places = point, mask.shape, np.nonzero(mask) if mask.ndim else ()
+
+    def __getattr__(self, name: str) -> Result:
+        value = getattr(self._point, name)
+        if np.ndim(value):
+            value = (value if value.shape == self._shape else np.broadcast_to(value, self._shape))[self._places]
+        setattr(self, name, value)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +207,8 @@ def share_within(point: ServingPoint, metric: str, limit_s: ArrayLike) -> Result
     >>> round(float(share_within(point, "tpot", latency_s(point, "tpot", 0.9))), 6)
     0.9
     """
-    return _share(point, metric, limit_s, latency_mixture(point, metric))
-
-
-def _share(point: ServingPoint, metric: str, limit_s: ArrayLike, mixture: tuple[np.ndarray, Cumulants]) -> Result:
     limit = np.asarray(limit_s, float)
-    share = np.where(limit >= _ceiling_s(point, metric), 1.0, mixture_share(limit, *mixture))
+    share = np.where(limit >= _ceiling_s(point, metric), 1.0, mixture_share(limit, *latency_mixture(point, metric)))
     return np.where(_known(point, metric), share, 0.0)[()]
 
 
@@ -282,12 +294,13 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
     for metric, limits in slo.items():
         for limit in (limit for quantile, limit in limits if quantile == MEAN):
             satisfied &= latency_s(point, metric, MEAN) <= limit
-    for metric, limits in slo.items():
-        tails = [(quantile, limit) for quantile, limit in limits if quantile != MEAN]
-        if tails and satisfied.any():  # of those alone that meet all limits so far
-            left = point.pick(satisfied)
-            mixture, good = latency_mixture(left, metric), np.ones(np.shape(left.requests_per_s), dtype=bool)
-            for quantile, limit in tails:  # whether the quantile is below the limit takes one evaluation, the quantile itself several
-                good &= _share(left, metric, limit, mixture) >= quantile
-            satisfied[satisfied] = good
+    # What costs least first, since each is asked only of those that meet all limits so far.
+    for metric in sorted(slo, key=BY_COST.index):
+        tails = [(quantile, limit) for quantile, limit in slo[metric] if quantile != MEAN]
+        if tails and satisfied.any():
+            left = _Chosen(point, satisfied)
+            ceiling, shares = _ceiling_s(left, metric), mixture_shares((limit for _, limit in tails), *latency_mixture(left, metric))
+            # Whether the quantile is below the limit takes one evaluation, the quantile itself several.
+            good = np.logical_and.reduce([(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares)])
+            satisfied[satisfied] = good & _known(left, metric)
     return SloCapacity(satisfied[()], point)

@@ -6,7 +6,9 @@ gamma variable by the cube-root transform, which takes a deviate of the normal d
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,7 +94,7 @@ def share_below(limit_s: ArrayLike, time: Cumulants) -> Result:
     >>> round(float(share_below(0.702, Cumulants(1.0, 1.0, 2.0))), 3)
     0.5
     """
-    return _below(np.asarray(limit_s, float), time.mean, *_shape(time))[0]
+    return ndtr(_deviate(np.asarray(limit_s, float), time.mean, *_shape(time))[0])
 
 
 def _shape(time: Cumulants) -> tuple[Result, Result]:
@@ -102,13 +104,18 @@ def _shape(time: Cumulants) -> tuple[Result, Result]:
     return deviation, np.clip(np.where(np.isfinite(skew), skew, 0.0), 0.0, _MOST_SKEW)
 
 
-def _below(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result]:
-    """Share below the limit, and how fast it grows with it [1/s]."""
+def _deviate(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result, Result]:
+    """Normal deviate of the limit, with the scale and the square that its slope takes."""
     scale = np.maximum(deviation, 1e-9 * np.abs(mean) + 1e-300)
     k = (limit - mean) / scale
     y = np.cbrt(np.maximum(1.0 + 0.5 * skew * k, 1e-30))
     square = y * y
-    z = 3.0 * k / (square + y + 1.0) + skew / 6.0
+    return 3.0 * k / (square + y + 1.0) + skew / 6.0, scale, square
+
+
+def _below(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result]:
+    """Share below the limit, and how fast it grows with it [1/s]."""
+    z, scale, square = _deviate(limit, mean, deviation, skew)
     return ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * scale * square)
 
 
@@ -122,7 +129,20 @@ def mixture_share(limit_s: ArrayLike, weights: ArrayLike, time: Cumulants) -> Re
     >>> round(float(mixture_share(2.0, np.array([0.3, 0.7]), two)), 6)
     0.3
     """
-    return (weights * share_below(limit_s, time)).sum(axis=0)[()]
+    return next(mixture_shares([limit_s], weights, time))
+
+
+def mixture_shares(limits_s: Iterable[ArrayLike], weights: ArrayLike, time: Cumulants) -> Iterator[Result]:
+    """`mixture_share` at one limit after the other. Units: limits [s], results [1]. Reference: as `mixture_share`.
+
+    >>> two = Cumulants(np.array([1.0, 3.0]), np.array([0.01, 0.01]), np.zeros(2))
+    >>> [round(float(share), 6) for share in mixture_shares([2.0, 9.0], np.array([0.3, 0.7]), two)]
+    [0.3, 1.0]
+    """
+    deviation, skew = _shape(time)
+    for limit in limits_s:
+        z = _deviate(np.asarray(limit, float), time.mean, deviation, skew)[0]
+        yield (weights * ndtr(z)).sum(axis=0)[()]
 
 
 def mixture_quantile_s(quantile: float, weights: ArrayLike, time: Cumulants) -> Result:
@@ -166,6 +186,19 @@ def length_nodes(scv: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     [1, 6]
     """
     scv = np.asarray(scv, float)
+    return _nodes_of(float(scv)) if not scv.ndim else _nodes(scv)
+
+
+@lru_cache(maxsize=256)
+def _nodes_of(scv: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of one spread, which all points of a search have in common; not to be written to."""
+    found = _nodes(np.asarray(scv))
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+def _nodes(scv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not np.any(scv > 1e-6):
         return np.ones((1,) + (1,) * scv.ndim), np.ones((1,) + scv.shape)
     weights = LENGTH_WEIGHTS.reshape((-1,) + (1,) * scv.ndim)
@@ -185,6 +218,7 @@ def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple
     """
     both, chance = without + more, np.asarray(probability, float)
     parts = (1.0 - chance, chance), (without.mean, both.mean), (without.variance, both.variance), (without.third, both.third)
-    shape = np.broadcast_shapes(*(np.shape(part) for pair in parts for part in pair))
-    weights, *cumulants = (np.stack([np.broadcast_to(part, shape) for part in pair]) for pair in parts)
-    return weights, Cumulants(*cumulants)
+    filled = np.empty((len(parts), 2, *np.broadcast(chance, both.mean, both.variance, both.third).shape))
+    for place, (first, second) in zip(filled, parts):
+        place[0], place[1] = first, second
+    return filled[0], Cumulants(*filled[1:])

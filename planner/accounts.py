@@ -204,6 +204,9 @@ def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, 
     for r, site in enumerate(problem.sites):
         if math.isfinite(site.power_limit_w):
             rows.append((f"{site.path}.power", f"power in {site.region}", float(own[r].max()), site.power_limit_w, "W"))
+    for m, site in enumerate(decided.meters.sites if decided.meters else ()):
+        if math.isfinite(site.meter.connection_w):
+            rows.append((f"{site.meter.path}.connection", f"connection of {site.region}", float(decided.meters.grid[m].max()), site.meter.connection_w, "W"))
     for offer in problem.offers:
         if math.isfinite(offer.supply):
             taken = np.zeros(calendar.slots)

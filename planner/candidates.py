@@ -14,6 +14,7 @@ from planner import disaggregated_points, serving_points, training_points
 from planner.lots import Lot, build_lots
 from planner.networks import uneven
 from planner.points import Candidates, Point, Pool
+from planner.power_caps import capped_points, with_caps
 from planner.problem import Problem, ServingFacts, TrainingFacts, permitted
 
 LATENCY_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
@@ -32,8 +33,8 @@ def find_candidates(problem: Problem, grids: Grids | None = None) -> Candidates:
     if dropped_lots:
         dropped["(systems)"] = dropped_lots
     finder = _Finder(problem, dropped, {} if grids is None else grids)
-    pools = [pool for workload in problem.serving for pool in finder.serving(workload, lots)]
-    training = {job.name: tuple(finder.training(job, lots)) for job in problem.training}
+    pools = [with_caps(pool, workload.spec.slo.limits()) for workload in problem.serving for pool in finder.serving(workload, lots)]
+    training = {job.name: tuple(p for point in finder.training(job, lots) for p in (point, *capped_points(point))) for job in problem.training}
     used = {id(use.lot) for point in (*(p for pool in pools for p in pool.points), *(p for ps in training.values() for p in ps)) for use in point.uses}
     return Candidates(
         lots=tuple(lot for lot in lots if id(lot) in used),
@@ -114,10 +115,10 @@ class _Finder:
                 grids = self._grid(workload, first), self._grid(workload, second)
                 self._pairs[key], evaluated = disaggregated_points.choose(workload, *grids, first, second, allowance, self.problem)
                 self.evaluated += evaluated
-            found += [disaggregated_points.as_point(workload, first, second, choice, self.problem) for choice in self._pairs[key]]
+            found += [disaggregated_points.Pair.of(first, second, choice) for choice in self._pairs[key]]
         kept = disaggregated_points.not_replaceable(found, alone)
         self.dropped[workload.name]["separate pools do no more than the same systems with one pool"] += len(found) - len(kept)
-        return kept
+        return [disaggregated_points.as_point(workload, pair, self.problem) for pair in kept]
 
     # -- training --------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,22 @@ class PairChoice:
     index: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A group on two lots, or on one, before all that a plan says of it is worked out."""
+
+    lots: tuple[Lot, Lot]
+    choice: PairChoice
+    capacity: float  # requests per second of the group
+    systems: tuple[float, float]  # that its prefill and its decode workers occupy
+
+    @classmethod
+    def of(cls, first: Lot, second: Lot, choice: PairChoice) -> Pair:
+        sides = (choice.prefill, choice.prefill_layout), (choice.decode, choice.decode_layout)
+        systems = (float(grid.systems[layout]) * workers for (grid, layout), workers in zip(sides, choice.workers))
+        return cls((first, second), choice, float(choice.found.point.requests_per_s[choice.index]), tuple(systems))
+
+
 def pairs_of(lots: Sequence[Lot]) -> Iterator[tuple[Lot, Lot]]:
     """(prefill, decode) lots of one site that share a network: our own of one design, or one rented kind by itself."""
     for first in lots:
@@ -181,48 +197,47 @@ def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Prob
     return float(serving_power_w(bounds, system.idle_w, system.power_w, problem.constants.power)) - system.idle_w
 
 
-def as_point(workload: ServingFacts, first: Lot, second: Lot, choice: PairChoice, problem: Problem) -> Point:
+def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
+    choice = pair.choice
     found, shape, index = choice.found, choice.found.point.requests_per_s.shape, choice.index
     sides = (
-        ("prefill", first, choice.prefill, choice.prefill_layout, choice.workers[0], 1, at(found.prefill_shares, shape, index)),
-        ("decode", second, choice.decode, choice.decode_layout, choice.workers[1], int(BATCHES[choice.batch]), at(found.point.shares, shape, index)),
+        ("prefill", choice.prefill, choice.prefill_layout, 1, at(found.prefill_shares, shape, index)),
+        ("decode", choice.decode, choice.decode_layout, int(BATCHES[choice.batch]), at(found.point.shares, shape, index)),
     )
     uses = []
-    for role, lot, grid, layout, workers, batch, shares in sides:
-        systems = float(grid.systems[layout]) * workers
+    for (role, grid, layout, batch, shares), lot, systems, workers in zip(sides, pair.lots, pair.systems, choice.workers):
         extra = systems * pool_power_w(shares, lot.system, problem)
         uses.append(Use(role, lot, systems, extra, grid.precision, layout_of(grid.layouts, layout), batch, workers))
-    rate = float(found.point.requests_per_s[index])
     return Point(
         workload=workload,
         uses=tuple(uses),
-        capacity=rate,
+        capacity=pair.capacity,
         latency={name: float(value) for name, value in latencies(found.point.pick(index), workload.spec.slo).items()},
         breakdown=sides[1][-1],
         mfu=mfu(
-            workload, rate, [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
+            workload, pair.capacity, [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
             float(np.broadcast_to(found.point.computed_share, shape)[index]),
         ),
         memory_bytes=at({"": found.point.memory_bytes}, shape, index)[""],
     )
 
 
-def not_replaceable(pairs: Sequence[Point], alone: Sequence[Point]) -> list[Point]:
+def not_replaceable(pairs: Sequence[Pair], alone: Sequence[Point]) -> list[Pair]:
     """Pairs that serve more (by `AS_GOOD`) than the same systems would by themselves; a mere saving of power is not looked at.
 
     By themselves: with one pool for both, or, where a pair takes two kinds of system, with separate pools on each kind.
     """
     best: dict[int, float] = {}
 
-    def learn(points: Iterable[Point]) -> None:
-        for point in points:
-            lot = id(point.uses[0].lot)
-            best[lot] = max(best.get(lot, 0.0), point.capacity / sum(use.systems for use in point.uses))
+    def learn(lot: Lot, requests_per_system_s: float) -> None:
+        best[id(lot)] = max(best.get(id(lot), 0.0), requests_per_system_s)
 
-    def better(points: Iterable[Point]) -> list[Point]:
-        return [p for p in points if p.capacity > (1 + AS_GOOD) * sum(best.get(id(use.lot), 0.0) * use.systems for use in p.uses)]
+    def better(some: Iterable[Pair]) -> list[Pair]:
+        return [p for p in some if p.capacity > (1 + AS_GOOD) * sum(best.get(id(lot), 0.0) * systems for lot, systems in zip(p.lots, p.systems))]
 
-    learn(alone)
-    one_kind = better(pair for pair in pairs if pair.uses[0].lot is pair.uses[1].lot)
-    learn(one_kind)
-    return one_kind + better(pair for pair in pairs if pair.uses[0].lot is not pair.uses[1].lot)
+    for point in alone:
+        learn(point.uses[0].lot, point.capacity / sum(use.systems for use in point.uses))
+    one_kind = better(pair for pair in pairs if pair.lots[0] is pair.lots[1])
+    for pair in one_kind:
+        learn(pair.lots[0], pair.capacity / sum(pair.systems))
+    return one_kind + better(pair for pair in pairs if pair.lots[0] is not pair.lots[1])

@@ -70,7 +70,7 @@ def dispatch_words(plan: Plan) -> str:
         return ""
     currency = plan["spec"].get("currency", "USD")
     parts = (("unmet", "of the requests are not served"), ("unfinished", "of a job's work is not done"))
-    missing = [f"{found[name]:.2%} {words}" for name, words in parts if found[name]]
+    missing = [f"{found[name] * 100:.2g}% {words}" for name, words in parts if found[name]]
     left_out = f", {' and '.join(found['left_out'])} not looked at" if found["left_out"] else ""
     return (
         f"\nThe same fleet in all {found['slots']:,} hours: {found['cost']:,.0f} {currency} ({found['difference']:+.2%}), "

@@ -98,6 +98,9 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     paths: dict[str, Row] = {
         f"{s.path}.power": ("power", r) for r, s in enumerate(problem.sites) if math.isfinite(s.power_limit_w)
     }
+    paths |= {
+        f"{s.meter.path}.connection": ("connection", r) for r, s in enumerate(problem.sites) if s.meter is not None and math.isfinite(s.meter.connection_w)
+    }
     limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
     paths |= {f"{offer.path}.supply": ("supply", s) for s, offer in enumerate(limited)}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}

@@ -229,6 +229,7 @@ class _Interpreter:
             "id": self.point_id[p],
             "site": point.site,
             "pool": self._pool_name(self.data.point_pool[p]) if pool else None,
+            **({} if point.power_cap is None else {"power_cap": point.power_cap}),
             "pools": [
                 {
                     "role": use.role,

@@ -83,6 +83,7 @@ def limits_of(document: Mapping[str, Any], problem: Problem, catalog: Catalog, n
     return [
         *_totals(document, problem),
         *_power(document, problem),
+        *_connections(document, problem),
         *_supplies(document, problem),
         *_workloads(document, problem, names),
         *_export(document, problem, catalog),
@@ -172,6 +173,14 @@ def _power(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
                 unit="W",
                 amount=site.power_limit_w,
             )
+
+
+def _connections(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    for site in problem.sites:
+        if site.meter is not None and math.isfinite(site.meter.connection_w):
+            path, most = f"{site.meter.path}.connection", site.meter.connection_w
+            words = f"the grid delivers at most {show(most, 'W')} to our own systems in {site.region}"
+            yield Limit(path, f"connection of {site.region}", words, at(document, path), is_row=True, unit="W", amount=most)
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:

@@ -19,7 +19,7 @@ from planner.calendar import Clock
 from planner.errors import Problem, SpecError
 from planner.hourly import at_instants
 from planner.ledger import Ledger
-from planner.power_spec import Battery, Electricity, PowerPurchase, Profile, Series
+from planner.power_spec import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
 
 Money = Callable[[float, str], float]
 
@@ -64,14 +64,20 @@ class MeterFacts:
 
 def meter_facts(
     block: Electricity | None, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series],
-    rate: float, years: int, life_years: float,
+    rate: float, years: int, life_years: float, tariff: str | None = None,
 ) -> MeterFacts | None:  # fmt: skip
     """The block with its series read and its prices converted; None without a block."""
     if block is None:
         return None
     path = f"{path}.electricity"
-    if block.demand_charge is not None:
-        amount, currency = block.demand_charge
+    charge = block.demand_charge
+    if charge == TARIFF:
+        if tariff is None:
+            raise SpecError([Problem(f"{path}.demand_charge", 'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"')])
+        figure = ledger.figure("tariffs", tariff, "demand_charge")
+        charge = figure.number, figure.unit[:3]
+    elif charge is not None:
+        amount, currency = charge
         ledger.assume(f"{path}.demand_charge", amount, f"{currency}/W s", "stated in the spec", ("demand charge", region.name, "*"))
     contracts = [_contract(c, region, ledger, convert, f"{path}.ppa[{i}]", clock, series) for i, c in enumerate(block.ppa)]
     storage = None if block.battery is None else _storage(block.battery, region, ledger, convert, f"{path}.battery", rate, years, life_years)
@@ -79,7 +85,7 @@ def meter_facts(
         path=path,
         timezone=region.text["timezone"],
         connection_w=math.inf if block.connection is None else block.connection,
-        demand_charge=0.0 if block.demand_charge is None else convert(*block.demand_charge),
+        demand_charge=0.0 if charge is None else convert(*charge),
         contracts=tuple(contracts),
         storage=storage,
     )

@@ -39,6 +39,7 @@ class Point:
     goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
     time_s: Mapping[str, float] = field(default_factory=dict)  # of a job: "step", and "run" from start to end at full width
     interval: Interval | None = None  # of the times of a job
+    power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property
     def site(self) -> str:

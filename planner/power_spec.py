@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, WrapValidator, model_validator
 
 from planner.blocks import Block
-from planner.quantities import CarbonIntensity, EnergyPrice, Joules, Name, PeakPrice, PowerPrice, Real, Seconds, Watts
+from planner.quantities import (
+    CarbonIntensity,
+    EnergyPrice,
+    Joules,
+    Name,
+    PeakPrice,
+    PowerPrice,
+    Real,
+    Seconds,
+    Watts,
+)
 
 LEAST_SHARE = 1e-6
+TARIFF = "tariff"
+PeakPriceOrTariff = Annotated[
+    PeakPrice, WrapValidator(lambda value, read: value if value == TARIFF else read(value)), WithJsonSchema({"type": "string", "examples": ["15 USD/kW-month", TARIFF]})
+]
 
 
 class Hourly(Block):
@@ -89,8 +103,8 @@ class Electricity(Block):
 
     connection: Watts | None = None
     """Most that the grid delivers; any amount where it is left out."""
-    demand_charge: PeakPrice | None = None
-    """Per power and month, of the largest hour of each month by local time."""
+    demand_charge: PeakPriceOrTariff | None = None
+    """Per power and month, of the largest hour of each month by local time; "tariff" takes that of the site's tariff."""
     ppa: Annotated[list[PowerPurchase], Field(max_length=20)] = []
     """Power purchase agreements."""
     battery: Battery | None = None

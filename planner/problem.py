@@ -87,6 +87,14 @@ class OfferFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class CapCurve:
+    """Speed over uncapped speed at a power over uncapped power; both rise to 1."""
+
+    power: np.ndarray
+    speed: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class SiteFacts:
     path: str
     region: str
@@ -103,6 +111,8 @@ class SiteFacts:
     zones: tuple[str, ...]  # codes that a residency rule may name
     fails_with: str = ""  # zone of `spread`
     meter: MeterFacts | None = None  # None: each joule costs the price of its hour
+    power_caps: tuple[float, ...] = ()  # shares of nameplate
+    cap_curve: CapCurve | None = None  # None without caps
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from models.decode import ServingLayouts
@@ -16,6 +16,7 @@ from planner.fabric_names import PROVIDER
 from planner.intervals import serving_bounds, serving_tier, training_bounds
 from planner.networks import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
 from planner.placements import placement_of
+from planner.power_caps import capped_at, stretched
 from planner.problem import NO_TREE, OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
 from planner.verify_electricity import ElectricityCheck
 
@@ -112,6 +113,22 @@ def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | Traini
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
     held = [lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]] for pool in pools]
+    found = _evaluate(problem, workload, held, row)
+    cap = row.get("power_cap")
+    if cap is None:
+        return found
+    site = held[0].site
+    if cap not in site.power_caps or not all(lot.owned for lot in held):
+        raise ValueError(f"{row['id']}: a power cap of {cap} is not offered there")
+    plain = found.stated["pools"].values()
+    capped = capped_at(cap, site.cap_curve, [(lot.system, pool["systems_per_replica"], pool["extra_power_w"]) for lot, pool in zip(held, plain, strict=True)])
+    if capped is None:
+        raise ValueError(f"{row['id']}: a power cap of {cap} does not slow it down, or is too low")
+    return replace(found, stated=stretched(found.stated, capped))
+
+
+def _evaluate(problem: Problem, workload: ServingFacts | TrainingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]) -> Evaluated:
+    pools = row["pools"]
     if isinstance(workload, TrainingFacts):
         return _training(problem, workload, held[0], row)
     if [pool["role"] for pool in pools] == ["serve"]:

@@ -27,6 +27,7 @@ from planner.errors import SpecError, close_matches
 from planner.hardware import network_facts, system_facts
 from planner.ledger import Ledger
 from planner.meters import meter_facts
+from planner.power_caps import measured_curve
 from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
 from planner.problem import (
     Economics,
@@ -328,9 +329,11 @@ class _Resolver:
             export_zone=region.text.get("export_zone", "none"),
             zones=tuple(filter(None, (region.text.get("residency"), region.text.get("country")))),
             fails_with=site.zone or here,
+            power_caps=tuple(sorted(set(site.power_caps), reverse=True)),
+            cap_curve=measured_curve(self.ledger, path) if site.power_caps else None,
             meter=meter_facts(
                 site.electricity, region, self.ledger, self._convert, path, self.clock, self.spec.series,
-                money.discount_rate, money.years, money.system_life_years,
+                money.discount_rate, money.years, money.system_life_years, site.tariff,
             ),
         )
 

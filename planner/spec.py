@@ -317,6 +317,8 @@ class Site(Block):
     """A time-of-use tariff of the catalog."""
     hourly: HourlyFile | None = None
     """Price, carbon intensity or both, hour by hour from a CSV file."""
+    power_caps: Annotated[list[Annotated[Real, Field(ge=0.3, lt=1)]], Field(max_length=5)] = []
+    """Shares of nameplate at which our own systems may also run, slower, on measured curves; none where it is left out."""
     electricity: Electricity | None = None
     """Purchase, contracts and storage as decisions; each joule costs the price of its hour where it is left out."""
     pue: Annotated[Real, Field(ge=1, le=5)] | None = None

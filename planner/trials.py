@@ -215,7 +215,7 @@ def _concerns(path: str, workload) -> bool:
         return path.startswith(f"{workload.path}.")
     return not (
         path.startswith(AMOUNTS)
-        or path.endswith(".power")
+        or path.endswith((".power", ".connection"))
         or (path.endswith(".supply") and workload.spec.kind == "serving")
     )
 

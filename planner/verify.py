@@ -15,7 +15,7 @@ from typing import Any
 from planner.document import at
 from planner.findings import Finding
 from planner.plan import Plan
-from planner.problem import Problem
+from planner.problem import REDUCED, Problem
 from planner.resolve import resolve
 from planner.spec import parse_spec
 from planner.verify_amounts import Amounts
@@ -90,6 +90,7 @@ class _Check(Amounts):
         self._amounts()
         self._limits()
         self._objective()
+        self._dispatch()
 
     def _electricity(self) -> None:
         """Where the spec makes a site's electricity a decision."""
@@ -99,6 +100,17 @@ class _Check(Amounts):
             self.electricity.run({key: hour["own_power_w"] for key, hour in self.hours.items()})
         elif "electricity" in self.document:
             self.say("electricity", "the spec leaves no choice of electricity")
+
+    def _dispatch(self) -> None:
+        """The run through all hours is a claim of the plan's; that it is there and fits the plan's own cost is checked."""
+        found = self.document.get("dispatch")
+        if (found is not None) != (self.problem.bound_of == REDUCED and self.problem.spec.horizon.dispatch):
+            self.say("dispatch", "belongs to a plan on fewer hours than its series have, unless the spec leaves it out")
+        elif found is not None:
+            cost = self.document["totals"]["cost"]
+            self.equal("dispatch.difference", found["difference"], found["cost"] / cost - 1.0 if cost else 0.0)
+            if not (0 <= found["unmet"] <= 1 and 0 <= found["unfinished"] <= 1):
+                self.say("dispatch", "shares of what is left undone lie between 0 and 1")
 
     def _lines(self) -> None:
         """Where the spec leaves a choice of lines."""

@@ -133,6 +133,10 @@ class Amounts(Decisions):
             if math.isfinite(site.power_limit_w):
                 used = max(self.hours[site.region, t]["own_power_w"] for t in range(calendar.slots))
                 yield f"{site.path}.power", f"power in {site.region}", used, site.power_limit_w
+        for site in problem.sites:
+            if site.meter is not None and math.isfinite(site.meter.connection_w):
+                bought = max(row["grid_w"] for row in self.document["schedule"] if row["site"] == site.region)
+                yield f"{site.meter.path}.connection", f"connection of {site.region}", bought, site.meter.connection_w
         for offer in problem.offers:
             if math.isfinite(offer.supply):
                 taken = [sum(c[w] for key, c in self.held.items() if self.lots[key].offer is offer) for w in range(calendar.windows)]

@@ -1,6 +1,6 @@
 """What stands between a program and an answer, and what its limits are worth: conflicts, least relief, prices.
 
-A limit is named by its kind and position in the input: ("power", site), ("supply", supply), ("limit", position).
+A limit is named by its kind and position in the input: ("power", site), ("connection", site), ("supply", supply), ("limit", position).
 What the positions mean to a user is the caller's business.
 """
 
@@ -83,11 +83,16 @@ def loosened(data: PlanData, rows: Iterable[Row]) -> PlanData:
 def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
     """The same input with other limits."""
     power, supply, limits = data.site_power_limit_w.astype(float), data.supply_limit.astype(float), list(data.limits)
+    connection = None if data.meters is None else data.meters.grid_upper_w.astype(float)
     for (kind, position), value in values.items():
         if kind == "limit":
             limits[position] = replace(limits[position], upper=value)
+        elif kind == "connection":
+            connection[data.meters.meter_site == position] = value
         else:
             {"power": power, "supply": supply}[kind][position] = value
+    if connection is not None:
+        data = replace(data, meters=replace(data.meters, grid_upper_w=connection))
     return replace(data, site_power_limit_w=power, supply_limit=supply, limits=tuple(limits))
 
 
@@ -95,6 +100,8 @@ def _asked(data: PlanData, row: Row) -> float:
     kind, position = row
     if kind == "limit":
         return data.limits[position].upper
+    if kind == "connection":
+        return float(data.meters.grid_upper_w[data.meters.meter_site == position][0])
     return float({"power": data.site_power_limit_w, "supply": data.supply_limit}[kind][position])
 
 
@@ -211,7 +218,10 @@ def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
     draw = np.divide(data.point_power_w[point], data.point_uses_systems, out=np.zeros(len(point)), where=data.point_uses_systems > 0)
     np.maximum.at(per_system, lot, draw)
     here = data.lot_site[data.holding_lot] == position
-    return float((most * (data.holding_power_w + per_system[data.holding_lot]))[here].sum())
+    drawn = float((most * (data.holding_power_w + per_system[data.holding_lot]))[here].sum())
+    if kind == "connection":
+        drawn += float(data.meters.battery_upper_w[data.meters.meter_site[data.meters.battery_meter] == position].sum())
+    return drawn
 
 
 def _rows_of(program: Program, block: str, first: int) -> Ints:
@@ -272,6 +282,7 @@ def _clean(value: float, objective: float, limit: float) -> float:
 def _limited(data: PlanData) -> list[Row]:
     return [*(("power", int(r)) for r in np.flatnonzero(np.isfinite(data.site_power_limit_w))),
             *(("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))),
+            *(("connection", int(r)) for r in (data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)] if data.meters is not None else ())),
             *(("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper))]
 
 

@@ -3,13 +3,14 @@
 Sets        meters m (sites whose electricity is a decision), slots t, monthly peaks k of a meter, contracts c, batteries b.
 Data        price and carbon of a watt from the grid in a slot, most_m [W], slots(k), price of a peak [per W],
             share_{c,t} output over capacity, eta_b one way, step_t [s] length of a slot each time, next(t) in rings.
-Variables   grid_{m,t}   0..most_m, watts bought
+Variables   grid_{m,t}   >= 0, watts bought
             peak_k       >= 0
             contract_c   capacity contracted, least..upper;   taken_{c,t} >= 0, watts used of it, the rest is curtailed
             energy_b, power_b   size of a battery, least..upper
             charge_{b,t}, discharge_{b,t}, stored_{b,t} >= 0, the last at the start of the slot [J]
 Objective   sum of the cost of each, for every functional: cost and carbon are separate terms.
 Constraints metered    sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} + v_{p,t}) + charge = grid + taken + discharge
+            connection grid_{m,t} <= most_m                        where it is finite
             peak       grid_{m,t} <= peak_k                        for t in slots(k)
             produced   taken_{c,t} <= share_{c,t} contract_c
             modules    charge_{b,t} + discharge_{b,t} <= power_b   a battery is a bank of modules: each does one or the other
@@ -57,7 +58,7 @@ def add_electricity(program: Program, data: PlanData) -> None:
         return
     slots, usual = data.slots, _usual_w(data)
     wide = lambda of, values: np.broadcast_to(np.asarray(values)[of, None], (len(of), slots))
-    program.add_columns("grid", (len(meters.meter_site), slots), upper=meters.grid_upper_w[:, None], cost=meters.grid_cost, unit=usual[:, None])
+    program.add_columns("grid", (len(meters.meter_site), slots), cost=meters.grid_cost, unit=usual[:, None])
     program.add_columns("peak", (len(meters.peak_meter),), cost=meters.peak_cost, unit=usual[meters.peak_meter])
     of = meters.contract_meter
     program.add_columns("contract", (len(of),), meters.contract_least_w, meters.contract_upper_w, cost=meters.contract_cost, unit=usual[of])
@@ -69,6 +70,7 @@ def add_electricity(program: Program, data: PlanData) -> None:
         program.add_columns(block, (len(of), slots), unit=wide(of, usual))
     program.add_columns("stored", (len(of), slots), unit=wide(of, usual) * _hour(data))
     _add_balance(program, data)
+    _add_connections(program, data)
     _add_peaks(program, data)
     _add_contracts(program, data)
     _add_batteries(program, data)
@@ -110,6 +112,15 @@ def _add_balance(program: Program, data: PlanData) -> None:
         parts.append((np.repeat(of, slots), np.tile(every, len(of)), program.columns[block].ravel(), np.full(len(of) * slots, sign)))
     meter, slot, cols, vals = (np.concatenate(part) for part in zip(*parts, strict=True))
     program.add_rows("metered", 0.0, 0.0, meter * slots + slot, cols, vals, index=_pairs(len(meters.meter_site), slots))
+
+
+def _add_connections(program: Program, data: PlanData) -> None:
+    """Rows by site and slot, as those of its power."""
+    meters, slots = data.meters, data.slots
+    limited = np.flatnonzero(np.isfinite(meters.grid_upper_w))
+    index = _pairs(len(limited), slots)
+    program.add_rows("connection", -np.inf, np.repeat(meters.grid_upper_w[limited], slots), np.arange(len(index)), program.columns["grid"][limited].ravel(), 1.0,
+                     index=np.column_stack([meters.meter_site[limited][index[:, 0]], index[:, 1]]))
 
 
 def _add_peaks(program: Program, data: PlanData) -> None:

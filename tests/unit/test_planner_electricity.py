@@ -324,3 +324,76 @@ def test_real_series_are_read_at_a_year(hourly, spec):
         for column, values in read["columns"].items():
             if any(value is not None for value in values):
                 assert np.isfinite(at_instants(read["start"], values, instants, True)).all(), (file.name, column)
+
+
+# -- connections and caps ----------------------------------------------------------------------------------------------
+
+
+def test_a_connection_is_a_limit_like_others(spec):
+    """It stands among the limits with what it is worth, and is named and repaired where it is too small."""
+    free = planner.solve(spec(electricity={}))
+    peak = max(row["grid_w"] for row in free["schedule"])
+    storage = {"battery": {"energy": "1 MWh", "power": "100 kW", "energy_price": "200 USD/kWh"}}
+    tight = planner.solve(spec(electricity={"connection": f"{peak * 0.9:.6f} W", **storage}))
+    row = next(row for row in tight["limits"] if row["path"] == "sites[0].electricity.connection")
+    assert row["slack"] == pytest.approx(0, abs=1e-3) and row["marginal_value"] < 0 and verify_plan(tight) == []
+    dark = planner.solve(spec(electricity={"connection": "1 kW"}))
+    assert dark.status == "infeasible" and verify_plan(dark) == []
+    assert [found["path"] for found in dark["diagnosis"]["conflict"]] == ["sites[0].electricity.connection"]
+    assert dark["diagnosis"]["repair"][0]["path"] == "sites[0].electricity.connection" and dark["diagnosis"]["repair_checked"]
+
+
+def test_a_power_cap_saves_energy_where_systems_are_idle_anyway(spec):
+    """Half a system's work can be done slowly: less power per request on the measured curves, which least carbon takes."""
+    free = planner.solve({**spec(), "objective": {"minimise": "carbon"}})
+    capped = planner.solve({**spec(power_caps=[0.8, 0.6, 0.5]), "objective": {"minimise": "carbon"}})
+    points = [point for workload in capped["workloads"] for point in workload["points"]]
+    assert any(point.get("power_cap") for point in points) and capped["totals"]["carbon_kg"] < free["totals"]["carbon_kg"]
+    assert verify_plan(capped) == []
+    document = json.loads(capped.to_json())
+    point = next(p for p in document["workloads"][0]["points"] if p.get("power_cap"))
+    for cap in (0.7, 0.8, None):
+        point["power_cap"] = cap
+        assert findings(resolve(parse_spec(document["spec"])), document), cap
+
+
+def test_days_that_are_all_alike_are_dispatched_as_planned(tiny):
+    """Without any difference between days, all hours of the year cost what the typical day says, jobs and batteries included."""
+    document = tiny(horizon={"calendar": "representative-days", "days": 1})
+    document["workloads"].append({"name": "run", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "40B", "start": "10 d", "deadline": "100 d"})
+    document["sites"][0] |= {"electricity_price": "0.08 USD/kWh", "electricity": {"ppa": BLOCK["ppa"][1:]}}
+    document["sites"][0]["region"] = document["workloads"][0]["origins"][0]["region"] = "singapore"  # no daylight saving
+    document["catalog"] = {}
+    plan = planner.solve(document)
+    found = plan["dispatch"]
+    assert abs(found["difference"]) < 1e-7 and found["unmet"] == found["unfinished"] == 0
+    assert found["carbon_kg"] == pytest.approx(plan["totals"]["carbon_kg"], rel=1e-6)
+
+
+def test_a_dispatch_says_what_a_fleet_too_small_leaves_undone(spec, monkeypatch):
+    """A plan on days without the peak day of the year cannot serve that day, and says so."""
+    import planner.representative
+
+    monkeypatch.setattr(planner.representative, "_peak_day", lambda series: None)
+    busy = [0.2] * 11 + [8.0]
+    plan = planner.solve(spec("representative-days", 1, demand={**DEMAND, "requests_per_s": 1500, "months": busy}))
+    assert plan["dispatch"]["unmet"] > 0.01
+
+
+def test_the_demand_charge_of_a_tariff(tiny):
+    """Singapore's contestable tariff, or any that the catalog has one of, is charged on the peak of every month."""
+    from catalog.lookup import shipped_catalog
+
+    catalog = shipped_catalog()
+    name = next(n for n in catalog.names("tariffs") if (r := catalog.get("tariffs", n)).get("demand_charge") is not None and r.words("status") == "complete" and r.figure("demand_charge").unit == "USD/W s")
+    document = tiny()
+    document["sites"][0] |= {"tariff": name, "electricity": {"demand_charge": "tariff"}}
+    plan = planner.solve(document)
+    peak = next(row for row in plan["electricity"] if row["item"] == "peak")
+    assert peak["cost"] > 0 and verify_plan(plan) == []
+    del document["sites"][0]["tariff"]
+    with pytest.raises(SpecError, match="the site has no"):
+        resolve(parse_spec(document))
+    document["sites"][0]["electricity"]["demand_charge"] = "15 kW"
+    with pytest.raises(SpecError, match="demand_charge: .*USD/kW-month"):
+        parse_spec(document)
