@@ -258,6 +258,8 @@ def prefill_attention_s(
     >>> round(float(prefill_attention_s(*args, 10, 200, examples.SERVING) / prefill_attention_s(*args, 10, 100, examples.SERVING)), 9)
     2.0
     """
+    if not np.ndim(prefill_tokens) and prefill_tokens == 0.0:
+        return 0.0
     prompt = np.maximum(np.asarray(prompt_tokens, float), 1.0)
     cached = np.minimum(cached_tokens, prompt - 1.0)
     attended = (causal_pairs(arch, prompt) - causal_pairs(arch, cached)) / (prompt - cached)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -166,6 +167,13 @@ def parameter_counts(arch: Architecture) -> ParameterCounts:
     >>> round(counts.total / 1e9, 2)
     8.03
     """
+    try:
+        return _counts_of_one(arch)
+    except TypeError:  # several at once, whose arrays have no hash
+        return _counts(arch)
+
+
+def _counts(arch: Architecture) -> ParameterCounts:
     per_matrix = arch.ffn_matrices * 1.0 * arch.hidden
     per_expert = arch.ffn_matrices * 1.0 * arch.expert_input * arch.expert_ffn
     state = arch.state_layers * 1.0 * arch.hidden * (3.0 * arch.state_width + arch.state_inputs)
@@ -188,6 +196,9 @@ def parameter_counts(arch: Architecture) -> ParameterCounts:
         moe_layers=arch.moe_layers,
         dense_non_expert=body + embedding + head,
     )
+
+
+_counts_of_one = lru_cache(maxsize=256)(_counts)
 
 
 def kv_elements_per_layer(arch: Architecture) -> float:

@@ -299,8 +299,41 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
         tails = [(quantile, limit) for quantile, limit in slo[metric] if quantile != MEAN]
         if tails and satisfied.any():
             left = _Chosen(point, satisfied)
-            ceiling, shares = _ceiling_s(left, metric), mixture_shares((limit for _, limit in tails), *latency_mixture(left, metric))
-            # Whether the quantile is below the limit takes one evaluation, the quantile itself several.
-            good = np.logical_and.reduce([(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares)])
-            satisfied[satisfied] = good & _known(left, metric)
+            satisfied[satisfied] = _below_limits(left, metric, tails, latency_mixture(left, metric))
     return SloCapacity(satisfied[()], point)
+
+
+def _below_limits(point: ServingPoint, metric: str, tails: Sequence[tuple[float, float]], mixture: tuple[np.ndarray, Cumulants]) -> Result:
+    """Whether quantiles are below their limits, which takes one evaluation each where the quantile itself takes several."""
+    ceiling, shares = _ceiling_s(point, metric), mixture_shares((limit for _, limit in tails), *mixture)
+    return np.logical_and.reduce([(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares)]) & _known(point, metric)
+
+
+class SloScreen:
+    """Points that meet the limits which all requests have in common; those of each origin are held against what is left.
+
+    The distributions of the latencies are worked out once for all origins.
+    """
+
+    def __init__(self, point: ServingPoint, common: Mapping[str, Sequence[tuple[Quantile, float]]]):
+        self._point, self._mask = point, np.asarray(within_slo(point, common).satisfied)
+        self._left = _Chosen(point, self._mask)
+        self._mixtures: dict[str, tuple[np.ndarray, Cumulants]] = {}
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def satisfied(self, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> np.ndarray:
+        """Which points meet further limits, too; of the shape of the points. Units: limits [s]."""
+        found = self._mask.copy()
+        if not found.any():
+            return found
+        good = np.ones(np.count_nonzero(found), dtype=bool)
+        for metric, limits in slo.items():
+            tails = [(quantile, limit) for quantile, limit in limits if quantile != MEAN]
+            for limit in (limit for quantile, limit in limits if quantile == MEAN):
+                good &= latency_s(self._left, metric, MEAN) <= limit
+            if tails:
+                if metric not in self._mixtures:
+                    self._mixtures[metric] = latency_mixture(self._left, metric)
+                good &= _below_limits(self._left, metric, tails, self._mixtures[metric])
+        found[found] = good
+        return found

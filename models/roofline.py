@@ -71,12 +71,16 @@ class ChipRates:
     tdp_w: float  # [W]
 
     def __post_init__(self) -> None:
-        wrong = [name for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes") if not np.all(np.asarray(getattr(self, name)) > 0.0)]
-        wrong += [name for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w") if not np.all(np.asarray(getattr(self, name)) >= 0.0)]
-        if np.any(np.asarray(self.scaleup_chips) < 1):
+        wrong = [name for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes") if not _all(getattr(self, name) > 0.0)]
+        wrong += [name for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w") if not _all(getattr(self, name) >= 0.0)]
+        if not _all(self.scaleup_chips >= 1):
             wrong.append("scaleup_chips")
         if wrong:
             raise ValueError(f"chip rates: {', '.join(wrong)} must be positive")
+
+
+def _all(holds: np.ndarray | bool) -> bool:
+    return holds if isinstance(holds, bool) else bool(np.all(holds))
 
 
 def roofline_s(flop: ArrayLike, moved_bytes: ArrayLike, flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result:

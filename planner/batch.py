@@ -22,8 +22,8 @@ from typing import Any
 
 from planner.document import changed, read_document
 from planner.errors import Problem, SpecError
-from planner.hourly import with_series
 from planner.exits import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
+from planner.hourly import with_series
 from planner.pipeline import Progress, solve_document
 
 INVALID_LINE, DUPLICATE, FAILED = "invalid", "duplicate", "bug"  # statuses of lines without a plan

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from catalog.units import MILLI
 from planner import disaggregated_points, serving_points, training_points
@@ -52,6 +53,8 @@ class _Finder:
         self.problem, self.dropped, self.evaluated = problem, dropped, 0
         self._grids = grids
         self._choices: dict[tuple, list[serving_points.Choice]] = {}
+        self._told: dict[int, Point] = {}
+        self._groups: dict[tuple, list[disaggregated_points.Groups]] = {}
         self._pairs: dict[tuple, list[disaggregated_points.PairChoice]] = {}
 
     # -- serving ---------------------------------------------------------------------------------------------------
@@ -92,7 +95,7 @@ class _Finder:
             counts = self.dropped[workload.name] if not any(k[:3] == key[:3] for k in self._choices) else Counter()
             self._choices[key] = serving_points.choose(workload, self._grid(workload, lot), allowance, self.problem, counts)
         power = self.problem.constants.power
-        return [serving_points.as_point(workload, lot, choice, power) for choice in self._choices[key]]
+        return [self._on((lot,), choice, lambda choice=choice: serving_points.as_point(workload, lot, choice, power)) for choice in self._choices[key]]
 
     def _grid(self, workload: ServingFacts, lot: Lot) -> list[serving_points.Grid]:
         key = (workload.name, *workload.spec.precision, lot.system.name, lot.scaleout_bytes_per_s)
@@ -110,15 +113,26 @@ class _Finder:
             return []
         found = []
         for first, second in disaggregated_points.pairs_of(lots):
-            key = (workload.name, first.system.name, second.system.name, first.scaleout_bytes_per_s, second.scaleout_bytes_per_s, allowance)
-            if key not in self._pairs:
+            key = (workload.name, first.system.name, second.system.name, first.scaleout_bytes_per_s, second.scaleout_bytes_per_s)
+            if key not in self._groups:
                 grids = self._grid(workload, first), self._grid(workload, second)
-                self._pairs[key], evaluated = disaggregated_points.choose(workload, *grids, first, second, allowance, self.problem)
-                self.evaluated += evaluated
-            found += [disaggregated_points.Pair.of(first, second, choice) for choice in self._pairs[key]]
+                self._groups[key] = disaggregated_points.groups_of(workload, *grids, first, second, self.problem)
+            groups = self._groups[key]
+            if (*key, allowance) not in self._pairs:
+                before = sum(each.evaluated for each in groups)
+                self._pairs[*key, allowance] = disaggregated_points.choose(groups, first, second, allowance)
+                self.evaluated += sum(each.evaluated for each in groups) - before
+            found += [disaggregated_points.Pair.of(first, second, choice) for choice in self._pairs[*key, allowance]]
         kept = disaggregated_points.not_replaceable(found, alone)
         self.dropped[workload.name]["separate pools do no more than the same systems with one pool"] += len(found) - len(kept)
-        return [disaggregated_points.as_point(workload, pair, self.problem) for pair in kept]
+        return [self._on(pair.lots, pair.choice, lambda pair=pair: disaggregated_points.as_point(workload, pair, self.problem)) for pair in kept]
+
+    def _on(self, lots: tuple[Lot, ...], choice: object, build: Callable[[], Point]) -> Point:
+        """The point of a choice on lots of its systems: worked out once, since nothing but the lots differs."""
+        if id(choice) not in self._told:  # choices live as long as this
+            self._told[id(choice)] = build()
+        told = self._told[id(choice)]
+        return replace(told, uses=tuple(replace(use, lot=lot) for use, lot in zip(told.uses, lots, strict=True)))
 
     # -- training --------------------------------------------------------------------------------------------------
 

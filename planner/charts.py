@@ -12,8 +12,8 @@ from typing import Any
 import altair as alt
 
 from catalog.units import MEGA, MWH_J
-from planner.locale import Words
 from planner.hours import by_hour
+from planner.locale import Words
 from planner.plan import Plan
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = PALETTE = (

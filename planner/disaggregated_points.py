@@ -14,7 +14,7 @@ from catalog.units import MICRO
 from models.batching import BOUNDS
 from models.decode import ServingLayouts
 from models.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
-from models.percentiles import within_slo
+from models.percentiles import SloScreen
 from models.power import serving_power_w
 from models.queueing import gamma_quantile
 from models.serving_constants import ServingConstants
@@ -41,6 +41,7 @@ MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of group
 MOST_BATCHES = 4  # of each decode layout
 AS_GOOD = 0.01  # relative gain that is worth a larger group, or a group instead of one pool
 LINK_START_S = 5 * MICRO
+Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,44 +105,60 @@ def evaluate(
     )  # fmt: skip
 
 
-def choose(
-    workload: ServingFacts, prefills: Sequence[Grid], decodes: Sequence[Grid], first: Lot, second: Lot, allowance_s: float, problem: Problem
-) -> tuple[list[PairChoice], int]:
-    """The groups that serve most per system of either kind, at each precision; and how many were evaluated.
+class Groups:
+    """Groups of one workload on two kinds of system at one precision; what is evaluated serves the limits of all origins."""
+
+    def __init__(self, workload: ServingFacts, prefill: Grid, decode: Grid, scaleouts: tuple[float, float], problem: Problem):
+        self.workload, self.prefill, self.decode, self.scaleouts, self.problem = workload, prefill, decode, scaleouts, problem
+        self.evaluated = 0
+        self._known: dict[tuple, tuple[DisaggregatedPoint, SloScreen]] = {}
+
+    def rate(self, index: np.ndarray, batch: np.ndarray, workers: tuple, limits: Limits) -> tuple[DisaggregatedPoint, np.ndarray]:
+        """The groups of some prefill layouts and of these batches of all decode layouts; their rates, 0 where a limit is missed."""
+        key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
+        if key not in self._known:
+            layouts = self.prefill.layouts.take((index, None, None, None)), self.decode.layouts.take((slice(None), None, None))
+            systems, constants = (self.prefill.system, self.decode.system), self.problem.constants.serving
+            found = evaluate(self.workload, systems, self.scaleouts, layouts, BATCHES[batch][..., None], workers, self.prefill.precision, constants)
+            self._known[key] = found, SloScreen(found.point, {"tpot": limits.get("tpot", ())})
+            self.evaluated += found.point.requests_per_s.size
+        found, screen = self._known[key]
+        further = {metric: held for metric, held in limits.items() if metric != "tpot"}
+        return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
+
+
+def groups_of(workload: ServingFacts, prefills: Sequence[Grid], decodes: Sequence[Grid], first: Lot, second: Lot, problem: Problem) -> list[Groups]:
+    """One for each precision that both sides have."""
+    scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
+    return [Groups(workload, one, other, scaleouts, problem) for one in prefills for other in decodes if one.precision == other.precision]
+
+
+def choose(groups: Sequence[Groups], first: Lot, second: Lot, allowance_s: float) -> list[PairChoice]:
+    """The groups that serve most per system of either kind, at each precision.
 
     Prefill workers are the layouts of least occupied systems per prompt; all decode layouts and ratios are tried, with the
     largest batches of each that meet the limits.
     """
-    limits = limits_at_site(workload.spec.slo, allowance_s)
     n_p, n_d = worker_ratios(MOST_WORKERS)
-    chosen, evaluated = [], 0
-    for prefill in prefills:
-        decode = next((grid for grid in decodes if grid.precision == prefill.precision), None)
-        if decode is None:
-            continue
-
-        def group(prefill_layouts: ServingLayouts, batch: np.ndarray, workers: tuple, prefill=prefill, decode=decode) -> tuple[DisaggregatedPoint, np.ndarray]:
-            scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
-            layouts = prefill_layouts, decode.layouts.take((slice(None), None, None))
-            found = evaluate(workload, (first.system, second.system), scaleouts, layouts, batch, workers, prefill.precision, problem.constants.serving)
-            return found, np.where(within_slo(found.point, limits).satisfied, found.point.requests_per_s, 0.0)
-
+    chosen = []
+    for each in groups:
+        prefill, decode, workload, problem = each.prefill, each.decode, each.workload, each.problem
+        limits = limits_at_site(workload.spec.slo, allowance_s)
         index = lean_prefill(prefill, limits, problem.constants.serving)
         if not index.size:
             continue
         # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
         fastest = index[np.argmin(np.asarray(prefill.point.prompt_s)[index, 0])]
-        _, alone = group(prefill.layouts.take(fastest), BATCHES[:, None], (MOST_WORKERS, 1))
-        batch = np.sort(np.argsort(alone[..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
-        found, rate = group(prefill.layouts.take((index, None, None, None)), BATCHES[batch][..., None], (n_p, n_d))
+        _, alone = each.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MOST_WORKERS, 1), limits)
+        batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
+        found, rate = each.rate(index, batch, (n_p, n_d), limits)
         rate = no_larger_than_the_work(rate, workload, problem)
-        evaluated += alone.size + rate.size
         occupied = np.broadcast_arrays(prefill.systems[index][:, None, None, None] * n_p, decode.systems[:, None, None] * n_d, rate)[:2]
         most = 1 if first is second else problem.spec.solver.points_per_system
         for place in _least_occupying(*occupied, rate, (_worth(first), _worth(second)), most):
             p, d, b, r = map(int, np.unravel_index(place, rate.shape))
             chosen.append(PairChoice(prefill, decode, int(index[p]), d, int(batch[d, b]), (int(n_p[r]), int(n_d[r])), found, (p, d, b, r)))
-    return chosen, evaluated
+    return chosen
 
 
 def _worth(lot: Lot) -> float:
@@ -174,7 +191,7 @@ def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, wo
     return [int(able[i]) for i in kept[:most]]
 
 
-def lean_prefill(grid: Grid, limits: Mapping[str, Sequence[tuple[str | float, float]]], constants: ServingConstants, most: int = 3) -> np.ndarray:
+def lean_prefill(grid: Grid, limits: Limits, constants: ServingConstants, most: int = 3) -> np.ndarray:
     """Layouts whose prompts occupy the fewest system-seconds, a few of them: each further one is faster than those before it.
 
     Left out is what takes longer than the limit on the time to first token even without a queue.

@@ -19,8 +19,8 @@ from planner.framing import dropped, provenance, sense_and_unit, solver, version
 from planner.intervals import serving_bounds, serving_tier, training_bounds
 from planner.line_accounts import LineDecisions
 from planner.meter_accounts import MeterDecisions, rings
-from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.placements import placement_of
+from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates, Point
 from planner.problem import Problem, TrainingFacts
 from planner.spread import is_asked

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.plan import Plan
 from planner.document import read_document
 from planner.hourly import with_series
+from planner.plan import Plan
 from planner.spec import PlanSpec
 
 Progress = Callable[[str], None]

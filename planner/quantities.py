@@ -13,7 +13,22 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from catalog import units
-from catalog.units import GIGA, GRAM_KG, HOUR_S, KILO, KWH_J, MICRO, MILLI, MONTH_S, MWH_J, NANO, PERCENT, TERA, TONNE_KG, YEAR_S
+from catalog.units import (
+    GIGA,
+    GRAM_KG,
+    HOUR_S,
+    KILO,
+    KWH_J,
+    MICRO,
+    MILLI,
+    MONTH_S,
+    MWH_J,
+    NANO,
+    PERCENT,
+    TERA,
+    TONNE_KG,
+    YEAR_S,
+)
 
 MOST_TOKENS = 1e17
 MOST_MONEY = 1e18

@@ -27,8 +27,8 @@ from planner.errors import SpecError, close_matches
 from planner.hardware import network_facts, system_facts
 from planner.ledger import Ledger
 from planner.meters import meter_facts
-from planner.power_caps import measured_curve
 from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
+from planner.power_caps import measured_curve
 from planner.problem import (
     Economics,
     OfferFacts,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -95,7 +96,10 @@ def evaluate(
 
 def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
     """The constants of the workload's engine on the system's generation of chips."""
-    return constants.profile(workload.spec.engine or "other", system.family or "other")
+    return _profile(constants, workload.spec.engine or "other", system.family or "other")
+
+
+_profile = lru_cache(maxsize=64)(ServingConstants.profile)
 
 
 def kv_precision(precision: str) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.warm import SlotProgram
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise
+from solvers.warm import SlotProgram
 
 
 @dataclass(frozen=True, slots=True)

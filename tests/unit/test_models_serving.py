@@ -15,7 +15,7 @@ from models.decode import ServingLayouts, step_time
 from models.disaggregation import disaggregated
 from models.kvcache import kv_bytes_per_chip, slots, weight_bytes_per_chip
 from models.operators import Architecture
-from models.percentiles import MEAN, latency_s, slo_capacity
+from models.percentiles import MEAN, SloScreen, latency_s, slo_capacity, within_slo
 from models.power import PowerConstants, chip_power_share
 from models.prefill import prefill_time
 from models.roofline import ChipRates
@@ -212,3 +212,19 @@ def test_closed_forms_against_an_event_simulation(batch):
     assert latency_s(point, "tpot", 0.95) == pytest.approx(np.quantile(tpot, 0.95), rel=0.10)
     assert latency_s(point, "ttft", MEAN) == pytest.approx(ttft.mean(), rel=0.10)
     assert latency_s(point, "ttft", 0.95) == pytest.approx(np.quantile(ttft, 0.95), rel=0.15)
+
+
+def test_limits_of_several_origins_are_held_as_if_each_were_alone():
+    layouts = ServingLayouts(np.array([[1], [2]]), 1, 1, 1)
+    point = aggregated(TINY, CHIP, layouts, np.geomspace(1, 512, 40), input_tokens=500, output_tokens=100, input_scv=1.0, output_scv=1.0, **KINDS)
+    common = {"tpot": [(0.99, float(np.median(latency_s(point, "tpot", 0.99))))]}
+    screen = SloScreen(point, common)
+    limits = np.quantile(np.asarray(latency_s(point, "ttft", 0.9))[np.asarray(point.fits)], [0.1, 0.4, 0.7])
+    counts = []
+    for limit in limits:
+        further = {"ttft": [(0.9, limit)], "e2e": [(MEAN, 100 * limit), (0.95, 200 * limit)]}
+        found = screen.satisfied(further)
+        assert (found == within_slo(point, common | further).satisfied).all()
+        counts.append(found.sum())
+    assert 0 < counts[0] < counts[1] <= counts[2] < found.size
+    assert not SloScreen(point, {"tpot": [(0.99, 0.0)]}).satisfied({"ttft": [(0.9, 1.0)]}).any()
