@@ -76,7 +76,7 @@ class ServingPoint:
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
 
-    def pick(self, index) -> ServingPoint:
+    def pick(self, index: tuple[int, ...] | np.ndarray) -> ServingPoint:
         """The points at an index of the broadcast shape, without the shares of their time; plain numbers stay what they are."""
         shape = np.shape(self.requests_per_s)
         return ServingPoint(*(_picked(getattr(self, name), shape, index) for name in _NUMBERS), shares={})

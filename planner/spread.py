@@ -5,6 +5,7 @@ Not here: the re-check of that table (`planner.verify_spread`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def tried_slots(problem: Problem, demand: np.ndarray) -> np.ndarray:
     return np.array(sorted(found), dtype=np.int64)
 
 
-def spread_rows(problem: Problem, arcs, flow: np.ndarray) -> list[dict[str, Any]]:
+def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndarray) -> list[dict[str, Any]]:
     """Of each zone, the least and the largest share of any slot's requests that it serves; for workloads that ask for a spread."""
     rows = []
     for w, workload in enumerate(problem.serving):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import Floats, PlanData
+from solvers.data import Floats, Ints, PlanData
 from solvers.program import Program
 
 
@@ -37,7 +37,7 @@ def most_served(data: PlanData) -> Floats:
     return np.where(data.wait_slots[:, None, None] > 0, most, data.demand)
 
 
-def add_waiting(program: Program, data: PlanData, flow, factor) -> None:
+def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> None:
     """Variables and rows of the workloads that may wait; `factor`: the column of lambda, or -1."""
     if data.wait_slots is None or not data.wait_slots.any():
         return

@@ -327,7 +327,7 @@ def test_figures_of_the_plan_stand_in_for_a_catalog_that_has_changed(tiny, tmp_p
     plan = planner.solve(tiny(), overlays=[tmp_path])
     plain = planner.solve(tiny())
     assert plan["catalog_digest"] != plain["catalog_digest"]
-    assert plan["workloads"][0]["points"][0]["capacity"] < plain["workloads"][0]["points"][0]["capacity"]
+    assert plan["workloads"][0]["points"][0]["capacity"] != plain["workloads"][0]["points"][0]["capacity"]
     assert verify_plan(plan, overlays=[tmp_path]) == [] and verify_plan(plan) == []
     document = json.loads(plan.to_json())
     recorded = next(row for row in document["provenance"] if row["path"].endswith("hbm_bytes_per_s"))
