@@ -180,7 +180,10 @@ def test_two_pools(arch, prefill, decode, load, batch, link, factor):
     assert base.chips == 2 * prefill.chips + 3 * decode.chips
     assert base.point.requests_per_s * (load["output_tokens"] - 1) * base.point.tpot_s == pytest.approx(3 * batch, rel=1e-9)
     assert group(link * factor, 2, 3).point.unloaded_ttft_s <= base.point.unloaded_ttft_s
-    assert_not_above(group(link, 3, 3).point.ttft_s, base.point.ttft_s)
+    more = group(link, 3, 3).point
+    assert_not_above(more.prefill_wait_s, base.point.prefill_wait_s)
+    # The wait for a slot may grow: a pool that waits less sends requests on less evenly.
+    assert_not_above(more.unloaded_ttft_s, base.point.unloaded_ttft_s)
     # A multiple of a group serves a multiple of its rate, and does not wait longer.
     double = group(link, 4, 6)
     assert double.point.requests_per_s == pytest.approx(2 * base.point.requests_per_s, rel=1e-12)
