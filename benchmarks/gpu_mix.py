@@ -1,0 +1,157 @@
+"""The planner's mix of chips at one site against a plain integer program in PuLP of the same choice; both costs must be equal.
+
+    python benchmarks/gpu_mix.py
+
+The plain program is the one of Mélange (Griggs et al., 2024): whole numbers of each kind of server, and of each class of requests
+a share on each kind, which can do so many requests per second within the latency limits. Made-up questions from seeds: classes
+that differ in lengths and limits, flat demand, kinds that are rented or bought at drawn prices, one of them scarce. Both programs
+take the operating points from `planner.candidates`; costs, rows and columns of the plain one are written here alone. Mélange cuts
+a class into slices; what that costs beyond shares is the last column. Prints one JSON line last, and fails where costs differ.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from sys import path
+from typing import Any
+
+import pulp
+
+path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from planner.candidates import find_candidates
+from planner.pipeline import solve_document
+from planner.problem import Problem
+from planner.resolve import resolve_document
+
+AGREES = 1e-6
+SLICES = 8  # of a class
+SEEDS = (1, 2, 3)
+REGION = "us-virginia"
+RENTED = {"AWS g6e.48xlarge": 11.0, "DGX A100 80GB": 14.0, "MI300X 8x OAM node": 19.0, "DGX H200": 25.0}  # about USD/h; made up
+BOUGHT = {"DGX H100": 280_000.0}  # about USD
+CLASSES = {"chat": (500, 250, "1 s", 60), "summary": (6000, 200, "4 s", 90), "writing": (800, 1500, "1 s", 40)}  # tokens in, out, TTFT, TPOT [ms]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Servers of one kind: cost of holding one over the horizon, and how many can be had."""
+
+    cost: float
+    supply: float
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A whole class on one kind: servers that it takes, and cost of the energy of the work over the horizon."""
+
+    servers: float
+    cost: float
+
+
+def question(seed: int) -> dict[str, Any]:
+    """A spec, drawn with the seed: three kinds that are rented and one that is bought; two or three classes."""
+    draw = random.Random(seed)
+    rented = draw.sample(sorted(RENTED), 3)
+    offers = [{"system": name, "how": "reserved", "price": f"{RENTED[name] * draw.uniform(0.8, 1.2):.2f} USD/h"} for name in rented]
+    offers += [{"system": name, "how": "buy", "price": f"{price * draw.uniform(0.8, 1.2):.0f} USD"} for name, price in BOUGHT.items()]
+    draw.choice(offers)["supply"] = draw.randint(1, 3)
+    workloads = []
+    for name in draw.sample(sorted(CLASSES), draw.choice((2, 3))):
+        tokens_in, tokens_out, ttft, tpot = CLASSES[name]
+        workloads.append({
+            "name": name, "kind": "serving", "architecture": "Meta-Llama-3.1-70B", "precision": ["fp8", "bf16"], "disaggregation": "never",
+            "demand": {"requests_per_s": round(draw.uniform(2, 6) * 1000 / (0.1 * tokens_in + tokens_out), 2)},
+            "lengths": {"input": tokens_in, "output": tokens_out}, "origins": [{"region": REGION, "share": 1}],
+            "slo": {"ttft": {"p95": ttft}, "tpot": {"p95": f"{tpot + draw.randint(-5, 5)} ms"}},
+        })  # fmt: skip
+    return {
+        "schema_version": 1, "name": f"Mix of chips {seed}", "horizon": {"years": 3}, "workloads": workloads, "offers": offers,
+        "sites": [{"region": REGION, "fabrics": ["scale-up"], "electricity_price": f"{draw.uniform(0.05, 0.2):.3f} USD/kWh"}],
+        "solver": {"gap": AGREES, "time_limit": "60 s", "points_per_system": 1},
+    }  # fmt: skip
+
+
+def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Serving]]:
+    """What the plain program needs, from the lots and the points: kinds by system, and (class, system) that keep the limits."""
+    site, calendar, money, found = problem.sites[0], problem.calendar, problem.economics, find_candidates(problem)
+    if any(float(s.price_per_j.std()) > 1e-15 for s in problem.sites) or len({lot.system.name for lot in found.lots}) < len(found.lots):
+        raise SystemExit("expected one price of electricity and one lot of each system")
+    paid_s = sum(float(s * d) for s, d in zip(calendar.seconds, calendar.discount, strict=True))  # seconds at their present worth
+    per_w = {True: float(site.price_per_j[0]) * site.pue * paid_s, False: 0.0}  # energy of what is rented is in the rent
+    kinds = {}
+    for lot in found.lots:
+        owned = (lot.capital + lot.fabric_capital) * money.capital_share + lot.facility_capital * money.facility_share
+        kinds[lot.system.name] = Kind(owned + lot.rent_per_s * paid_s + lot.idle_it_w * per_w[lot.owned], lot.offer.supply)
+    serving = {}
+    for pool in found.pools:
+        demand = float(pool.workload.requests_per_s.sum(axis=0).max())
+        for point in pool.points:
+            (use,) = point.uses
+            key = pool.workload.name, use.lot.system.name
+            if key in serving:
+                raise SystemExit(f"two points of {key}")
+            replicas = demand / point.capacity
+            serving[key] = Serving(replicas * use.systems, replicas * use.extra_it_w * per_w[use.lot.owned])
+    return kinds, serving
+
+
+def plain(kinds: dict[str, Kind], serving: dict[tuple[str, str], Serving], slices: int | None = None) -> tuple[float, dict[str, int]]:
+    """Least cost and servers of each kind; each class in shares, or in so many equal slices that are whole on one kind each."""
+    program = pulp.LpProblem("mix", pulp.LpMinimize)
+    label = {name: str(i) for i, name in enumerate(sorted({*kinds, *(c for c, _ in serving)}))}
+    held = {k: pulp.LpVariable(f"held_{label[k]}", 0, kind.supply if math.isfinite(kind.supply) else None, "Integer") for k, kind in kinds.items()}
+    cut, category = (slices, "Integer") if slices else (1, "Continuous")
+    part = {(c, k): pulp.LpVariable(f"part_{label[c]}_{label[k]}", 0, cut, category) for c, k in serving}
+    unit = max(kind.cost for kind in kinds.values())  # keeps the solver's numbers near one
+    program += pulp.lpSum(kind.cost / unit * held[k] for k, kind in kinds.items()) + pulp.lpSum(s.cost / unit / cut * part[key] for key, s in serving.items())
+    for c in {c for c, _ in serving}:
+        program += pulp.lpSum(part[key] for key in serving if key[0] == c) == cut
+    for k in kinds:
+        program += pulp.lpSum(s.servers / cut * part[key] for key, s in serving.items() if key[1] == k) <= held[k]
+    program.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0.0, gapAbs=0.0, timeLimit=60, threads=1))
+    if program.sol_status != pulp.LpSolutionOptimal:
+        raise SystemExit(f"CBC ended as {pulp.LpSolution[program.sol_status]}")
+    return float(pulp.value(program.objective)) * unit, {k: round(column.value()) for k, column in held.items() if column.value() > 0.5}
+
+
+def compare(seed: int) -> dict[str, Any]:
+    document = question(seed)
+    kinds, serving = numbers(resolve_document(document))
+    began = time.perf_counter()
+    cost, mix = plain(kinds, serving)
+    took = time.perf_counter() - began
+    plan = solve_document(document, threads=1)
+    if plan.status != "optimal":
+        raise SystemExit(f"the planner ended as {plan.status}")
+    ours = float(plan.objective["value"])
+    fleet: dict[str, int] = {}
+    for row in plan["fleet"]:
+        fleet[row["system"]] = fleet.get(row["system"], 0) + round(row["count"])
+    return {
+        "seed": seed, "classes": len(document["workloads"]), "kinds": len(kinds), "pairs": len(serving), "tokenwatt": ours, "plain": cost,
+        "difference": abs(ours - cost) / cost, "gap": plan.gap, "mix": fleet, "mix_plain": mix, "plain_s": round(took, 2),
+        "slices_over_shares": plain(kinds, serving, SLICES)[0] / cost - 1,
+    }  # fmt: skip
+
+
+def main() -> int:
+    rows = [compare(seed) for seed in SEEDS]
+    print(f"| seed | classes | kinds | servers, tokenwatt | servers, plain | USD, tokenwatt | USD, plain | relative difference | in {SLICES} slices |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    words = lambda mix: ", ".join(f"{count} {name}" for name, count in sorted(mix.items()))
+    for r in rows:
+        head, mixes = f"{r['seed']} | {r['classes']} | {r['kinds']}", f"{words(r['mix'])} | {words(r['mix_plain'])}"
+        print(f"| {head} | {mixes} | {r['tokenwatt']:,.2f} | {r['plain']:,.2f} | {r['difference']:.1e} | {r['slices_over_shares']:+.1%} |")
+    agree = all(row["difference"] <= AGREES for row in rows)
+    print(json.dumps({"agree": agree, "tolerance": AGREES, "questions": rows}))
+    return 0 if agree else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
