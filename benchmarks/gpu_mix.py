@@ -4,7 +4,7 @@
 
 The plain program is the one of Mélange (Griggs et al., 2024): whole numbers of each kind of server, and of each class of requests
 a share on each kind, which can do so many requests per second within the latency limits. Made-up questions from seeds: classes
-that differ in lengths and limits, flat demand, kinds that are rented or bought at drawn prices, three of them scarce. Both programs
+that differ in lengths and limits, flat demand, kinds that are rented or bought at drawn prices, all but the weakest scarce. Both programs
 take the operating points from `planner.candidates`; costs, rows and columns of the plain one are written here alone. Mélange cuts
 a class into slices; what that costs beyond shares is the last column. Prints one JSON line last, and fails where costs differ.
 """
@@ -54,15 +54,14 @@ class Load:
 
 
 def question(seed: int) -> dict[str, Any]:
-    """A spec, drawn with the seed: three kinds that are rented and one that is bought; two or three classes."""
+    """A spec, drawn with the seed: three kinds that are rented and one that is bought; three classes."""
     draw = random.Random(seed)
-    offers = [{"system": name, "how": "reserved", "price": f"{RENTED[name] * draw.uniform(0.8, 1.2):.2f} USD/h"} for name in draw.sample(sorted(RENTED), 3)]
+    offers = [{"system": name, "how": "reserved", "price": f"{RENTED[name] * draw.uniform(0.8, 1.2):.2f} USD/h"} for name in sorted(draw.sample(sorted(RENTED), 3), key=RENTED.get)]
     offers += [{"system": name, "how": "buy", "price": f"{price * draw.uniform(0.8, 1.2):.0f} USD"} for name, price in BOUGHT.items()]
-    for offer in draw.sample(offers, 3):
-        offer["supply"] = draw.randint(1, 3)
+    for offer in offers[1:]:
+        offer["supply"] = draw.randint(1, 4)
     workloads = []
-    for name in draw.sample(sorted(CLASSES), draw.choice((2, 3))):
-        tokens_in, tokens_out, ttft, tpot = CLASSES[name]
+    for name, (tokens_in, tokens_out, ttft, tpot) in CLASSES.items():
         workloads.append({
             "name": name, "kind": "serving", "architecture": "Qwen3-32B", "precision": ["fp8", "bf16"], "disaggregation": "never",
             "demand": {"requests_per_s": round(draw.uniform(20, 60) * 1000 / (0.1 * tokens_in + tokens_out), 2)},
