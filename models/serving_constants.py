@@ -114,7 +114,7 @@ class ServingConstants:
     def from_values(cls, values: Mapping[str, float]) -> ServingConstants:
         """From plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
 
-        Units: as each field states [SI]. Reference: first fit on published serving measurements, see the catalog.
+        Units: as each field states [SI]. Reference: fit on published serving measurements, see the catalog.
 
         >>> ServingConstants.from_values({"chunk_tokens": 8192})
         Traceback (most recent call last):
@@ -134,7 +134,7 @@ class ServingConstants:
         """Share of the peak that large GEMMs reach with weights of `precision` ("bf16", "fp8", "fp4", ...) [1].
 
         Integer 4-bit weights are widened before the product and reach the 16-bit share.
-        Reference: first fit on published serving measurements, see the catalog.
+        Reference: fit on published serving measurements, see the catalog.
 
         >>> class C: compute_efficiency_16bit, compute_efficiency_8bit, compute_efficiency_4bit = 0.4, 0.5, 0.6
         >>> ServingConstants.compute_efficiency(C, "fp8")

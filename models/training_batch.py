@@ -73,23 +73,6 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     return batches
 
 
-def step_times(batches: Sequence[Batch], constants: TrainingConstants, count: int) -> np.ndarray:
-    """Step time of all runs, in the order in which they were stacked.
-
-    Shapes: one axis of `count`. Units: [s]. Reference: `training.training_step`.
-
-    >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
-    >>> runs = [Case(DENSE, CHIP, {"dp": 8}, batch, 4096, "bf16", "hopper", Recipe()) for batch in (64.0, 128.0)]
-    >>> bool(np.diff(step_times(stack(runs), TRAINING, 2))[0] > 0)
-    True
-    """
-    seconds = np.empty(count)
-    for batch in batches:
-        seconds[batch.index] = batch.step(constants).step_s
-    return seconds
-
-
 class Predictor:
     """ln(step time) of many runs as a function of the constants; a batch that a changed constant does not touch is not repeated."""
 

@@ -28,11 +28,6 @@ from solvers.program import Program
 from solvers.reduction import useful
 
 
-def arc_demand(data: PlanData) -> Floats:
-    """[A, T]: the demand at the origin of each arc."""
-    return data.demand[data.arc_workload, data.arc_origin]
-
-
 def pool_capacity(data: PlanData) -> Floats:
     """[Q, V]: no pool can serve more in a window than this. Each point is charged to the lot it uses that bounds it
     best; the replicas charged to a lot hold no more of it than can be installed, each at the lot's best rate."""
