@@ -6,9 +6,10 @@ import csv
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from catalog.lookup import Catalog
 from planner.errors import Problem, SpecError, close_matches
 
 KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
@@ -154,3 +155,30 @@ def fold_of(kind: str, architecture: str, chip: str) -> int:
 def kind_mark(kind: str) -> str:
     """A short mark of a source kind: says whether it was seen in calibration without repeating its text."""
     return hashlib.sha256(f"kind|{kind}".encode()).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class Reader:
+    """A row being read, and the inferences made so far."""
+
+    row: Row
+    catalog: Catalog
+    inferred: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.inferred.append(text)
+
+
+class MeasuredCase:
+    """What every row that became a case of the models can be asked; a subclass has its `case` and the name of its `chip`."""
+
+    __slots__ = ()
+
+    @property
+    def experts(self) -> bool:
+        return bool(self.case.arch.experts)
+
+    @property
+    def generation(self) -> str:
+        """Chips that share figures are one generation; each TPU is one of its own."""
+        return self.chip if self.case.family == "tpu" else self.case.family or self.chip

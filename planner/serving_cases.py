@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from catalog.errors import UnknownName
 from catalog.lookup import Catalog
@@ -20,7 +20,7 @@ from models.kvcache import weight_bytes_per_chip
 from models.operators import Architecture
 from models.roofline import ChipRates
 from models.serving_batch import Case, Pool
-from planner.measurements import Row
+from planner.measurements import MeasuredCase, Reader, Row
 from planner.serving_loads import Load, Software, load_of, software_of
 from planner.training_shapes import Unpredictable, known_record, shape_of_record
 
@@ -49,7 +49,7 @@ ROOMY = 0.62  # the same where a throughput is to be had from the rest
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredServing:
+class MeasuredServing(MeasuredCase):
     """A row with what it asks of the models and what it measured."""
 
     row: Row
@@ -59,27 +59,6 @@ class MeasuredServing:
     chips: float
     measured: Mapping[str, float]  # metric -> value: tpot and ttft [s], throughput [output token/s of all chips]
     inferred: tuple[str, ...]
-
-    @property
-    def experts(self) -> bool:
-        return bool(self.case.arch.experts)
-
-    @property
-    def generation(self) -> str:
-        """Chips that share figures are one generation; each TPU is one of its own."""
-        return self.chip if self.case.family == "tpu" else self.case.family or self.chip
-
-
-@dataclass(slots=True)
-class _Reader:
-    """A row being read, and the inferences made so far."""
-
-    row: Row
-    catalog: Catalog
-    inferred: list[str] = field(default_factory=list)
-
-    def note(self, text: str) -> None:
-        self.inferred.append(text)
 
 
 def in_score(row: Row) -> bool:
@@ -94,7 +73,7 @@ def in_score(row: Row) -> bool:
 
 def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float]) -> MeasuredServing:
     """The row as a question to the models. Raises Unpredictable with the reason."""
-    reader = _Reader(row, catalog)
+    reader = Reader(row, catalog)
     chip = chip_record(row, catalog)
     chips = row.number("n_chips")
     if not chips:
@@ -144,7 +123,7 @@ def rate_of(chip: Record, precision: str) -> float | None:
     return None
 
 
-def ranks_per_chip(row: Row, reader: _Reader) -> int:
+def ranks_per_chip(row: Row, reader: Reader) -> int:
     """A layout whose degrees multiply to a whole multiple of the chips counts cores or dies: so many ranks to a chip."""
     if row.text["mode"] == "disaggregated":
         return 1
@@ -156,7 +135,7 @@ def ranks_per_chip(row: Row, reader: _Reader) -> int:
     return 1
 
 
-def chip_rates(row: Row, chip: Record, weights: str, per_chip: int, reader: _Reader) -> tuple[ChipRates, str]:
+def chip_rates(row: Row, chip: Record, weights: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
     """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
 
     Chips without a scale-up domain talk over the host's links, within `chips_per_node`.
@@ -187,7 +166,7 @@ def chip_rates(row: Row, chip: Record, weights: str, per_chip: int, reader: _Rea
 # -- precisions --------------------------------------------------------------------------------------------------------
 
 
-def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: _Reader) -> str:
+def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: Reader) -> str:
     """Column `weight_dtype`; a format that the chip does not compute in is widened to 16 bit for the product.
 
     Empty: in an MLPerf run the narrowest floating format of the chip down to 4 bit; elsewhere that of the published checkpoint.
@@ -215,7 +194,7 @@ def checkpoint_precision(record: Record) -> str:
     return NARROW_CHECKPOINTS.get(record.words("family") or "", "bf16")
 
 
-def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: _Reader) -> str:
+def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: Reader) -> str:
     """Column `kv_dtype`; empty: 8 bit beside weights computed in 4 bit, whose checkpoints ask for it, and in MLPerf runs on chips that
     compute in FP8; 16 bit elsewhere (the engines' default)."""
     label = row.text["kv_dtype"].lower()
@@ -231,7 +210,7 @@ def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, re
 
 
 def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: str, software: Software, load: Load, per_chip: int,
-                      reader: _Reader) -> dict[str, int]:  # fmt: skip
+                      reader: Reader) -> dict[str, int]:  # fmt: skip
     """Degrees of one replica, as printed or inferred by the rules of the functions below."""
     ranks = int((row.number("n_chips") or 1) * per_chip)
     tp, pp, dp, ep = (row.count(name) for name in ("tp", "pp", "dp", "ep"))
@@ -263,7 +242,7 @@ def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str,
     return int(min(tp, 2 ** int(math.log2(max(min(ranks, rates.scaleup_chips), 1)))))
 
 
-def attention_ranks(row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: _Reader) -> tuple[int, int]:
+def attention_ranks(row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: Reader) -> tuple[int, int]:
     """(tp, dp) of an architecture with experts whose row names no attention ranks.
 
     Chips beyond tp x pp that are named as those of the experts (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of

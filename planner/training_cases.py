@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from catalog.errors import UnknownName
 from catalog.lookup import Catalog
@@ -20,7 +20,7 @@ from models.roofline import ChipRates
 from models.training import Recipe
 from models.training_batch import Case
 from models.training_constants import TrainingConstants
-from planner.measurements import Row
+from planner.measurements import MeasuredCase, Reader, Row
 from planner.training_shapes import Unpredictable, architecture_of
 
 MODERN = ("megatron", "nvidia-tuned", "fsdp", "other")  # frameworks with sequence parallelism and fused attention by default
@@ -35,7 +35,7 @@ FULL_SHARE = 0.95  # of the memory, up to which a run is taken to need no recomp
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(MeasuredCase):
     """A row with what it asks of the models and what it measured."""
 
     row: Row
@@ -50,32 +50,10 @@ class Measured:
     hardware_flops: bool  # whether tflops counts recomputation
     inferred: tuple[str, ...]
 
-    @property
-    def experts(self) -> bool:
-        return bool(self.case.arch.experts)
-
-    @property
-    def generation(self) -> str:
-        """Chips that share figures are one generation; each TPU is one of its own."""
-        return self.chip if self.case.family == "tpu" else self.case.family or self.chip
-
-
-@dataclass(slots=True)
-class _Reader:
-    """A row being read, and the inferences made so far."""
-
-    row: Row
-    catalog: Catalog
-    constants: TrainingConstants
-    inferred: list[str] = field(default_factory=list)
-
-    def note(self, text: str) -> None:
-        self.inferred.append(text)
-
 
 def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> Measured:
     """The row as a question to the models. Raises Unpredictable with the reason."""
-    reader = _Reader(row, catalog, constants)
+    reader = Reader(row, catalog)
     chip = chip_record(row, catalog)
     framework = framework_of(row)
     for name in ("n_chips", "seq_len"):
@@ -90,7 +68,7 @@ def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> M
     degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
                 "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader)}  # fmt: skip
     question = Case(arch, rates, {**degrees, "recompute": 0}, batch, int(row.number("seq_len")), precision, family, recipe)
-    level, forgotten = recompute_of(row, question, framework, reader)
+    level, forgotten = recompute_of(row, question, framework, reader, constants)
     recipe = replace(recipe, forgotten=forgotten)
     case = Case(arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe)
     tflops, hardware = measured_tflops(row, chip)
@@ -127,7 +105,7 @@ def release_year(row: Row) -> float:
     return row.number("year") + 0.5 if row.number("year") else 2026.0
 
 
-def precision_of(row: Row, chip: Record, arch: Architecture, reader: _Reader) -> str:
+def precision_of(row: Row, chip: Record, arch: Architecture, reader: Reader) -> str:
     """Column `dtype`, else 16 bit. Four-bit runs with experts keep so much at eight bits that they count as MXFP8."""
     label = row.text["dtype"].lower()
     if label not in PRECISIONS:
@@ -150,7 +128,7 @@ def peak_flop_per_s(chip: Record, precision: str) -> float:
     raise Unpredictable(f"the chip has no published {precision} rate")
 
 
-def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: _Reader) -> tuple[ChipRates, str]:
+def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
     """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
 
     The scale-up domain is that of the catalog; within one node it is bounded by `chips_per_node`. NICs that the row leaves
@@ -184,7 +162,7 @@ def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: _R
     return rates, family
 
 
-def layout_degrees(row: Row, framework: str, experts: int, reader: _Reader) -> tuple[dict[str, int], int]:
+def layout_degrees(row: Row, framework: str, experts: int, reader: Reader) -> tuple[dict[str, int], int]:
     """Parallel degrees, and how many ranks share a chip.
 
     Empty TP, PP, CP and EP are 1; with FSDP, experts are spread over as many ranks as divide them. Empty DP is what is left of the chips. A printed product that is a whole multiple of the
@@ -213,7 +191,7 @@ def layout_degrees(row: Row, framework: str, experts: int, reader: _Reader) -> t
     return {**degrees, "dp": int(dp)}, per_chip
 
 
-def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Reader) -> tuple[float, int]:
+def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reader) -> tuple[float, int]:
     """(global batch, micro-batch) in sequences. An empty micro-batch is 1, with XLA all of the chip's share of the batch.
 
     Without a global batch, eight micro-batches per replica, and four per stage where that is more.
@@ -228,7 +206,7 @@ def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Read
     return float(batch), int(max(1, micro_batch))
 
 
-def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Reader) -> int:
+def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reader) -> int:
     """Column `vpp`; empty is 1, and 2 with a pipeline of tuned software."""
     if row.number("vpp"):
         return row.count("vpp") if degrees["pp"] > 1 else 1
@@ -239,7 +217,7 @@ def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: 
     return 1
 
 
-def zero_of(row: Row, framework: str, reader: _Reader) -> int:
+def zero_of(row: Row, framework: str, reader: Reader) -> int:
     """Column `sharding`; empty is none for Megatron of 2021, ZeRO-3 for XLA, ZeRO-1 elsewhere."""
     label = row.text["sharding"]
     if label in ZERO:
@@ -249,7 +227,7 @@ def zero_of(row: Row, framework: str, reader: _Reader) -> int:
     return level
 
 
-def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, reader: _Reader) -> int:
+def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reader) -> int:
     """Column `sequence_parallel`; empty is on with tensor parallelism, except in Megatron of 2021."""
     if row.text["sequence_parallel"]:
         return int(row.text["sequence_parallel"].lower() in ("yes", "true", "1")) if degrees["tp"] > 1 else 0
@@ -259,7 +237,7 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
     return int(framework != "megatron-2021")
 
 
-def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> tuple[int, float]:
+def recompute_of(row: Row, question: Case, framework: str, reader: Reader, constants: TrainingConstants) -> tuple[int, float]:
     """(level, share of the activations dropped beyond it). Column `recompute`; empty is selective for tuned software with experts
     (modules that are cheap to repeat), and none elsewhere, in both cases with such a share of the activations dropped that the run fits into
     0.95 of the memory."""
@@ -269,7 +247,7 @@ def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> t
     if framework == "nvidia-tuned" and question.arch.experts:
         reader.note("fine-grained recompute")
         level = 1
-    none, full = (question.memory_bytes(at, reader.constants) for at in (level, 2))
+    none, full = (question.memory_bytes(at, constants) for at in (level, 2))
     if full >= none:
         return level, 0.0
     share = min(1.0, max(0.0, (none - FULL_SHARE * question.chip.hbm_bytes) / (none - full)))
@@ -278,7 +256,7 @@ def recompute_of(row: Row, question: Case, framework: str, reader: _Reader) -> t
 
 
 def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],
-              mtp_layers: int, reader: _Reader) -> Recipe:  # fmt: skip
+              mtp_layers: int, reader: Reader) -> Recipe:  # fmt: skip
     """What the software does, by framework and date.
 
     Attention is fused except in Megatron of 2021. Tuned software fuses the dispatcher from 2026 on, overlaps the exchange
