@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvers.branch import Finished, Relaxed, Search
 from solvers.cbc import run_pulp
-from solvers.outcome import Options, Outcome, RawSolution, SolverError
+from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError
 from solvers.program import Arrays, Floats, Program, Scaled
 
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
@@ -29,14 +30,16 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def solve(program: Program, objective: Floats, sense: str, options: Options, *, polished: bool = True,
-          start: Floats | None = None) -> RawSolution:
-    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly."""
+          start: Floats | None = None, kept: Kept | None = None) -> RawSolution:
+    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `kept`: one of a program alike, which
+    is changed to this one and tells what it can."""
     begin = time.perf_counter()
     sign = -1.0 if sense == "max" else 1.0
     arrays = program.arrays()
-    scaled = arrays.scaled(sign * np.asarray(objective, dtype=float))
-    run = {"pulp": run_pulp, "highs": _run_highs}[options.solver]
-    if options.solver == "highs" and _branches(arrays, options):
+    cost = sign * np.asarray(objective, dtype=float)
+    scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
+    run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
+    if kept is None and options.solver == "highs" and _branches(arrays, options):
         run = _run_branch
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
@@ -118,18 +121,27 @@ def _report(outcome: Outcome, scaled: Scaled, x: Floats | None, sign: float, obj
 _threads_in_use: int | None = None
 
 
-def _highs(options: Options, tolerance: float, scaled: Scaled):
+def take_threads(threads: int | None = None) -> int:
+    """Makes HiGHS ready for so many threads, or for as many as it was used with last."""
     import highspy
 
     global _threads_in_use
-    if _threads_in_use not in (None, options.threads):
+    wanted = threads or _threads_in_use or 1
+    if _threads_in_use not in (None, wanted):
         highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise
-    _threads_in_use = options.threads
+    _threads_in_use = wanted
+    return wanted
+
+
+def _highs(options: Options, tolerance: float, scaled: Scaled):
+    import highspy
+
+    take_threads(options.threads)
     highs = highspy.Highs()
     settings = {"output_flag": False, "threads": options.threads, "random_seed": options.seed,
                 "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
                 "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": 1e-7,
-                "mip_feasibility_tolerance": tolerance}
+                "mip_feasibility_tolerance": tolerance, "presolve_rule_off": ENUMERATION}
     if options.node_limit is not None:
         settings["mip_max_nodes"] = int(options.node_limit)
     for name, value in settings.items():
@@ -203,12 +215,16 @@ def _branches(arrays: Arrays, options: Options) -> bool:
     return options.method == "branch" and binaries > 0
 
 
-def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
-    """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole."""
+def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
+                relaxation: _Relaxation | None = None, known: Sequence[Floats] = ()) -> Outcome:
+    """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
+    `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike."""
     begin = time.perf_counter()
     arrays = scaled.arrays
     left = lambda: options.time_limit_s - (time.perf_counter() - begin)
-    relaxation = _Relaxation(scaled, options, left)
+    if relaxation is None:
+        relaxation = _Relaxation(scaled, options, left)
+    relaxation.left = left
 
     def finish(lower: Floats, upper: Floats, known: Floats | None, target: float, gap: float) -> Finished:
         part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
@@ -221,7 +237,7 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
 
     binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
     counts = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower > 1))
-    search = Search(binary, counts, relaxation.solve, finish, options.gap, options.node_limit or NODES)
+    search = Search(binary, counts, relaxation.solve, finish, options.gap, options.node_limit or NODES, known)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
@@ -242,8 +258,21 @@ class _Relaxation:
         linear = replace(scaled, arrays=replace(arrays, integer=np.zeros_like(arrays.integer)))
         self._highs = _highs(replace(options, node_limit=None), 1e-7, linear)
         self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
-        self._left = left
+        self._scaled, self._root = linear, None
+        self.left = left
         self.ended = ""
+
+    def change(self, scaled: Scaled) -> None:
+        """To another program with entries in the same places; the next solve starts where the first one ended."""
+        old, new, highs = self._scaled.arrays, scaled.arrays, self._highs
+        column = np.flatnonzero(scaled.cost != self._scaled.cost).astype(np.int32)
+        highs.changeColsCost(len(column), column, scaled.cost[column])
+        row = np.flatnonzero((new.row_lower != old.row_lower) | (new.row_upper != old.row_upper)).astype(np.int32)
+        highs.changeRowsBounds(len(row), row, new.row_lower[row], new.row_upper[row])
+        for entry in np.flatnonzero(new.matrix.data != old.matrix.data):
+            at = int(np.searchsorted(new.matrix.indptr, entry, side="right")) - 1
+            highs.changeCoeff(int(new.matrix.indices[entry]), at, new.matrix.data[entry])
+        self._scaled = scaled
 
     def solve(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
         import highspy
@@ -252,18 +281,20 @@ class _Relaxation:
         for column in changed:
             self._highs.changeColBounds(int(column), lower[column], upper[column])
         self._lower, self._upper = lower.copy(), upper.copy()
+        first, basis = basis is None, self._root if basis is None else basis
         if basis is not None:
             # weights of Devex pricing start at 1; those of steepest edge would be computed anew from the basis
             self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)
             self._highs.setBasis(basis)
         self._highs.setOptionValue("objective_bound", stop_at)
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self._left()))
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self.left()))
         self._highs.run()
         status, kinds = self._highs.getModelStatus(), highspy.HighsModelStatus
         if status == kinds.kOptimal:
-            self.ended = "optimal"
-            return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value),
-                           self._highs.getBasis())
+            self.ended, found = "optimal", self._highs.getBasis()
+            if first:
+                self._root = found
+            return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value), found)
         if status == kinds.kObjectiveBound:
             return Relaxed(stop_at)
         if status == kinds.kInfeasible:
@@ -274,6 +305,45 @@ class _Relaxation:
             return Relaxed(-math.inf)
         self.ended = "limit"
         return Relaxed(None)
+
+
+class Kept:
+    """A program that stays with its solver. The next one that has its entries in the same places is told by its changes in
+    costs, bounds, sides and entries; the relaxation goes on from the last root basis, and known answers are tried again."""
+
+    def __init__(self, scaled: Scaled, options: Options) -> None:
+        self._scaled = scaled
+        self.known: Sequence[Floats] = ()  # answers that may hold here too; of each, its integers count only
+        self._relaxation = _Relaxation(scaled, options, lambda: options.time_limit_s)
+        self._relaxation.solve(scaled.arrays.lower, scaled.arrays.upper, None, math.inf)
+
+    def alike(self, arrays: Arrays) -> bool:
+        """Whether the program has its entries where this one has them."""
+        one, other = self._scaled.arrays, arrays.scaled_like(np.zeros(len(arrays.lower)), self._scaled).arrays if (
+            self._scaled.arrays.matrix.shape == arrays.matrix.shape) else arrays
+        return bool(one.matrix.shape == other.matrix.shape and np.array_equal(one.matrix.indptr, other.matrix.indptr)
+                    and np.array_equal(one.matrix.indices, other.matrix.indices) and np.array_equal(one.integer, other.integer))
+
+    def change(self, arrays: Arrays, cost: Floats) -> Scaled:
+        """To a program that is alike."""
+        self._scaled = arrays.scaled_like(cost, self._scaled)
+        self._relaxation.change(self._scaled)
+        return self._scaled
+
+    def run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
+        """As the search over the binaries where that is worth it; else what relaxation, known answers and one dive tell."""
+        arrays, known = scaled.arrays, [x / scaled.column for x in self.known]
+        if (arrays.lower > arrays.upper).any():
+            return Outcome("infeasible")
+        if _branches(arrays, options):
+            return _run_branch(scaled, options, tolerance, start, self._relaxation, known)
+        end = time.perf_counter() + options.time_limit_s
+        self._relaxation.left = lambda: end - time.perf_counter()
+        binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
+        counts = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower > 1))
+        search = Search(binary, counts, self._relaxation.solve, lambda *_: Finished(math.inf, None, -math.inf), options.gap, 0, known)
+        found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
+        return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,6 +82,7 @@ class Search:
     finish: Finish
     gap: float
     node_limit: int
+    known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
@@ -97,6 +98,10 @@ class Search:
         if root.x is None:
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
         self._push(root, lower, upper, root.basis)
+        for columns in (np.concatenate([self.binary, self.counts]), self.binary):
+            for x in self.known:
+                if not self._good(root.value):
+                    self._try_again(x, columns, root, lower, upper)
         if not self._good(root.value):
             self._dive(root, lower, upper)
         visited = 0
@@ -218,6 +223,19 @@ class Search:
                 self._offer(answer.value, answer.x)
             bound = max(bound, answer.bound)
         self._closed = min(self._closed, bound)
+
+    def _try_again(self, x: Floats, columns: Ints, root: Relaxed, lower: Floats, upper: Floats) -> None:
+        """The best with these columns as in a known answer, and the counts made whole."""
+        whole = np.round(x[columns])
+        if (whole < lower[columns]).any() or (whole > upper[columns]).any():
+            return
+        lower, upper = lower.copy(), upper.copy()
+        lower[columns] = upper[columns] = whole
+        last: Relaxed | None = self.relax(lower, upper, root.basis, self.value)
+        if last.x is not None:
+            last = self._plunge(last, lower, upper, self.counts)
+            if last is not None:
+                self._offer(last.value, last.x)
 
     def _dive(self, root: Relaxed, lower: Floats, upper: Floats) -> None:
         """A first plan: binaries, then counts, made whole one by one."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.line_data import LineData, SpreadData
 from solvers.meter_data import Chronology, MeterData
+from solvers.porting import PortData
+
+if TYPE_CHECKING:
+    from solvers.worlds import WorldData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,7 +58,8 @@ class PlanData:
     W serving workloads, O origins, J jobs, T slots, V windows, E tree edges.
 
     A lot is systems of one kind obtained one way at one site on one fabric; a holding is a lot held over one
-    window (or all, -1), counted by its own integer; a pool is the set of points that may serve a set of arcs.
+    window (all of them: -1), or from it to a last one, counted by its own integer; a pool is the set of points
+    that may serve a set of arcs.
     """
 
     # time: the window each slot lies in, and the seconds it stands for over the horizon
@@ -71,8 +77,10 @@ class PlanData:
 
     # holdings
     holding_lot: Ints = field(default_factory=lambda: _ints(0))
-    holding_window: Ints = field(default_factory=lambda: _ints(0))
+    holding_window: Ints = field(default_factory=lambda: _ints(0))        # the first; -1: all
+    holding_last: Ints | None = None                                      # None: each over one window, or all
     holding_upper: Floats = field(default_factory=lambda: _floats(0))
+    holding_lower: Floats | None = None                                   # None: none need be held
     holding_cost: Functionals = field(default_factory=dict)               # [U]
     holding_power_w: Floats = field(default_factory=lambda: _floats(0))
 
@@ -116,6 +124,12 @@ class PlanData:
     wait_slots: Ints | None = None                                          # [W]
     order: Chronology | None = None
 
+    # worlds in each of which the fleet must carry everything
+    worlds: WorldData | None = None
+
+    # what is paid once before points of a group may run
+    ports: PortData | None = None
+
     limits: tuple[Limit, ...] = ()
     objective: Objective = Objective()
 
@@ -137,7 +151,9 @@ class PlanData:
 
     def covers(self) -> NDArray[np.bool_]:
         """[U, V]: which holding is there in which window."""
-        return (self.holding_window[:, None] < 0) | (self.holding_window[:, None] == np.arange(self.windows))
+        first, window = self.holding_window[:, None], np.arange(self.windows)
+        last = first if self.holding_last is None else self.holding_last[:, None]
+        return (first < 0) | ((first <= window) & (window <= last))
 
     def point_site(self) -> Ints:
         """[P]: the site of the lots a point uses."""
@@ -157,6 +173,7 @@ class PlanData:
         parts = (self.site_fixed, self.holding_cost, self.point_cost, self.arc_cost, self.host_cost, self.edge_cost)
         parts += self.lines.parts() if self.lines is not None else ()
         parts += self.meters.parts() if self.meters is not None else ()
+        parts += (self.ports.cost,) if self.ports is not None else ()
         return tuple(sorted({name for part in parts for name in part}))
 
     def counted(self) -> frozenset[str]:
@@ -225,10 +242,14 @@ def _problems(data: PlanData):
         yield "point_uses: a point that uses no lot"
     elif (data.point_site()[data.point_uses[:, 0]] != data.lot_site[data.point_uses[:, 1]]).any():
         yield "point_uses: a point that uses lots of two sites"
+    if data.holding_last is not None and (data.holding_last.shape != (U,) or (data.holding_last < data.holding_window).any() or (data.holding_last >= V).any()):
+        yield f"holding_last: expected {U} windows that do not come before the first"
     if data.lines is not None:
         yield from data.lines.problems(W, R, A, V)
     if data.spread is not None:
         yield from data.spread.problems(W, R, T)
+    if data.ports is not None:
+        yield from data.ports.problems(P)
     if data.meters is not None:
         yield from data.meters.problems(R, T)
     if data.order is not None:

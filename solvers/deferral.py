@@ -13,9 +13,15 @@ The rows of balance take the place of those in `solvers.routing`.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.data import Floats, Ints, PlanData
 from solvers.program import Program
+
+
+def may_wait(data: PlanData) -> NDArray[np.bool_]:
+    """[W]: the workloads whose requests may wait."""
+    return np.zeros(data.demand.shape[0], dtype=bool) if data.wait_slots is None else data.wait_slots > 0
 
 
 def arriving(data: PlanData, slots: Floats) -> Floats:

@@ -172,7 +172,7 @@ def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: fl
     program, relief, size = _with_relief(data, rows, most)
     objective = np.zeros(program.column_count)
     objective[relief] = 1.0 / size
-    options = replace(options, solver="highs", gap=RELIEF_GAP, method="direct")
+    options = replace(options, solver="highs", gap=RELIEF_GAP)
     found = backends.solve(program, objective, "min", options, polished=False)
     if found.x is None:
         return None
@@ -225,8 +225,9 @@ def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
 
 
 def _rows_of(program: Program, block: str, first: int) -> Ints:
-    """Row numbers of a block whose index begins with `first`."""
+    """Row numbers of a limit: those of the block whose index begins with `first`, and for power those of any zone's failure too."""
     parts = [part.start + np.flatnonzero(part.index[:, 0] == first) for part in program.row_blocks.get(block, ())]
+    parts += [part.start + np.flatnonzero(part.index[:, 1] == first) for part in program.row_blocks.get(f"survived {block}", ())]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
@@ -258,7 +259,7 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     held = program.columns["n"]
     upper[held[held >= 0]] = sizes[held >= 0]
-    for block in ("open", "z", "host", "y", "run"):
+    for block in ("open", "z", "host", "y", "run", *(("port",) if data.ports is not None else ())):
         columns = program.columns[block]
         lower[columns[columns >= 0]] = upper[columns[columns >= 0]] = np.round(values[block][columns >= 0])
     row_upper = arrays.row_upper.copy()
@@ -287,13 +288,15 @@ def _limited(data: PlanData) -> list[Row]:
 
 
 def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]) -> Ints:
-    """[ways]: columns fixed at 0; at 1, one system of the way is there in every window. -1 where none can be."""
+    """[ways]: columns fixed at 0; at 1, one system of the way is there in every window that it can be there in. -1 where none can be."""
     held, covers = program.columns["n"], data.covers()
-    there = np.array([bool(covers[list(way)].any(axis=0).all() and (held[list(way)] >= 0).any()) for way in ways], dtype=bool)
+    there = np.array([bool((covers[list(way)] & (held[list(way)] >= 0)[:, None]).any()) for way in ways], dtype=bool)
     entry = program.add_columns("entry", (len(ways),), upper=0.0, where=there)
     for number, way in enumerate(ways):
         for window in range(data.windows) if there[number] else ():
             members = [u for u in way if covers[u, window] and held[u] >= 0]
+            if not members:
+                continue
             program.add_rows("entry", 0.0, np.inf, np.zeros(len(members) + 1, dtype=np.int64), np.append(held[members], entry[number]),
                              np.append(np.ones(len(members)), -1.0), count=1)
     return entry
@@ -330,11 +333,13 @@ class _Gates:
     def open_rows(self) -> Ints:
         data, values, columns = self.data, self.values, self.program.columns
         lot, found = data.holding_lot, [np.zeros(0, dtype=np.int64)]
-        for block, part in ((b, p) for b in ("standing", "opening", "hosted") for p in self.program.row_blocks.get(b, ())):
+        for block, part in ((b, p) for b in ("standing", "opening", "hosted", "ported") for p in self.program.row_blocks.get(b, ())):
             if block == "hosted":
                 arc = part.index[:, 0]
                 place = data.arc_workload[arc], data.arc_site[arc]
                 chosen = np.where(columns["host"][place] >= 0, values["host"][place], values["open"][place[1]])
+            elif block == "ported":
+                chosen = values["port"][part.index[:, 2]]
             elif block == "standing":
                 u = part.index[:, 0]
                 chosen = values["z"][data.lot_group[lot[u]], data.lot_fabric[lot[u]]]
@@ -345,6 +350,6 @@ class _Gates:
 
     def free_columns(self) -> Ints:
         columns = self.program.columns
-        blocks = [np.where(self.settled, -1, columns["z"]), columns["y"], columns["run"]]
+        blocks = [np.where(self.settled, -1, columns["z"]), columns["y"], columns["run"], *([columns["port"]] if self.data.ports is not None else [])]
         free = np.concatenate([block.ravel() for block in blocks])
         return free[free >= 0]

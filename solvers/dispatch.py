@@ -2,7 +2,13 @@
 
 Sets, data and rows are those of the joint program on the slots of a piece. What is left to choose is what runs when, where
 requests go, and what is bought, taken and stored. Unmet demand and unfinished work are columns of their own at a price, so that
-there is always an answer that says how much is missing. Not here: lines and spread, which are left out.
+there is always an answer that says how much is missing.
+
+Of lines and spread, what is decided is held too, and these rows are left for the requests:
+            line      sum_a bytes_{a,c} f_{a,t} <= cap_l unit_l - what streams and weights take of channel c
+            share     sum_{a of w into z} f_{a,t} <= share_w sum_{a of w} f_{a,t}
+            counting  sum_{a of w into z} f_{a,t} >= least_w sum_{a of w} f_{a,t}     in zones that count
+Not here: whether the others could go on when a zone fails.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.backends import Linear
 from solvers.data import Floats, Ints, Objective, PlanData
@@ -19,6 +26,7 @@ from solvers.joint import build
 from solvers.meter_data import Chronology, MeterData
 from solvers.outcome import Options, SolverError
 from solvers.program import Program
+from solvers.routing import arc_open
 
 ROOM = 1e-9  # of a piece's time that a job leaves free, so that rounding does not make it impossible
 
@@ -37,7 +45,8 @@ class Dispatched:
 def dispatch(
     data: PlanData, fixed: Mapping[str, Floats], work: Floats, pieces: Sequence[Ints], functional: str, missing: tuple[float, float], options: Options
 ) -> Dispatched:
-    """`fixed`: n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B]; each job has one point left.
+    """`fixed`: n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X], send [Y],
+    c [W, zones]; each job has one point left.
 
     `work` [J, pieces]: how much of each job is done in a piece; `missing`: price of a request, and of a unit of work.
     """
@@ -48,13 +57,16 @@ def dispatch(
         shapes |= {"grid": len(data.meters.meter_site), "taken": contracts} | dict.fromkeys(("charge", "discharge", "stored"), batteries)
     values = {block: np.zeros((size, data.slots)) for block, size in shapes.items()}
     unmet, unfinished = np.zeros(data.demand.shape), np.zeros(len(data.job_work))
-    data = replace(data, lines=None, spread=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"])
+    whole, closed = data, _closed(data, fixed)
+    data = replace(data, lines=None, spread=None, ports=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"])
     for piece, slots in enumerate(pieces):
         share = work[:, piece] if len(work) else np.zeros(0)
-        part, points = _part(data, slots, share)
+        part, points = part_of(data, slots, share)
         program = build(part)
         _add_missing(program, part, functional, missing)
-        found = _solved(program, part, fixed, points, functional, options)
+        _add_line_rows(program, whole, fixed, slots)
+        _add_share_rows(program, whole, fixed, slots)
+        found = _solved(program, part, fixed, points, functional, options, closed[:, slots])
         columns += program.column_count
         for block in values:
             of = points if block in ("x", "v") else slice(None)
@@ -67,7 +79,7 @@ def dispatch(
     return Dispatched(values, unmet, unfinished, time.perf_counter() - begin, columns)
 
 
-def _part(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
+def part_of(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
     """(the data of some slots, the points that are left: those that serve, and those of jobs with work in them)."""
     jobs = np.flatnonzero(work > 0)
     number = np.full(len(data.job_work) + 1, -1)
@@ -90,15 +102,19 @@ def _part(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
         point_cost={name: values[points][:, slots] for name, values in data.point_cost.items()},
         arc_cost=at(data.arc_cost), demand=data.demand[:, :, slots],
         job_work=np.minimum(work[jobs], reach * (1 - ROOM)), job_window_mask=mask,
-        holding_window=data.holding_window, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
+        holding_window=np.full(len(data.holding_lot), -1), holding_last=None, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
     )  # fmt: skip
     return _without_other_windows(part, data), points
 
 
 def _without_other_windows(part: PlanData, data: PlanData) -> PlanData:
     """Holdings of windows that come after the piece are none in it."""
-    later = data.holding_window > int(part.slot_window.max())
-    return replace(part, holding_window=np.where(later, -1, data.holding_window), holding_upper=np.where(later, 0.0, data.holding_upper)) if later.any() else part
+    end = int(part.slot_window.max())
+    later = data.holding_window > end
+    return replace(
+        part, holding_window=np.where(later, -1, data.holding_window), holding_upper=np.where(later, 0.0, data.holding_upper),
+        holding_last=None if data.holding_last is None else np.minimum(data.holding_last, end),
+    )  # fmt: skip
 
 
 def _part_of_meters(meters: MeterData, slots: Ints) -> MeterData:
@@ -136,9 +152,54 @@ def _add_missing(program: Program, data: PlanData, functional: str, price: tuple
         program.add_entries(rows.start + np.arange(len(rows.index)), unfinished[data.point_job[rows.index[:, 0]]], 1.0)
 
 
-def _solved(program: Program, data: PlanData, fixed: Mapping[str, Floats], points: Ints, functional: str, options: Options) -> dict[str, Floats]:
+def _closed(data: PlanData, fixed: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """[A, T]: arcs whose lines are not ready, or to where their workload's weights, streams or both were not sent."""
+    if data.lines is None:
+        return np.zeros((len(data.arc_pool), data.slots), dtype=bool)
+    absent = data.lines.placed(data.demand.shape[0], data.sites) & (fixed["host"] < 0.5)
+    return ~arc_open(data) | absent[data.arc_workload, data.arc_site][:, None]
+
+
+def _add_line_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats], slots: Ints) -> None:
+    lines = data.lines
+    if lines is None:
+        return
+    steady = np.zeros((len(lines.channel_line), lines.stages))
+    way, channel = lines.way_uses.T
+    np.add.at(steady, (channel, lines.way_stage[way]), lines.way_uses_rate * fixed["way"][way])
+    np.add.at(steady, (lines.send_channel, lines.send_stage), lines.send_rate * fixed["send"])
+    counted = np.isfinite(lines.line_capacity)
+    room = np.where(counted, lines.line_capacity, 0.0) * fixed["unit"]
+    left = np.maximum(room[lines.channel_line][:, None] - steady[:, lines.window_stage[data.slot_window[slots]]], 0.0)   # [C, slots]
+    arc, channel = lines.arc_uses[counted[lines.channel_line[lines.arc_uses[:, 1]]]].T
+    size = lines.arc_uses_bytes[counted[lines.channel_line[lines.arc_uses[:, 1]]]]
+    use, slot = np.nonzero((program.columns["f"][arc] >= 0) & (size > 0)[:, None])
+    key, row = np.unique(channel[use] * len(slots) + slot, return_inverse=True)
+    channels, at = np.divmod(key, len(slots))
+    program.add_rows("line", -np.inf, left[channels, at], row.reshape(-1), program.columns["f"][arc[use], slot], size[use], index=np.column_stack([channels, at]))
+
+
+def _add_share_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats], slots: Ints) -> None:
+    spread, flow = data.spread, program.columns["f"]
+    if spread is None:
+        return
+    zone = spread.site_zone[data.arc_site]
+    for w in range(data.demand.shape[0]):
+        mine = np.flatnonzero(data.arc_workload == w)
+        for z in range(spread.zone_count):
+            counts = spread.zones[w] > 1 and fixed["c"][w, z] > 0.5
+            sides = [("share", spread.largest_share[w], -np.inf, 0.0)] * bool(spread.largest_share[w] < 1) + [("counting", spread.least_share[w], 0.0, np.inf)] * bool(counts)
+            for block, share, low, high in sides:
+                part = np.repeat((zone[mine] == z) - share, len(slots))
+                program.add_rows(block, low, high, np.tile(np.arange(len(slots)), len(mine)), flow[mine].ravel(), part, count=len(slots))
+
+
+def _solved(
+    program: Program, data: PlanData, fixed: Mapping[str, Floats], points: Ints, functional: str, options: Options, closed: NDArray[np.bool_]
+) -> dict[str, Floats]:
     arrays = program.arrays()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
+    upper[program.columns["f"][closed & (program.columns["f"] >= 0)]] = 0.0
     known = {"n": fixed["n"] * (data.holding_upper > 0), "y": np.ones(len(data.point_pool)), **{b: fixed[b] for b in ("open", "host", "contract", "energy", "power") if b in fixed}}
     windows = program.columns["run"].shape[1]
     known["run"] = fixed["run"][points][:, :windows]

@@ -1,6 +1,6 @@
 """The fleet block: how many systems are held, where, and what they must carry.
 
-Sets        sites r, lots k, holdings u (a lot over one window or all), supplies s, slots t in windows w(t), points p.
+Sets        sites r, lots k, holdings u (a lot over one window, several or all), supplies s, slots t in windows w(t), points p.
 Data        upper_u, cost_u, power_u [W], limit_s, fixed cost of r, power limit of r [W], uses_{p,k} systems per replica.
 Variables   n_u    systems held, whole, 0..upper_u
             open_r 1 when anything is held at a site with a fixed cost (absent elsewhere)
@@ -39,7 +39,8 @@ def lot_upper(data: PlanData) -> Floats:
 def add_holdings(program: Program, data: PlanData) -> None:
     """Variables n and open, and the rows among them alone."""
     upper = holding_upper(data)
-    held = program.add_columns("n", upper.shape, upper=upper, integer=True, cost=data.holding_cost, where=upper > 0)
+    least = 0.0 if data.holding_lower is None else np.minimum(data.holding_lower, upper)
+    held = program.add_columns("n", upper.shape, lower=least, upper=upper, integer=True, cost=data.holding_cost, where=upper > 0)
     fixed = np.zeros(data.sites)
     for values in data.site_fixed.values():
         fixed = np.maximum(fixed, values)

@@ -9,17 +9,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solvers import backends
+from solvers import backends, decomposed
 from solvers.backends import Options, RawSolution
 from solvers.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
 from solvers.electricity import add_electricity
 from solvers.fabric import add_fabric
 from solvers.fleet import add_holdings, add_installed, add_power
 from solvers.lines import add_lines
+from solvers.porting import add_porting
 from solvers.program import Program
 from solvers.routing import add_routing, unserved
 from solvers.schedule import add_schedule, unfinished
 from solvers.spread import add_spread
+from solvers.thrift import with_fewest_units
+from solvers.worlds import add_worlds
 
 TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least
 
@@ -62,6 +65,10 @@ def build(data: PlanData) -> Program:
     add_power(program, data)
     add_electricity(program, data)
     add_spread(program, data, most)
+    if data.ports is not None:
+        add_porting(program, data, data.ports)
+    if data.worlds is not None:
+        add_worlds(program, data, data.worlds)
     slot = slot_of_columns(program)
     for position, limit in enumerate(data.limits):
         if math.isfinite(limit.upper):
@@ -82,16 +89,39 @@ def slot_of_columns(program: Program) -> Ints:
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
     begin = time.perf_counter()
+    found = None
+    if decomposed.carries(data) and (options.method == "decomposed" or (options.method == "auto" and decomposed.pays(data))):
+        found = _decomposed(data, options)
+        if found is not None and (found.status != "limit" or options.method == "decomposed" or decomposed.too_large(data)):
+            return found
+        options = replace(options, method="auto", time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
     program = build(data)
     structural = tuple(unserved(data) if not data.objective.maximises else ()) + tuple(unfinished(data))
     if structural:
         return _solution(data, program, RawSolution("infeasible"), options, begin, structural)
     objective = objective_vector(program, data)
     sense = "max" if data.objective.maximises else "min"
-    raw = backends.solve(program, objective, sense, options)
+    raw = with_fewest_units(program, objective, sense, backends.solve(program, objective, sense, options), options)
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
         raw = _cheapest_of_the_best(data, program, objective, sense, raw, options, begin)
     return _solution(data, program, raw, options, begin)
+
+
+def _decomposed(data: PlanData, options: Options) -> Solution | None:
+    """The answer found slot by slot; None where there is none, so that the whole program has to tell why."""
+    if unserved(data) or unfinished(data):
+        return None
+    begin = time.perf_counter()
+    found = decomposed.solve(data, options, build)
+    if found.value is None:
+        if not decomposed.too_large(data):
+            return None
+        return Solution("limit", data.objective, None, found.bound, None, time.perf_counter() - begin, found.rows, found.columns,
+                        found.integers, options.seed)  # fmt: skip
+    gap = backends.relative_gap(found.value, found.bound)
+    status = "optimal" if gap <= backends.OPTIMAL_GAP else "within_gap" if gap <= options.gap * (1 + backends.OPTIMAL_GAP) else "limit"
+    return Solution(status, data.objective, found.value, found.bound, gap, time.perf_counter() - begin, found.rows, found.columns,
+                    found.integers, options.seed, found.values, found.functionals, found.row_duals, polished=True)  # fmt: skip
 
 
 def objective_vector(program: Program, data: PlanData) -> Floats:

@@ -5,7 +5,7 @@ Nodes are names, edges are undirected with a round trip and a price; what the na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -37,20 +37,27 @@ def wan_graph(edges: Iterable[tuple[str, str, float, float]]) -> nx.Graph:
     return graph
 
 
-def best_path(graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True) -> Path | None:
-    """The path of least total `weight` through permitted nodes only; None where there is none.
+def best_paths(
+    graph: nx.Graph, start: str, ends: Sequence[str], weight: str, permitted: Callable[[str], bool] = lambda node: True
+) -> dict[str, Path]:
+    """The paths of least total `weight` to each of the ends that can be reached, through permitted nodes only.
 
     Dijkstra, Numerische Mathematik 1 (1959). A node reaches itself at no cost.
     """
-    if start == end:
-        return Path((start,), dict.fromkeys(ATTRIBUTES, 0.0))
-    allowed = graph.subgraph([node for node in graph if permitted(node) or node in (start, end)])
-    try:
-        nodes = nx.dijkstra_path(allowed, start, end, weight=weight)
-    except (nx.NetworkXNoPath, nx.NodeNotFound):
-        return None
-    hops = list(zip(nodes[:-1], nodes[1:]))
-    return Path(tuple(nodes), {name: sum(graph.edges[hop][name] for hop in hops) for name in ATTRIBUTES})
+    nodes = [node for node in graph if permitted(node) or node == start]
+    allowed = graph if len(nodes) == len(graph) else graph.subgraph(nodes).copy()
+    found = nx.single_source_dijkstra_path(allowed, start, weight=weight) if start in graph else {}
+    paths = {start: Path((start,), dict.fromkeys(ATTRIBUTES, 0.0))}
+    for end in ends:
+        if end in found and end != start:
+            hops = [graph.edges[hop] for hop in zip(found[end][:-1], found[end][1:])]
+            paths[end] = Path(tuple(found[end]), {name: sum(hop[name] for hop in hops) for name in ATTRIBUTES})
+    return {end: paths[end] for end in ends if end in paths}
+
+
+def best_path(graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True) -> Path | None:
+    """As `best_paths`, to one end, permitted or not; None where there is no path."""
+    return best_paths(graph, start, [end], weight, lambda node: permitted(node) or node == end).get(end)
 
 
 def distribution_tree(graph: nx.Graph, source: str, targets: Iterable[str], weight: str) -> Tree:

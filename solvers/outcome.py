@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from solvers.program import Floats
+
+ENUMERATION = 1 << 16   # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
 
 
 class SolverError(RuntimeError):
@@ -19,13 +22,14 @@ class Options:
     seed: int = 0
     threads: int = 1
     node_limit: int | None = None
-    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch | auto: by size
+    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch | decomposed: slot by slot | auto: by size
+    progress: Callable[[str], None] | None = None  # is told how a long search goes
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):
             raise ValueError(f'solver: expected "highs" or "pulp", got {self.solver!r}')
-        if self.method not in ("auto", "direct", "branch"):
-            raise ValueError(f'method: expected "auto", "direct" or "branch", got {self.method!r}')
+        if self.method not in ("auto", "direct", "branch", "decomposed"):
+            raise ValueError(f'method: expected "auto", "direct", "branch" or "decomposed", got {self.method!r}')
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,14 @@ class Program:
         padded = np.append(x, 0.0)  # column -1 reads the 0 at the end
         return {block: padded[index] for block, index in self.columns.items()}
 
+    def vector(self, values: Mapping[str, Floats]) -> Floats:
+        """The columns of a solution shaped as the blocks; 0 for blocks that it does not tell, or not in this shape."""
+        x = np.zeros(self.column_count)
+        for block, index in self.columns.items():
+            if block in values and values[block].shape == index.shape:
+                x[index[index >= 0]] = values[block][index >= 0]
+        return x
+
     def by_block(self, per_row: Floats) -> dict[str, tuple[Ints, Floats]]:
         """Row values by block: the index tuples and the values."""
         return {block: (np.concatenate([part.index for part in parts]),
@@ -169,19 +177,26 @@ class Arrays:
         """The same program in numbers near 1; scales are powers of two, so that no digit is lost."""
         column = np.where(self.integer, 1.0, _power_of_two(self.unit))
         row = 1.0 / _power_of_two(_row_size(self.matrix, column))
-        matrix = (sparse.diags_array(row) @ self.matrix @ sparse.diags_array(column)).tocsc()
-        small = np.abs(matrix.data) < DROP
-        if small.any():  # the largest entry of every row lies in [1, 2)
-            matrix.data[small] = 0.0
-            matrix.eliminate_zeros()
         cost = objective * column
         span = np.where(np.isfinite(self.upper - self.lower), (self.upper - self.lower) / column, 1.0)
         largest = max(float(np.abs(cost * span).max(initial=0.0)) / OBJECTIVE_SPAN,
                       float(np.abs(cost).max(initial=0.0)) / OBJECTIVE_COEFFICIENT)
         scale = float(_power_of_two(np.array(1 / largest))) if largest > 0 else 1.0
+        return self._in_units(cost * scale, column, row, scale)
+
+    def scaled_like(self, objective: Floats, other: Scaled) -> Scaled:
+        """The same program in the units of another one of as many rows and columns."""
+        return self._in_units(objective * other.column * other.objective, other.column, other.row, other.objective)
+
+    def _in_units(self, cost: Floats, column: Floats, row: Floats, scale: float) -> Scaled:
+        matrix = (sparse.diags_array(row) @ self.matrix @ sparse.diags_array(column)).tocsc()
+        small = np.abs(matrix.data) < DROP
+        if small.any():  # the largest entry of every row lies in [1, 2)
+            matrix.data[small] = 0.0
+            matrix.eliminate_zeros()
         arrays = Arrays(matrix, self.row_lower * row, self.row_upper * row, self.lower / column, self.upper / column,
                         self.integer, np.ones_like(column))
-        return Scaled(arrays, cost * scale, column, row, scale)
+        return Scaled(arrays, cost, column, row, scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@ Objective   nothing of its own: what a failure costs is not counted.
 Constraints share      sum_{a of w into z} f_{a,t} <= share_w D_{w,t}                          (D times lambda where that is asked)
             zones      sum_z c_{w,z} >= zones_w
             counting   sum_{a of w into z} f_{a,t} >= least_w D_{w,t} c_{w,z}
-                       with lambda: >= least_w (lambda D_{w,t} - M_{w,t} (1 - c_{w,z})),  M = sum_{a of w} most_{a,t}
-            survived   for each z and u, over arcs and points outside z: sum_a g = demand (times lambda), sum_a g <= sum_p cap_p h,
+                       with lambda: >= least_w (lambda D_{w,t} - M_{w,t} (1 - c_{w,z})),  M = most that w can be served in t
+                       where requests may wait, in both: sum_{a of w} f_{a,t}, what is served in the slot, for D (times lambda)
+            share hosted  sum_{a of w into r} f_{a,t} <= share_w D_{w,t} host_{w,r}   where r is all of its zone   (stronger than link)
+            hosts      sum_r host_{w,r} >= ceil(1 / share_w), likewise
+            survived   for each z and u, over arcs and points outside z: sum_a g = demand (times lambda) at once, sum_a g <= sum_p cap_p h,
                        installed systems and power as in fleet, lines as in lines, g <= most host; what does not
                        survive by wish goes on as it is outside z, and is lost inside
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.data import Floats, PlanData
+from solvers.deferral import may_wait, most_served
 from solvers.program import Program
 from solvers.routing import same_way
 
@@ -28,6 +32,8 @@ def add_spread(program: Program, data: PlanData, most: Floats) -> None:
     if data.spread is None:
         return
     _add_shares(program, data, most)
+    if not data.objective.maximises:
+        _add_hosted_shares(program, data)
     if data.spread.survives.any():
         for zone in range(data.spread.zone_count):
             _add_failure(program, data, most, zone)
@@ -43,28 +49,57 @@ def _add_shares(program: Program, data: PlanData, most: Floats) -> None:
     program.add_rows("zones", spread.zones[wanting].astype(float), np.inf, np.repeat(np.arange(len(wanting)), zones),
                      counts[wanting].ravel(), 1.0, index=wanting[:, None])
 
-    largest = np.zeros((workloads, data.slots))
+    waits, served, largest = may_wait(data), np.zeros((workloads, data.slots), dtype=bool), np.zeros((workloads, data.slots))
+    arc, at = np.nonzero(flow >= 0)
+    served[data.arc_workload[arc], at] = True
     np.add.at(largest, data.arc_workload, most)
-    for block, rows in (("share", (spread.largest_share < 1)[:, None, None] & (total > 0)[:, None, :] & np.ones((1, zones, 1), dtype=bool)),
-                        ("counting", (counts >= 0)[:, :, None] & (total > 0)[:, None, :])):
+    if not data.objective.maximises:
+        largest = most_served(data).sum(axis=1)
+    slots = np.where(waits[:, None], served, total > 0)[:, None, :] & np.ones((1, zones, 1), dtype=bool)
+    for block, rows in (("share", (spread.largest_share < 1)[:, None, None] & slots), ("counting", (counts >= 0)[:, :, None] & slots)):
         w, z, t = np.nonzero(rows)
         row_of = np.full(rows.shape, -1)
         row_of[w, z, t] = np.arange(len(t))
-        arc, at = np.nonzero(flow >= 0)
         inside = row_of[data.arc_workload[arc], arc_zone[arc], at]
-        arc, at, inside = arc[inside >= 0], at[inside >= 0], inside[inside >= 0]
-        grows, asked, every = data.scaled()[w] > 0, total[w, t], np.arange(len(t))
-        share = (spread.largest_share if block == "share" else spread.least_share)[w] * asked
-        lambdas = np.full(len(t), int(factor))[grows]
+        of_waiting = np.flatnonzero(waits[data.arc_workload[arc]])
+        each, zone = np.repeat(of_waiting, zones), np.tile(np.arange(zones), len(of_waiting))
+        among = row_of[data.arc_workload[arc[each]], zone, at[each]]
+        each, among = each[among >= 0], among[among >= 0]
+        asked, grows, every = total[w, t], (data.scaled()[w] > 0) & ~waits[w], np.arange(len(t))
+        part = (spread.largest_share if block == "share" else spread.least_share)[w]
+        share = np.where(waits[w], 0.0, part * asked)
+        entries = [(inside, flow[arc, at], np.ones(len(arc))), (among, flow[arc[each], at[each]], -part[among]),
+                   (every[grows], np.full(int(grows.sum()), int(factor)), -share[grows])]  # fmt: skip
         if block == "share":
-            program.add_rows(block, -np.inf, np.where(grows, 0.0, share), np.concatenate([inside, every[grows]]),
-                             np.concatenate([flow[arc, at], lambdas]), np.concatenate([np.ones(len(arc)), -share[grows]]),
-                             index=np.column_stack([w, z, t]))
+            low, high = -np.inf, np.where(grows, 0.0, share)
         else:
-            slack = np.where(grows, spread.least_share[w] * largest[w, t], share)
-            program.add_rows(block, np.where(grows, -slack, 0.0), np.inf, np.concatenate([inside, every, every[grows]]),
-                             np.concatenate([flow[arc, at], counts[w, z], lambdas]),
-                             np.concatenate([np.ones(len(arc)), -slack, -share[grows]]), index=np.column_stack([w, z, t]))
+            slack = np.where(grows | waits[w], part * largest[w, t], share)
+            low, high = np.where(grows | waits[w], -slack, 0.0), np.inf
+            entries.append((every, counts[w, z], -slack))
+        row, cols, vals = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+        program.add_rows(block, low, high, row[row >= 0], cols[row >= 0], vals[row >= 0], index=np.column_stack([w, z, t]))
+
+
+def _add_hosted_shares(program: Program, data: PlanData) -> None:
+    """What follows from the shares for whole hosts: the relaxation would open a part of many sites."""
+    spread, flow, host, total = data.spread, program.columns["f"], program.columns["host"], data.demand.sum(axis=1)
+    alone = (np.bincount(spread.site_zone, minlength=spread.zone_count) == 1)[spread.site_zone]
+    for w in np.flatnonzero((spread.largest_share < 1) & ~may_wait(data)):
+        mine = np.flatnonzero(data.arc_workload == w)
+        sites = np.unique(data.arc_site[mine])
+        gated = sites[alone[sites] & (host[w, sites] >= 0)]
+        r, t = (grid.ravel() for grid in np.meshgrid(gated, np.flatnonzero(total[w] > 0), indexing="ij"))
+        row_of = np.full((data.sites, data.slots), -1)
+        row_of[r, t] = np.arange(len(t))
+        arc, at = np.nonzero(flow[mine] >= 0)
+        row = row_of[data.arc_site[mine[arc]], at]
+        inside = row >= 0
+        program.add_rows("share hosted", -np.inf, 0.0, np.concatenate([row[inside], np.arange(len(t))]),
+                         np.concatenate([flow[mine[arc], at][inside], host[w, r]]),
+                         np.concatenate([np.ones(int(inside.sum())), -spread.largest_share[w] * total[w, t]]), index=np.column_stack([np.full(len(t), w), r, t]))
+        if len(gated) == len(sites) and (total[w] > 0).any():
+            least = np.ceil(1.0 / spread.largest_share[w] - 1e-9)
+            program.add_rows("hosts", least, np.inf, np.zeros(len(sites), dtype=np.int64), host[w, sites], 1.0, index=np.array([[w]]))
 
 
 def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> None:
@@ -80,7 +115,7 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     arc, at = np.nonzero(flow >= 0)
     point, when = np.nonzero(active >= 0)
 
-    # all demand of what survives
+    # all demand of what survives, at once
     w, o, t = np.nonzero((data.demand > 0) & spread.survives[:, None, None] & np.isin(np.arange(data.slots), slots))
     row_of = np.full(data.demand.shape, -1)
     row_of[w, o, t] = np.arange(len(t))

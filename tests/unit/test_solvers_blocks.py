@@ -132,6 +132,14 @@ def test_a_job_runs_in_its_cheapest_slots_with_its_full_width():
     assert half.values["v"].tolist() == [[0.5, 0]] and half.values["n"].tolist() == [2]
 
 
+def test_a_job_runs_at_one_point_only():
+    """Two hours of work; one point is cheap in the first hour, the other in the second: 1 + 9 at either, not 1 + 1."""
+    twice = training(work=7200.0, point_pool=whole(-1, -1), point_job=whole(0, 0), point_uses=whole([0, 0], [1, 0]), point_uses_systems=real(2, 2),
+                     point_capacity=real(1, 1), point_power_w=real(0, 0), point_cost={"cost": real([1, 9], [9, 1])})
+    answer = solve(twice, EXACT)
+    assert answer.value == pytest.approx(20 + 10) and sorted(answer.values["y"].tolist()) == [0, 1]
+
+
 def test_a_job_keeps_to_its_mask_and_may_not_finish():
     later = solve(training(job_window_mask=np.array([[False, True]])), EXACT)
     assert later.values["v"].tolist() == [[0, 1]]

@@ -9,7 +9,9 @@ import pytest
 
 from solvers.backends import Options
 from solvers.data import LineData, Objective, PlanData, SpreadData
+from solvers.dispatch import dispatch
 from solvers.joint import solve
+from solvers.meter_data import Chronology
 
 EXACT = Options(gap=0.0)
 whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)
@@ -101,6 +103,14 @@ def test_a_copy_may_be_held_only_to_pass_it_on():
     barred = replace(both, holding_upper=real(9, 0, 9))  # but nothing can stand at 1
     assert solve(both, EXACT).value == pytest.approx(5)  # served at 1, passed on to 2
     assert solve(barred, EXACT).value == pytest.approx(6)
+    unserved = replace(both, arc_origin=whole(0, 2), arc_workload=whole(0, 0), arc_site=whole(0, 2), arc_pool=whole(0, 2), arc_cost={})
+    assert solve(unserved, EXACT).value == pytest.approx(9)  # not where it could not serve
+
+
+@pytest.mark.parametrize(("fixed", "least"), [(2, 6 + 2), (4, 9)])
+def test_a_copy_held_only_to_pass_it_on_opens_its_site(fixed, least):
+    data = replace(three_sites(), arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]]), holding_upper=real(9, 0, 9))
+    assert solve(replace(data, site_fixed={"cost": real(0, fixed, 0)}), EXACT).value == pytest.approx(least)
 
 
 def test_weights_do_not_come_from_nowhere():
@@ -143,6 +153,20 @@ def test_the_others_carry_all_when_a_zone_fails():
     assert answer.values["n"].tolist() == [2, 2] and answer.value == pytest.approx(80)
 
 
+def test_who_takes_over_must_be_placed_before():
+    data = two_sites(spread=spread(survives=np.array([True]), tried_slots=whole(0)), host_cost={"cost": real([3, 7])})
+    answer = solve(data, EXACT)
+    assert answer.value == pytest.approx(80 + 3 + 7) and answer.values["host"].tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize("asked", [{"largest_share": real(0.6)}, {"zones": whole(2), "least_share": real(0.3)}])
+def test_shares_are_of_what_is_served_in_a_slot(asked):
+    """12 requests/s at once are 7 or more on 2 systems at 10 and the rest on one at 30; 6 in each of two slots take one of each."""
+    data = two_sites(slots=2, demand=real([[12, 0]]), spread=spread(**asked), order=Chronology(next=whole(1, 0), step_s=real(1, 1)))
+    assert solve(data, EXACT).value == pytest.approx(50)
+    assert solve(replace(data, wait_slots=whole(1)), EXACT).value == pytest.approx(40)
+
+
 def test_lines_must_carry_what_a_failure_sends_over_them():
     asked = spread(survives=np.array([True]), tried_slots=whole(0))
     answer = solve(two_sites(spread=asked, lines=lines(line_upper=real(4))), EXACT)  # 8 requests/s of 10 to site 0 at most
@@ -155,3 +179,39 @@ def test_power_must_do_when_a_zone_fails():
     tight = two_sites(spread=asked, point_power_w=real(100, 100), site_power_limit_w=real(150, np.inf))  # 1.5 replicas at site 0: 7.5 of 10
     assert solve(tight, EXACT).status == "infeasible"
     assert solve(replace(tight, site_power_limit_w=real(200, np.inf)), EXACT).value == pytest.approx(80)
+
+
+# -- decided lines and zones in the hours of a year -----------------------------------------------------------------------
+
+
+def run_through(data, **fixed):
+    held = {"n": real(9, 9), "open": np.zeros(2), "host": np.zeros((1, 2)), "run": np.zeros((2, 1)), "unit": real(0), "way": real(), "send": real()}
+    return dispatch(data, held | fixed, np.zeros((0, 1)), [np.arange(data.slots)], "cost", (1.0, 1.0), EXACT)
+
+
+def test_a_dispatch_keeps_to_the_units_rented():
+    data = two_sites(slots=2, demand=real([[5, 10]]), lines=lines())
+    found = run_through(data, n=real(9, 0), unit=real(3))  # 3 x 4 bytes/s carry 6 requests/s of 2 bytes
+    assert found.unmet.ravel().tolist() == pytest.approx([0, 4]) and found.values["f"][0].tolist() == pytest.approx([5, 6])
+    assert run_through(data, unit=real(3)).unmet.sum() == pytest.approx(0)  # the rest goes to site 1
+
+
+def test_a_dispatch_leaves_room_for_what_is_sent_beside_requests():
+    stream = dict(stream_workload=whole(0), stream_site=whole(0), way_stream=whole(0), way_stage=whole(0), way_uses=whole([0, 1]), way_uses_rate=real(3))  # fmt: skip
+    data = two_sites(lines=lines(**stream))
+    placed = {"n": real(9, 0), "unit": real(3), "way": real(1)}
+    assert run_through(data, **placed, host=real([1, 0])).unmet.sum() == pytest.approx(10 - (12 - 3) / 2)
+    assert run_through(data, **placed, host=real([0, 0])).unmet.sum() == pytest.approx(10)  # not placed there at all
+
+
+def test_a_dispatch_sends_nothing_over_a_line_that_is_not_ready():
+    data = two_sites(slots=2, slot_window=whole(0, 1), lines=lines(2, line_usable=np.array([[False, True]]), window_stage=whole(0, 1)))
+    assert run_through(data, n=real(9, 0), unit=real(9), run=np.zeros((2, 2))).unmet.ravel().tolist() == pytest.approx([10, 0])
+
+
+def test_a_dispatch_keeps_to_shares_of_what_is_served():
+    limited = two_sites(20.0, spread=spread(largest_share=real(0.6)))
+    assert run_through(limited, n=real(9, 1), c=np.zeros((1, 2))).unmet.sum() == pytest.approx(7.5)  # 5 at site 1 are 40 % of 12.5
+    counting = two_sites(20.0, spread=spread(zones=whole(2), least_share=real(0.4)))
+    assert run_through(counting, n=real(9, 1), c=np.ones((1, 2))).unmet.sum() == pytest.approx(7.5)
+    assert run_through(counting, n=real(9, 1), c=real([1, 0])).unmet.sum() == pytest.approx(0)

@@ -1,0 +1,128 @@
+"""A lower bound on the full problem from any prices of slots and any duals of the structure, over every column there is.
+
+The bound relaxes the rows of the slots at the prices given: what is left falls apart into replicas (which the raised alpha
+makes worthless), flows, jobs and the structure. It shares no code with the search that found the prices, and needs nothing
+of them but their signs, so a poor search gives a weak bound and never a wrong one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.data import Floats
+from solvers.hourwise import Slotwise, Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Of all lots, sites and pools of the problem in each slot, of demand, and of the structure's rows (signs as in a minimisation)."""
+
+    alpha: Floats  # [K, T] at least 0
+    sigma: Floats  # [R, T] at least 0
+    beta: Floats  # [Q, T] at least 0
+    delta: Floats  # [D, T]
+    rows: Floats  # of the structure
+
+
+    def mixed(self, other: Prices, share: float) -> Prices:
+        """This share of these prices and the rest of others; a bound is concave in them."""
+        return Prices(*(share * getattr(self, name) + (1 - share) * getattr(other, name) for name in ("alpha", "sigma", "beta", "delta", "rows")))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """constant + slope m is at most the cost of any plan whose structure is m.  Also the raised prices of systems."""
+
+    constant: float
+    slope: Floats  # of the structure's columns; inf: never
+    alpha: Floats  # [K, T]
+    job_cost: Floats  # [points of jobs] of the cheapest pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The bound, the estimate it was made of, and what each structural column would still add."""
+
+    value: float
+    estimate: Estimate
+    reduced: Floats  # of the structure's columns
+    entering: Floats  # the same with each job's price as it was given: below 0 for a place that should be known
+
+
+def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices) -> Estimate:
+    """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
+
+    alpha_{k,t}  raised until cap beta - cost - power sigma <= sum uses alpha for every replica, so replicas add nothing
+    flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
+    open_r       fixed cost - the worth of its power
+    n_u          cost + idle power x sigma - alpha over the slots it covers
+    y_p          the least cost of a pattern of the point at these prices
+    """
+    data = view.data
+    sigma, beta = np.maximum(prices.sigma, 0.0), np.maximum(prices.beta, 0.0)
+    limited = np.isfinite(power_limit)
+    sigma = np.where(limited[:, None], sigma, 0.0)
+    alpha = view.least_alpha(beta, sigma, np.maximum(prices.alpha, 0.0))
+    watts = np.where(limited, power_limit, 0.0) * sigma.sum(axis=1)
+    constant, slope = float((prices.delta * view.demand).sum()), structure.cost.copy()
+    place = structure.columns["open"]
+    slope[place[place >= 0]] -= watts[place >= 0]  # a site has power where it is open
+    constant -= float(watts[place < 0].sum())
+    _hold(view, structure, alpha, sigma, slope)
+    saved = np.minimum(view.arc_cost + beta[data.arc_pool] - prices.delta[view.arc_demand], 0.0) * view.demand[view.arc_demand]
+    gated = structure.arc_gate >= 0
+    np.add.at(slope, structure.arc_gate[gated], saved[gated].sum(axis=1))
+    constant += float(saved[~gated].sum())
+    cost, _ = view.cheapest(view.training, alpha, sigma)
+    place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
+    there = place >= 0
+    slope[place[there]] += cost[there]
+    return Estimate(constant, slope, alpha, cost)
+
+
+def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, least: Floats | float = 0.0, most: Floats | None = None) -> Bound:
+    """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound that
+    its reduced cost asks for; of each job's points the one that is least. `least`, `most`: bounds of the structure's columns in a part of the problem."""
+    found = estimate(view, structure, power_limit, prices)
+    open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
+    rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
+    sides = np.where(rows > 0, structure.row_lower, structure.row_upper)
+    value = found.constant + float((rows * np.where(rows == 0.0, 0.0, sides)).sum())
+    reduced = found.slope - structure.matrix.T @ rows
+    most = structure.most if most is None else most
+    reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
+    entering = reduced.copy()
+    value += _assign(view, structure, reduced)
+    sure = np.where(np.isfinite(reduced), reduced, 0.0)
+    value += float((np.minimum(sure, 0.0) * most + np.maximum(sure, 0.0) * least).sum())
+    return Bound(value, found, reduced, entering)
+
+
+def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, reduced: Floats) -> None:
+    """Takes from each holding what its systems earn in the slots that it covers, and charges its idle power."""
+    data = view.data
+    windows = data.windows
+    earned, power = np.zeros((len(alpha), windows)), np.zeros((len(sigma), windows))
+    np.add.at(earned.T, view.window, alpha.T)
+    np.add.at(power.T, view.window, sigma.T)
+    covers = data.covers()
+    lot = data.holding_lot
+    net = (covers * (data.holding_power_w[:, None] * power[data.lot_site[lot]] - earned[lot])).sum(axis=1)
+    place = structure.columns["n"]
+    held = place >= 0
+    reduced[place[held]] += net[held]
+
+
+def _assign(view: Slotwise, structure: Structure, reduced: Floats) -> float:
+    """Chooses the price of each job anew: exactly one of its points is taken, so the least reduced cost is paid in any case."""
+    place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
+    total = 0.0
+    job = view.data.point_job[view.training]
+    for j in np.unique(job):
+        mine = place[(job == j) & (place >= 0)]
+        least = float(reduced[mine].min())
+        total += least
+        reduced[mine] = np.where(np.isfinite(reduced[mine]), reduced[mine] - least, 0.0)
+    return total

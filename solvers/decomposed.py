@@ -1,0 +1,221 @@
+"""A joint program solved slot by slot, in and out in SI: scaling, the search, the plan as blocks of values, and what it counts.
+
+Carried are fleets, fabrics, sites, hosting, routing and jobs at a cost that is minimised; electricity as a decision, lines,
+spread, waiting requests and limits on functionals tie slots together and are not (see `carries`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from solvers import whole
+from solvers.data import COST, Floats, Ints, PlanData
+from solvers.decomposition import Decomposition, structure
+from solvers.hourwise import Slotwise, carried
+from solvers.outcome import Options
+from solvers.program import Program
+from solvers.routing import arc_most
+from solvers.schedule import able
+
+PAYS_FROM, TOO_LARGE_FROM = 200_000, 200_000  # columns of the full program
+LINEAR_SHARE = 0.6  # of the time, that the linear part may take
+SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`value` is recomputed from the values; `bound` holds for the full problem. Counts are those of the full program."""
+
+    rows: int
+    columns: int
+    integers: int
+    bound: float | None = None
+    value: float | None = None
+    values: Mapping[str, Floats] = field(default_factory=dict)
+    functionals: Mapping[str, float] = field(default_factory=dict)
+    row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+
+
+def carries(data: PlanData) -> bool:
+    """Whether nothing but what is decided once ties the slots together."""
+    parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds)
+    return all(part is None for part in parts) and not data.limits and data.objective.functional == COST and data.slots > 0
+
+
+def pays(data: PlanData) -> bool:
+    """Whether the way over the slots is quicker than the whole program."""
+    return data.slots > 1 and _columns(data) >= PAYS_FROM
+
+
+def too_large(data: PlanData) -> bool:
+    """Whether the whole program is beyond what a solver finishes."""
+    return _columns(data) >= TOO_LARGE_FROM
+
+
+def _columns(data: PlanData) -> int:
+    """About the columns of the full program."""
+    return int(data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum()) + (data.job_window_mask.sum(axis=1) * np.bincount(
+        data.point_job[data.point_job >= 0], minlength=len(data.job_work))).sum() if len(data.job_work) else data.slots * (len(data.arc_site) + len(data.point_pool)))
+
+
+def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> Found:
+    """The best plan found with its bound; without values where none was found."""
+    begin = time.perf_counter()
+
+    def left() -> float:
+        return options.time_limit_s - (time.perf_counter() - begin)
+
+    say = options.progress or (lambda line: None)
+    units = Units.of(data, data.objective.functional)
+    one = _one_window(units.scaled(data))
+    dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - (1 - LINEAR_SHARE) * options.time_limit_s)
+    rows, columns, integers = sizes(dec, data, build)
+    level = dec.relax(0.2 * options.gap)
+    search = whole.WholeSearch(dec, level, options.gap, options.seed, left)
+    plan = search.run()
+    bound = search.proven / units.cost
+    bound -= SAFETY * abs(bound)
+    settled = None if plan is None else whole.settle(plan)
+    if settled is None:
+        return Found(rows, columns, integers, bound if np.isfinite(bound) else None)
+    _, flows, replicas = settled
+    values = _values(dec, data, units, plan, flows, replicas)
+    functionals = {name: total(data, values, name) for name in data.functionals()}
+    value = functionals[data.objective.functional]
+    return Found(rows, columns, integers, min(bound, value), value, values, functionals)
+
+
+def _one_window(data: PlanData) -> PlanData:
+    """Where everything held is held in all windows, windows make no difference to a plan; a single one says more of shares of it."""
+    if not data.covers().all():
+        return data
+    return replace(data, slot_window=np.zeros(data.slots, dtype=np.int64), holding_window=np.full(len(data.holding_lot), -1), holding_last=None)
+
+
+# -- numbers near 1 ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Factors, powers of two, from SI to the search's numbers: money, watts, and the requests/s of each workload and pool."""
+
+    functional: str
+    cost: float
+    watt: float
+    workload: Floats  # [W]
+    pool: Floats  # [Q]
+
+    @classmethod
+    def of(cls, data: PlanData, functional: str) -> Units:
+        """Watts of a usual replica, requests/s of a usual replica and the cost of a usual system in a slot become 1."""
+        serving = (data.point_pool >= 0) & (data.point_capacity > 0)
+        pool, workload = np.ones(data.pools), np.ones(data.demand.shape[0])
+        rate = data.point_capacity[serving]
+        if rate.size:
+            workload[:] = pool[:] = _factor(rate)
+            alone = [np.unique(data.arc_workload[data.arc_pool == q]) for q in range(data.pools)]
+            if all(len(mine) < 2 for mine in alone):
+                for w in range(len(workload)):
+                    mine = np.array([q for q in range(data.pools) if w in alone[q]], dtype=np.int64)
+                    rates = data.point_capacity[serving & np.isin(data.point_pool, mine)]
+                    if rates.size:
+                        workload[w] = pool[mine] = _factor(rates)
+        cost = [np.abs(part.get(functional, np.zeros(0))) for part in (data.holding_cost, data.site_fixed, data.host_cost, data.edge_cost)]
+        cost += [np.abs(part[functional]).sum(axis=1) for part in (data.point_cost, data.arc_cost) if functional in part]
+        dear = next((values for values in cost if (values > 0).any()), np.ones(1))
+        return cls(functional, _factor(dear) * data.slots, _factor(np.concatenate([data.point_power_w, data.holding_power_w])), workload, pool)
+
+    def scaled(self, data: PlanData) -> PlanData:
+        """The data in these units, with the functional alone."""
+        only = lambda part, unit: {name: values * (self.cost * unit) for name, values in part.items() if name == self.functional}
+        requests = np.where(data.point_pool >= 0, self.pool[np.maximum(data.point_pool, 0)] if data.pools else 1.0, 1.0)
+        return replace(
+            data, site_power_limit_w=data.site_power_limit_w * self.watt, holding_power_w=data.holding_power_w * self.watt,
+            point_power_w=data.point_power_w * self.watt, point_capacity=data.point_capacity * requests,
+            demand=data.demand * self.workload[:, None, None],
+            arc_cost=only(data.arc_cost, 1.0 / self.workload[data.arc_workload][:, None]),
+            site_fixed=only(data.site_fixed, 1.0), holding_cost=only(data.holding_cost, 1.0), point_cost=only(data.point_cost, 1.0),
+            host_cost=only(data.host_cost, 1.0), edge_cost=only(data.edge_cost, 1.0),
+        )  # fmt: skip
+
+
+def _factor(values: Floats) -> float:
+    """The power of two that brings the median of what is above 0 near 1."""
+    there = values[values > 0]
+    return float(np.exp2(-np.round(np.log2(np.median(there))))) if there.size else 1.0
+
+
+# -- the plan in blocks ------------------------------------------------------------------------------------------------
+
+
+def _values(dec: Decomposition, data: PlanData, units: Units, plan: whole.WholePlan, flows: Floats, replicas: Floats) -> dict[str, Floats]:
+    level = plan.level
+    structure = carried(level.master.structure, dec.whole, plan.point.structure)
+    padded = np.append(structure, 0.0)
+    values = {block: padded[index] for block, index in dec.whole.columns.items()}
+    values["f"] = np.maximum(flows, 0.0) / units.workload[data.arc_workload][:, None]
+    values["x"], values["v"] = np.zeros((len(data.point_pool), data.slots)), np.zeros((len(data.point_pool), data.slots))
+    values["x"][level.programs.points] = np.maximum(replicas, 0.0)
+    values["lambda"] = np.zeros(())
+    run = np.zeros((len(data.point_pool), data.windows))
+    for share, (point, pattern) in zip(plan.point.patterns, level.master.patterns, strict=True):
+        if share > 0:
+            values["v"][point] += share * pattern
+    if values["run"].shape != run.shape or data.windows > 1:
+        several = np.zeros_like(run)  # as in schedule.py: a column where the job may run in two windows or more
+        np.logical_or.at(several.T, data.slot_window, data.job_window_mask[np.maximum(data.point_job, 0)].T if len(data.job_work) else np.zeros((data.slots, 1), dtype=bool))
+        np.maximum.at(run.T, data.slot_window, (values["v"] > 0).T)
+        values["run"] = run * (several.sum(axis=1, keepdims=True) > 1)
+    return values
+
+
+def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:
+    """A functional, counted from the values."""
+    parts = ((data.site_fixed, "open"), (data.holding_cost, "n"), (data.arc_cost, "f"), (data.host_cost, "host"), (data.edge_cost, "edge"))
+    result = sum(float((part[name] * values[block]).sum()) for part, block in parts if name in part)
+    if name in data.point_cost:
+        result += float((data.point_cost[name] * values["x"]).sum() + (data.point_cost[name] * values["v"]).sum())
+    return result
+
+
+# -- the size of the full program --------------------------------------------------------------------------------------
+
+
+def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Program]) -> tuple[int, int, int]:
+    """(rows, columns, integers) of the full program, which is not built."""
+    view: Slotwise = dec.view
+    once = structure(data, view, data.objective.functional, build)
+    most = arc_most(data)
+    serving = (data.point_pool >= 0) & (data.point_capacity > 0)
+    filled = np.bincount(data.point_pool[serving], minlength=data.pools) > 0
+    flow = (most > 0) & (filled[data.arc_pool][:, None] if len(data.arc_pool) else True)
+    served = np.zeros((data.pools + 1, data.slots), dtype=bool)
+    np.logical_or.at(served, data.arc_pool, most > 0)
+    active = serving[:, None] & served[data.point_pool] & ~view.idle
+    job = np.maximum(data.point_job, 0)
+    mask = data.job_window_mask if len(data.job_work) else np.zeros((1, data.slots), dtype=bool)
+    share = able(data)[:, None] & mask[job]
+    used = np.zeros((data.pools, data.slots), dtype=bool)
+    arc, at = np.nonzero(flow)
+    used[data.arc_pool[arc], at] = True
+    lots = np.zeros((len(data.lot_site), data.slots), dtype=bool)
+    np.logical_or.at(lots, view.use_lot, (active | share)[view.use_point])
+    gated = dec.whole.arc_gate >= 0
+    ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
+    _, way = np.unique(ends, axis=0, return_inverse=True) if len(ends) else (None, np.zeros(0, dtype=np.int64))
+    hosted = np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[gated_of(way, gated, arc, at, data.slots)] if len(arc) else at
+    rows = len(once.keys) + int((data.demand > 0).sum() + used.sum() + lots.sum() + share.sum()) + int(able(data).sum())
+    rows += len(hosted) + int(np.isfinite(data.site_power_limit_w).sum()) * data.slots
+    columns = once.size + int(flow.sum() + active.sum() + share.sum())
+    return rows, columns, int(once.integer.sum())
+
+
+def gated_of(way: Ints, gated: np.ndarray, arc: Ints, at: Ints, slots: int) -> np.ndarray:
+    """Which of the ways in a slot can be switched off."""
+    key = way.reshape(-1)[arc] * slots + at
+    _, first = np.unique(key, return_index=True)
+    return gated[arc[first]]

@@ -1,0 +1,247 @@
+"""The joint program seen slot by slot: what is decided once, what each slot decides for itself, and the closed forms between them.
+
+Sites, systems, designs and places of jobs are decided once (the structure); flows and replicas are decided in every slot; a
+job runs by a pattern, its share of each slot. Prices of a slot: alpha_{k,t} of a system of lot k, sigma_{r,t} of a watt at
+site r, beta_{q,t} of a request/s of pool q, delta_{w,o,t} of demand. Solving is in decomposition.py, the bound in
+certificate.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from solvers.data import Floats, Ints, PlanData
+from solvers.program import Program
+from solvers.reduction import useful
+
+IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
+ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
+NOTHING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Slotwise:
+    """A program's data by slot, the objective's functional picked out; coarse ones have fewer slots, each for several.
+
+    Shapes: R sites, K lots, U holdings, P points, Q pools, A arcs, D demands (workload, origin), J jobs, T slots, V windows.
+    """
+
+    data: PlanData
+    point_cost: Floats  # [P, T] per replica over the slot
+    arc_cost: Floats  # [A, T]
+    demand: Floats  # [D, T]
+    job_seconds: Floats  # [J, T] in which the job may run
+    seconds: Floats  # [T]
+    window: Ints  # [T]
+    serving: Ints  # points of pools that can matter
+    training: Ints  # points of jobs that can finish
+    idle: np.ndarray  # [P, T] where a point is superfluous
+    use_point: Ints
+    use_lot: Ints
+    use_systems: Floats
+    site: Ints  # [P]
+    arc_demand: Ints  # [A] demand of each arc
+
+    @classmethod
+    def of(cls, data: PlanData, functional: str, able: Ints) -> Slotwise:
+        """The data as they are; `able`: points of jobs that can finish in time."""
+        zero = np.zeros((len(data.point_pool), data.slots))
+        origins = max(data.demand.shape[1], 1)
+        matters = useful(data, functional)
+        keep = matters.any(axis=1) & (data.point_capacity > 0)
+        return cls(
+            data=data,
+            point_cost=data.point_cost.get(functional, zero),
+            arc_cost=data.arc_cost.get(functional, np.zeros((len(data.arc_site), data.slots))),
+            demand=data.demand.reshape(-1, data.slots),
+            job_seconds=data.job_window_mask * data.slot_hours_s if len(data.job_work) else np.zeros((0, data.slots)),
+            seconds=data.slot_hours_s,
+            window=data.slot_window,
+            serving=np.flatnonzero((data.point_pool >= 0) & keep),
+            training=able,
+            idle=~matters,
+            use_point=data.point_uses[:, 0],
+            use_lot=data.point_uses[:, 1],
+            use_systems=data.point_uses_systems,
+            site=data.point_site(),
+            arc_demand=data.arc_workload * origins + data.arc_origin,
+        )
+
+    @property
+    def slots(self) -> int:
+        return len(self.seconds)
+
+    @property
+    def reachable(self) -> Floats:
+        """[J, T]: share of each slot in which a job may run."""
+        return self.job_seconds / self.seconds
+
+    def merged(self, group: Ints) -> Slotwise:
+        """The same with slots added up by `group` [T], each of one window: costs and times add, demand is their mean."""
+        into = np.zeros((self.slots, int(group.max()) + 1))
+        into[np.arange(self.slots), group] = 1.0
+        window = np.zeros(into.shape[1], dtype=np.int64)
+        window[group] = self.window
+        return replace(
+            self, point_cost=self.point_cost @ into, arc_cost=self.arc_cost @ into, demand=self.demand @ into / into.sum(axis=0),
+            job_seconds=self.job_seconds @ into, seconds=self.seconds @ into, window=window, idle=(~self.idle @ into) == 0,
+        )  # fmt: skip
+
+    # -- prices ----------------------------------------------------------------------------------------------------
+
+    def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, among: Ints | None = None) -> Floats:
+        """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma.
+
+        `among`: the points to look at; all that can matter where it is left out.
+        """
+        data, raised = self.data, alpha.copy()
+        among = self.serving if among is None else among
+        for several in (False, True):
+            points = among[(np.bincount(self.use_point, minlength=len(data.point_pool))[among] > 1) == several]
+            if not len(points):
+                continue
+            earns = data.point_capacity[points, None] * beta[data.point_pool[points]] - self.point_cost[points]
+            earns -= data.point_power_w[points, None] * sigma[self.site[points]]
+            mine = np.flatnonzero(np.isin(self.use_point, points))
+            place = np.searchsorted(points, self.use_point[mine])
+            width = np.bincount(place, weights=self.use_systems[mine], minlength=len(points))
+            paid = np.zeros_like(earns)
+            np.add.at(paid, place, self.use_systems[mine, None] * raised[self.use_lot[mine]])
+            short = np.maximum(earns - paid, 0.0) / np.maximum(width, NOTHING)[:, None]
+            before = raised.copy()
+            np.maximum.at(raised, self.use_lot[mine], before[self.use_lot[mine]] + short[place])
+        return raised
+
+    def running_price(self, points: Ints, alpha: Floats, sigma: Floats) -> Floats:
+        """[points, T]: what running a job at full width through what it may of a slot takes at these prices."""
+        data = self.data
+        price = self.point_cost[points] + data.point_power_w[points, None] * sigma[self.site[points]]
+        mine = np.flatnonzero(np.isin(self.use_point, points))
+        order = np.argsort(points, kind="stable")
+        place = order[np.searchsorted(points[order], self.use_point[mine])]
+        np.add.at(price, place, self.use_systems[mine, None] * alpha[self.use_lot[mine]])
+        return price * self.reachable[data.point_job[points]]
+
+    def cheapest(self, points: Ints, alpha: Floats, sigma: Floats, *, patterns: bool = False) -> tuple[Floats, Floats | None]:
+        """(least cost of doing each point's job at these prices, the pattern [points, T] that does): the cheapest slots first."""
+        cost = np.full(len(points), np.inf)
+        pattern = np.zeros((len(points), self.slots)) if patterns else None
+        job = self.data.point_job[points]
+        for j in np.unique(job):
+            mine = np.flatnonzero(job == j)
+            at = np.flatnonzero(self.job_seconds[j] > 0)
+            price = self.running_price(points[mine], alpha, sigma)[:, at]
+            work = self.job_seconds[j, at] * self.data.point_capacity[points[mine], None]
+            order = np.argsort(price / work, axis=1, kind="stable")
+            sorted_work = np.take_along_axis(work, order, 1)
+            done = np.cumsum(sorted_work, axis=1)
+            share = np.clip((self.data.job_work[j] - (done - sorted_work)) / sorted_work, 0.0, 1.0)
+            found = (np.take_along_axis(price, order, 1) * share).sum(axis=1)
+            cost[mine] = np.where(done[:, -1] >= self.data.job_work[j] * (1 - 1e-9), found, np.inf)
+            if pattern is not None:
+                here = np.zeros_like(price)
+                np.put_along_axis(here, order, share, 1)
+                pattern[np.ix_(mine, at)] = here * self.reachable[j, at]
+        return cost, pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What is decided once, as rows over its own columns:  lower <= matrix m <= upper,  0 <= m <= most.
+
+    `keys`: row -> (block, index), by which rows of a smaller structure are found in a larger one.
+    """
+
+    matrix: sparse.csr_array
+    row_lower: Floats
+    row_upper: Floats
+    most: Floats
+    cost: Floats
+    integer: np.ndarray
+    columns: Mapping[str, Ints]  # block -> positions shaped as its index sets, -1 where there is none
+    keys: tuple[tuple, ...]
+    pair_gate: Ints  # [W x R] column that must be 1 for a workload to be served at a site, -1 for none
+    arc_pair: Ints  # [A]
+
+    @property
+    def arc_gate(self) -> Ints:
+        """[A]: the column that must be 1 for the arc to carry, -1 for none."""
+        return self.pair_gate[self.arc_pair]
+
+    @property
+    def size(self) -> int:
+        return len(self.most)
+
+    def part(self, data: PlanData, lots: Ints, points: Ints) -> Structure:
+        """The same over the holdings of these lots and these points of jobs only; what is left out is 0."""
+        stays = np.ones(self.size, dtype=bool)
+        kept, place = np.isin(data.holding_lot, lots), self.columns["n"]
+        stays[place[~kept & (place >= 0)]] = False
+        kept = np.isin(np.arange(len(data.point_job)), points)
+        for block in ("y", "run"):
+            place = self.columns[block][~kept]
+            stays[place[place >= 0]] = False
+        new = np.full(self.size + 1, -1, dtype=np.int64)
+        new[:-1][stays] = np.arange(int(stays.sum()))
+        matrix = self.matrix[:, np.flatnonzero(stays)].tocsr()
+        idle = (matrix.maximum(0).sum(axis=1) == 0) & np.isneginf(self.row_lower) & (self.row_upper >= 0)  # nothing that could break it
+        rows = np.flatnonzero(~idle)
+        return replace(
+            self, matrix=matrix[rows], row_lower=self.row_lower[rows], row_upper=self.row_upper[rows], most=self.most[stays],
+            cost=self.cost[stays], integer=self.integer[stays], columns={block: new[place] for block, place in self.columns.items()},
+            keys=tuple(self.keys[row] for row in rows), pair_gate=new[self.pair_gate],
+        )  # fmt: skip
+
+
+def structure_of(program: Program, data: PlanData, functional: str) -> Structure:
+    """The part of a program without slots; `program` may have merged slots, one for each window."""
+    arrays, cost = program.arrays(), program.functional(functional)
+    here = np.ones(program.column_count, dtype=bool)
+    for block in IN_SLOTS:
+        if block in program.columns:
+            index = program.columns[block].ravel()
+            here[index[index >= 0]] = False
+    new = np.full(program.column_count, -1, dtype=np.int64)
+    new[here] = np.arange(int(here.sum()))
+    matrix = arrays.matrix.tocsr()
+    alone = np.asarray(abs(matrix) @ (~here).astype(float)) == 0
+    for block in ROWS_IN_SLOTS:
+        for part in program.row_blocks.get(block, ()):
+            alone[part.rows] = False
+    rows = np.flatnonzero(alone)
+    shifted = {}
+    for block, index in program.columns.items():
+        if block not in IN_SLOTS:
+            shifted[block] = np.where(index >= 0, new[np.maximum(index, 0)], -1)
+    host = shifted["host"]
+    gate = np.where(host >= 0, host, shifted["open"]).ravel()
+    return Structure(
+        matrix=matrix[rows][:, np.flatnonzero(here)].tocsr(), row_lower=arrays.row_lower[rows], row_upper=arrays.row_upper[rows],
+        most=arrays.upper[here], cost=cost[here], integer=arrays.integer[here], columns=shifted,
+        keys=tuple(_keys(program, rows)), pair_gate=gate, arc_pair=data.arc_workload * data.sites + data.arc_site,
+    )  # fmt: skip
+
+
+def _keys(program: Program, rows: Ints):
+    """(block, index) of each row."""
+    blocks = [(part.rows.start, block, part.index) for block, parts in program.row_blocks.items() for part in parts]
+    blocks.sort(key=lambda item: item[0])
+    starts = np.array([start for start, _, _ in blocks])
+    for row in rows:
+        start, block, index = blocks[int(np.searchsorted(starts, row, side="right")) - 1]
+        yield block, tuple(int(i) for i in index[row - start])
+
+
+def carried(old: Structure, new: Structure, values: Floats) -> Floats:
+    """A vector over the old structure's columns as one over the new's; 0 where the new one has more."""
+    result = np.zeros(new.size)
+    for block, index in new.columns.items():
+        before = old.columns.get(block)
+        if before is not None:
+            both = (index >= 0) & (before >= 0)
+            result[index[both]] = values[before[both]]
+    return result

@@ -1,0 +1,71 @@
+"""The porting block: what must be paid once before anything of a group of points may run.
+
+Sets        points p, groups g of points (a point may be in several), slots t.
+Data        cost_g; most_{p,t} the replicas of p that could ever run: its lots' largest counts, and the demand of its pool where that is given.
+Variables   port_g  1 when the group is paid for
+Objective   sum_g cost_g port_g, for each functional.
+Constraints ported  x_{p,t} <= most_{p,t} port_g    and   y_p <= port_g                              for each p of g
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from solvers.data import PlanData
+    from solvers.program import Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortData:
+    """`member`: rows (point, group); `cost`: functional -> [G]."""
+
+    member: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    cost: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    groups: int = 0
+
+    def problems(self, points: int) -> Iterator[str]:
+        if self.member.size and (self.member.min() < 0 or self.member[:, 0].max() >= points or self.member[:, 1].max() >= self.groups):
+            yield "porting: index outside its points or groups"
+        for functional, values in self.cost.items():
+            if values.shape != (self.groups,) or not (np.isfinite(values).all() and (values >= 0).all()):
+                yield f"porting: cost[{functional}]: expected {self.groups} finite values of at least 0"
+
+
+def most_replicas(data: PlanData) -> NDArray[np.float64]:
+    """[P, T]: no plan runs more of a point than this."""
+    from solvers.fleet import lot_upper
+
+    room = lot_upper(data)[:, data.slot_window]                             # [K, T]
+    most = np.full((len(data.point_pool), data.slots), np.inf)
+    point, lot = data.point_uses.T
+    np.minimum.at(most, point, room[lot] / np.maximum(data.point_uses_systems, 1e-300)[:, None])
+    if data.objective.maximises or data.wait_slots is not None:
+        return most
+    for q in range(data.pools):
+        arcs = np.flatnonzero(data.arc_pool == q)
+        asked = np.unique(np.column_stack([data.arc_workload[arcs], data.arc_origin[arcs]]), axis=0)
+        wanted = data.demand[asked[:, 0], asked[:, 1]].sum(axis=0) if len(asked) else np.zeros(data.slots)
+        mine = np.flatnonzero((data.point_pool == q) & (data.point_capacity > 0))
+        most[mine] = np.minimum(most[mine], wanted / data.point_capacity[mine, None])
+    return most
+
+
+def add_porting(program: Program, data: PlanData, ports: PortData) -> None:
+    """Comes after the blocks that run."""
+    port = program.add_columns("port", (ports.groups,), upper=1.0, integer=True, cost=ports.cost)
+    point, group = ports.member.T
+    running, most = program.columns["x"], most_replicas(data)
+    member, slot = np.nonzero((running[point] >= 0) & (most[point] > 0))
+    rows = np.tile(np.arange(len(member)), 2)
+    program.add_rows("ported", -np.inf, 0.0, rows, np.concatenate([running[point[member], slot], port[group[member]]]),
+                     np.concatenate([np.ones(len(member)), -most[point[member], slot]]), index=np.column_stack([point[member], slot, group[member]]))
+    chosen = program.columns["y"]
+    jobs = np.flatnonzero(chosen[point] >= 0)
+    program.add_rows("ported job", -np.inf, 0.0, np.tile(np.arange(len(jobs)), 2), np.concatenate([chosen[point[jobs]], port[group[jobs]]]),
+                     np.repeat([1.0, -1.0], len(jobs)), index=point[jobs][:, None])

@@ -1,0 +1,116 @@
+"""One small linear program for each slot: flows and replicas under given systems, gates and running jobs, with warm starts.
+
+Missing capacity has a price, so that every question has an answer: unserved demand, and systems or watts beyond what is there.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from solvers.data import Floats, Ints
+from solvers.hourwise import Slotwise
+from solvers.warm import SlotProgram
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAnswer:
+    """Values and prices of all slots. `gate` [T, A]: what opening the arc's gate by one would save in the slot (at least 0)."""
+
+    value: Floats  # [T]
+    alpha: Floats  # [T, lots]
+    sigma: Floats  # [T, R]
+    beta: Floats  # [T, Q]
+    delta: Floats  # [T, D]
+    gate: Floats  # [T, A]
+
+
+class SlotPrograms:
+    """The programs of all slots over the lots kept."""
+
+    def __init__(self, view: Slotwise, lots: Ints, power_limit: Floats, missing: tuple[Floats, Floats, Floats], threads: int):
+        """`missing`: prices of a request/s not served [D], a system too few [lots] and a watt too many [R], per slot."""
+        data = view.data
+        self.view, self.lots, self.power_limit = view, lots, power_limit
+        position = np.full(len(data.lot_site), -1)
+        position[lots] = np.arange(len(lots))
+        used = np.zeros(len(data.point_pool), dtype=bool)
+        used[view.use_point[position[view.use_lot] < 0]] = True  # points that need a lot which is left out
+        self.points = view.serving[~used[view.serving]]
+        arcs, points, demands, sites, pools = len(data.arc_site), len(self.points), len(view.demand), data.sites, data.pools
+        self.arcs = arcs
+        self.balance, self.capacity = slice(0, demands), slice(demands, demands + pools)
+        self.installed = slice(demands + pools, demands + pools + len(lots))
+        self.power = slice(self.installed.stop, self.installed.stop + sites)
+        place = np.full(len(data.point_pool), -1)
+        place[self.points] = np.arange(points)
+        uses = np.flatnonzero(place[view.use_point] >= 0)
+        flow, replica = np.arange(arcs), arcs + np.arange(points)
+        unserved, few, many = (start + np.arange(size) for start, size in ((arcs + points, demands), (arcs + points + demands, len(lots)), (arcs + points + demands + len(lots), sites)))
+        entries = (
+            (view.arc_demand, flow, np.ones(arcs)),
+            (self.capacity.start + data.arc_pool, flow, np.ones(arcs)),
+            (self.capacity.start + data.point_pool[self.points], replica, -data.point_capacity[self.points]),
+            (self.installed.start + position[view.use_lot[uses]], arcs + place[view.use_point[uses]], view.use_systems[uses]),
+            (self.power.start + view.site[self.points], replica, data.point_power_w[self.points]),
+            (np.arange(demands), unserved, np.ones(demands)),
+            (self.installed.start + np.arange(len(lots)), few, -np.ones(len(lots))),
+            (self.power.start + np.arange(sites), many, -np.ones(sites)),
+        )
+        rows, columns, values = (np.concatenate([entry[i] for entry in entries]) for i in range(3))
+        matrix = sparse.csc_array((values, (rows, columns)), shape=(self.power.stop, many[-1] + 1 if sites else len(lots)))
+        matrix.eliminate_zeros()
+        self.most = view.demand[view.arc_demand]  # [A, T]
+        lower, upper = np.full(self.power.stop, -np.inf), np.zeros(self.power.stop)
+        self.programs = []
+        for t in range(view.slots):
+            lower[self.balance] = upper[self.balance] = view.demand[:, t]
+            most = np.full(matrix.shape[1], np.inf)
+            most[:arcs] = self.most[:, t]
+            most[arcs : arcs + points][view.idle[self.points, t]] = 0.0
+            cost = np.concatenate([view.arc_cost[:, t], view.point_cost[self.points, t], *missing])
+            self.programs.append(SlotProgram(matrix, lower, upper, np.zeros(matrix.shape[1]), most, cost))
+        self._moving = np.arange(self.installed.start, self.power.stop)
+        self._missing, self._prices = np.concatenate([unserved, few, many]), np.concatenate(missing)
+        self._threads = threads
+
+    def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
+        """`systems` [lots, T] held, `open_share` [A] of each arc's gate, `job_systems` [lots, T] taken by jobs, `free_watts` [R, T]."""
+        view = self.view
+        upper = np.concatenate([systems - job_systems, free_watts])
+        most = self.most * np.clip(open_share, 0.0, 1.0)[:, None]
+        value, duals, reduced = np.empty(view.slots), np.empty((view.slots, self.power.stop)), np.empty((view.slots, self.arcs))
+
+        def one(t: int) -> None:
+            value[t], duals[t], reduced[t] = self.programs[t].solve(self._moving, upper[:, t], most[:, t])
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            list(pool.map(one, range(view.slots), chunksize=1))
+        return SlotAnswer(
+            value, -np.minimum(duals[:, self.installed], 0.0), -np.minimum(duals[:, self.power], 0.0), -np.minimum(duals[:, self.capacity], 0.0),
+            duals[:, self.balance], -np.minimum(reduced, 0.0),
+        )  # fmt: skip
+
+    def raise_missing(self, factor: float) -> None:
+        """Makes all that is missing dearer."""
+        self._prices = self._prices * factor
+        for program in self.programs:
+            program.price(self._missing, self._prices)
+
+    def missing(self) -> tuple[float, float]:
+        """(how much was missing in the last answer, in all; what that cost)."""
+        amount = sum(program.values()[self._missing] for program in self.programs)
+        return float(amount.sum()), float(self._prices @ amount)
+
+    def forbid_missing(self, tolerance: float) -> None:
+        """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""
+        for program in self.programs:
+            program.forbid(self._missing, tolerance)
+
+    def flows(self) -> tuple[Floats, Floats, Floats]:
+        """(f [A, T], x [points, T], what is missing in all [T]) of the last answer."""
+        x = np.array([program.values() for program in self.programs]).T
+        return x[: self.arcs], x[self.arcs : self.arcs + len(self.points)], x[self.arcs + len(self.points) :].sum(axis=0)

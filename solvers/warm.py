@@ -1,0 +1,149 @@
+"""Linear programs that live long in HiGHS: solved again and again from the last basis while bounds, rows and columns change.
+
+The caller scales: numbers go to the solver as they come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from solvers.backends import take_threads
+from solvers.data import Floats, Ints
+from solvers.outcome import ENUMERATION, SolverError
+
+NODES = 60  # of a search for whole columns
+
+
+def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats):
+    import highspy
+
+    highs = highspy.Highs()
+    for name, value in (("output_flag", False), ("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 1)):
+        highs.setOptionValue(name, value)
+    program, matrix = highspy.HighsLp(), matrix.tocsc()
+    program.num_row_, program.num_col_ = matrix.shape
+    program.col_cost_, program.col_lower_, program.col_upper_ = cost, lower, upper
+    program.row_lower_, program.row_upper_ = row_lower, row_upper
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_, program.a_matrix_.index_ = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+    program.a_matrix_.value_ = matrix.data
+    highs.passModel(program)
+    return highs
+
+
+class SlotProgram:
+    """One linear program whose row sides and first columns' upper bounds move."""
+
+    def __init__(self, *parts) -> None:
+        self._highs = _loaded(*parts)
+
+    def solve(self, rows: Ints, row_upper: Floats, most: Floats) -> tuple[float, Floats, Floats]:
+        """(value, row duals, reduced costs of the first columns) with rows at most `row_upper`, first columns at most `most`."""
+        import highspy
+
+        count = len(most)
+        self._highs.changeRowsBounds(len(rows), rows.astype(np.int32), np.full(len(rows), -np.inf), row_upper)
+        self._highs.changeColsBounds(count, np.arange(count, dtype=np.int32), np.zeros(count), most)
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
+        found = self._highs.getSolution()
+        return self._highs.getInfo().objective_function_value, np.array(found.row_dual), np.array(found.col_dual)[:count]
+
+    def values(self) -> Floats:
+        """The columns of the last answer."""
+        return np.array(self._highs.getSolution().col_value)
+
+    def price(self, columns: Ints, cost: Floats) -> None:
+        self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
+
+    def forbid(self, columns: Ints, tolerance: float) -> None:
+        """Columns that may no longer be used, and rows that hold to the tolerance from now on."""
+        zero = np.zeros(len(columns))
+        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), zero, zero)
+        self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+
+
+class EntryProgram:
+    """One linear program whose entries change."""
+
+    def __init__(self, *parts) -> None:
+        take_threads()
+        self._highs = _loaded(*parts)
+
+    def change(self, rows: Ints, columns: Ints, values: Floats) -> None:
+        for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+            self._highs.changeCoeff(row, column, value)
+
+    def solve(self) -> Floats:
+        """The columns."""
+        import highspy
+
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise SolverError(f"a program whose entries change ended as {self._highs.getModelStatus()}")
+        return np.array(self._highs.getSolution().col_value)
+
+
+class GrowingProgram:
+    """A program to which rows and columns are added; solved as linear, or once in a while with its integers whole."""
+
+    def __init__(self, *parts) -> None:
+        self._highs = _loaded(*parts)
+        self.rows, self.columns = parts[0].shape
+
+    def add_column(self, cost: float, rows: Ints, values: Floats) -> None:
+        """A column between 0 and infinity."""
+        self._highs.addCol(cost, 0.0, np.inf, len(rows), rows.astype(np.int32), values)
+        self.columns += 1
+
+    def add_rows(self, lower: Floats, matrix: sparse.csr_array) -> None:
+        """Rows of at least `lower`."""
+        self._highs.addRows(
+            len(lower), lower, np.full(len(lower), np.inf), matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+        )
+        self.rows += len(lower)
+
+    def delete_rows(self, rows: Ints) -> None:
+        self._highs.deleteRows(len(rows), rows.astype(np.int32))
+        self.rows -= len(rows)
+
+    def bound(self, lower: Floats, upper: Floats) -> None:
+        """Of all columns."""
+        self._highs.changeColsBounds(self.columns, np.arange(self.columns, dtype=np.int32), lower, upper)
+
+    def solve(self) -> tuple[float, Floats, Floats] | None:
+        """(value, columns, row duals); None where nothing satisfies the rows, or the solver cannot tell."""
+        import highspy
+
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):  # the basis led astray
+            self._highs.clearSolver()
+            self._highs.run()
+            status = self._highs.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            return None
+        found = self._highs.getSolution()
+        return self._highs.getInfo().objective_function_value, np.array(found.col_value), np.array(found.row_dual)
+
+    def solve_whole(self, integer: Ints, gap: float, seconds: float, seed: int) -> tuple[float, float, Floats] | None:
+        """(value, least possible value, columns) with these columns whole, in a copy; None where none was found."""
+        import highspy
+
+        program = self._highs.getLp()
+        kinds = [highspy.HighsVarType.kContinuous] * self.columns
+        for column in integer:
+            kinds[int(column)] = highspy.HighsVarType.kInteger
+        program.integrality_ = kinds
+        highs = highspy.Highs()
+        for name, value in (("output_flag", False), ("mip_rel_gap", gap), ("time_limit", seconds), ("random_seed", seed), ("mip_feasibility_tolerance", 1e-7), ("mip_max_nodes", NODES), ("presolve_rule_off", ENUMERATION)):
+            highs.setOptionValue(name, value)
+        highs.passModel(program)
+        highs.run()
+        info = highs.getInfo()
+        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            return None
+        return info.objective_function_value, info.mip_dual_bound, np.array(highs.getSolution().col_value)
+

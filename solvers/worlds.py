@@ -1,0 +1,144 @@
+"""Worlds that the fleet must be able to carry: in each, capacities and rates of its own, and a dispatch of its own at no cost.
+
+Sets        worlds s, and in each: points p of a pool, arcs a, lots k, sites r, jobs j with their points, slots t of a few.
+Data        demand_{c,t}, uses_{p,k}; in each world capacity_p (over the growth of demand) and pace_p, the share of its work that a job
+            does per second at full width.
+Variables   f_{s,a,t}, x_{s,p,t}, v_{s,p,t}: as in the routing and the schedule, for each world
+Constraints demand     sum_{a of c} f_{s,a,t} >= demand_{c,t} (times the factor on demand where that is asked for)
+            pool       sum_{p of q} capacity_{s,p} x_{s,p,t} >= sum_{a to q} f_{s,a,t}
+            installed  sum_p uses_{p,k} x_{s,p,t} + sum_p uses_{p,k} v_{s,p,t} <= sum_{u of k, u covers w(t)} n_u
+            power      sum_u power_u n_u + sum_p power_p x_{s,p,t} + sum_p power_p v_{s,p,t} <= limit_r
+            width      v_{s,p,t} <= y_p
+            progress   sum_{p of j, t} seconds_t pace_{s,p} v_{s,p,t} >= 1
+            risk       sum_u cost_{s,u} n_u <= e + z_s, with e + sum z_s / ((1 - share) S) as cost of the fleet, where that is asked for
+What holds in all worlds at once is a fleet chosen before, a dispatch after it is known which world has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.data import COST, PlanData
+from solvers.program import Program
+
+Floats, Ints = np.ndarray, np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Its own serving points (`uses`: rows (point, lot)), and how fast each point of the plan's jobs is there."""
+
+    point_pool: Ints  # [P']
+    point_uses: Ints
+    point_systems: Floats
+    point_power_w: Floats
+    capacity: Floats  # [P'] requests/s
+    pace: Floats  # [P] share of its job's work per second; 0 for serving points
+
+
+@dataclass(frozen=True, slots=True)
+class WorldData:
+    worlds: Sequence[World]
+    slots: Ints  # those that are looked at
+    seconds: Floats  # and the time that each stands for
+    risk: Risk | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """What one system of each holding costs at the prices of many worlds, [worlds, U], in place of its typical cost; `share`: of those that
+    are not among the dearest."""
+
+    cost: Floats
+    share: float
+
+
+def add_worlds(program: Program, data: PlanData, blocks: WorldData) -> None:
+    """Columns and rows of every world, and of the cost of the fleet over the dearest prices."""
+    if blocks.risk is not None:
+        _add_risk(program, blocks.risk)
+    for number, world in enumerate(blocks.worlds):
+        _add(program, data, world, blocks.slots, blocks.seconds, f"world {number}")
+
+
+def _add_risk(program: Program, risk: Risk) -> None:
+    """Mean cost over the dearest worlds:  min e + sum_s z_s / ((1 - share) S),  z_s >= cost_s - e,  z_s >= 0 (Rockafellar and Uryasev)."""
+    worlds, held = len(risk.cost), program.columns["n"]
+    usual = max(float(risk.cost.max(initial=0.0)), 1.0)
+    quantile = program.add_columns("quantile", (1,), cost={COST: 1.0}, unit=usual)
+    beyond = program.add_columns("beyond", (worlds,), cost={COST: 1.0 / ((1.0 - risk.share) * worlds)}, unit=usual)
+    row, holding = np.nonzero(risk.cost)
+    program.add_rows(
+        "risk", -np.inf, 0.0, np.concatenate([row, np.tile(np.arange(worlds), 2)]),
+        np.concatenate([held[holding], np.repeat(quantile, worlds), beyond]),
+        np.concatenate([risk.cost[row, holding], -np.ones(2 * worlds)]), count=worlds,
+    )  # fmt: skip
+
+
+def _add(program: Program, data: PlanData, world: World, slots: Ints, seconds: Floats, name: str) -> None:
+    T, columns = len(slots), program.columns
+    demand = data.demand[:, :, slots]
+    asked = np.argwhere(demand.max(axis=2, initial=0.0) > 0)
+    number = np.full(demand.shape[:2], -1)
+    number[tuple(asked.T)] = np.arange(len(asked))
+    arc_class = number[data.arc_workload, data.arc_origin]
+    usual = np.maximum(demand[data.arc_workload, data.arc_origin], 1e-30)
+    f = program.add_columns(f"{name} f", (len(arc_class), T), where=(arc_class >= 0)[:, None], unit=usual)
+    able = (world.capacity > 0)[:, None]
+    x = program.add_columns(f"{name} x", (len(world.point_pool), T), where=able)
+    can = (columns["y"] >= 0) & (world.pace > 0)
+    mask = data.job_window_mask[:, slots][data.point_job] if len(data.job_work) else np.zeros((len(can), T), dtype=bool)
+    v = program.add_columns(f"{name} v", (len(can), T), upper=1.0, where=can[:, None] & mask)
+
+    wanted = demand[tuple(asked.T)]  # [C, T]
+    grid = np.arange(wanted.size).reshape(wanted.shape)
+    arcs = np.flatnonzero(arc_class >= 0)
+    rows, cols, values = [grid[arc_class[arcs]].ravel()], [f[arcs].ravel()], [np.ones(f[arcs].size)]
+    scaled = data.scaled()[asked[:, 0]] > 0
+    if scaled.any():
+        rows.append(grid[scaled].ravel())
+        cols.append(np.full(grid[scaled].size, int(columns["lambda"].ravel()[0])))
+        values.append(-wanted[scaled].ravel())
+    floor = np.where(scaled[:, None], 0.0, wanted)
+    program.add_rows(f"{name} demand", floor.ravel(), np.inf, np.concatenate(rows), np.concatenate(cols), np.concatenate(values), count=wanted.size)
+
+    pools = np.arange(data.pools * T).reshape(data.pools, T)
+    program.add_rows(
+        f"{name} pool", 0.0, np.inf, np.concatenate([pools[world.point_pool].ravel(), pools[data.arc_pool].ravel()]), np.concatenate([x.ravel(), f.ravel()]),
+        np.concatenate([np.repeat(world.capacity, T), -np.ones(f.size)]), count=pools.size,
+    )  # fmt: skip
+
+    job_uses = world.pace[data.point_uses[:, 0]] > 0
+    point, lot = data.point_uses[job_uses].T
+    present = data.covers()[:, data.slot_window[slots]]  # [U, T]
+    holding, at = np.nonzero(present)
+    K = len(data.lot_site)
+    lots = np.arange(K * T).reshape(K, T)
+    program.add_rows(
+        f"{name} installed", -np.inf, 0.0,
+        np.concatenate([lots[world.point_uses[:, 1]].ravel(), lots[lot].ravel(), lots[data.holding_lot[holding], at]]),
+        np.concatenate([x[world.point_uses[:, 0]].ravel(), v[point].ravel(), columns["n"][holding]]),
+        np.concatenate([np.repeat(world.point_systems, T), np.repeat(data.point_uses_systems[job_uses], T), -np.ones(len(holding))]), count=lots.size,
+    )  # fmt: skip
+
+    site = np.zeros(len(world.point_pool), dtype=np.int64)
+    site[world.point_uses[:, 0]] = data.lot_site[world.point_uses[:, 1]]
+    jobs = np.flatnonzero(world.pace > 0)
+    places = np.arange(data.sites * T).reshape(data.sites, T)
+    program.add_rows(
+        f"{name} power", -np.inf, np.repeat(data.site_power_limit_w, T),
+        np.concatenate([places[site].ravel(), places[data.point_site()[jobs]].ravel(), places[data.lot_site[data.holding_lot[holding]], at]]),
+        np.concatenate([x.ravel(), v[jobs].ravel(), columns["n"][holding]]),
+        np.concatenate([np.repeat(world.point_power_w, T), np.repeat(data.point_power_w[jobs], T), data.holding_power_w[holding]]), count=places.size,
+    )  # fmt: skip
+
+    width, slot = np.nonzero(v >= 0)
+    row = np.arange(len(width))
+    program.add_rows(
+        f"{name} width", -np.inf, 0.0, np.tile(row, 2), np.concatenate([v[width, slot], columns["y"][width]]), np.concatenate([np.ones(len(row)), -np.ones(len(row))]), count=len(row)
+    )
+    if len(data.job_work):
+        program.add_rows(f"{name} progress", 1.0, np.inf, data.point_job[width], v[width, slot], world.pace[width] * seconds[slot], count=len(data.job_work))

@@ -1,0 +1,68 @@
+"""The way over the slots against the reference that tries every whole-numbered plan: bounds never above, values never below the best,
+and what is found meets every row of the whole program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvers import decomposed
+from solvers.backends import Options
+from solvers.joint import build, solve, unfinished, unserved
+from tests.property.reference import SMALL, best, near
+from tests.property.test_solvers_bruteforce import problem
+
+GAP = 1e-3
+EXAMPLES = 100
+
+
+def problems():
+    return st.integers(0, 2**32 - 1).map(lambda seed: replace(problem(np.random.default_rng(seed), ("cost",)), limits=()))
+
+
+@settings(max_examples=EXAMPLES, **SMALL)
+@given(problems())
+def test_bound_and_value_enclose_the_best_of_all_plans(data):
+    if unserved(data) or unfinished(data):
+        return
+    found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+    program = build(data)
+    arrays = program.arrays()
+    assert (found.rows, found.columns, found.integers) == (program.row_count, program.column_count, int(arrays.integer.sum()))
+    least = best(data)
+    if least is None:
+        assert found.value is None
+        return
+    assert found.bound <= least + 1e-6 * max(1.0, abs(least))
+    if found.value is None:
+        return
+    assert found.value >= least - 1e-6 * max(1.0, abs(least))
+    x = np.zeros(program.column_count)
+    for block, index in program.columns.items():
+        values = np.asarray(found.values[block])
+        assert values.shape == index.shape and not values[index < 0].any()
+        x[index[index >= 0]] = values[index >= 0]
+    assert arrays.violation(x) <= 1e-8
+    assert np.array_equal(x[arrays.integer], np.round(x[arrays.integer]))
+    assert near(program.functional("cost") @ x, found.value)
+
+
+@settings(max_examples=30, **SMALL)
+@given(problems())
+def test_the_same_question_has_the_same_answer(data):
+    if not (unserved(data) or unfinished(data)):
+        one, other = (decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build) for _ in range(2))
+        assert one.value == other.value and one.bound == other.bound
+        assert all(np.array_equal(values, other.values[block]) for block, values in one.values.items())
+
+
+@settings(max_examples=60, **SMALL)
+@given(problems())
+def test_within_the_gap_is_only_said_of_plans_that_are(data):
+    found = solve(data, Options(gap=GAP, time_limit_s=60, method="decomposed"))
+    if found.status in ("optimal", "within_gap"):
+        least = best(data)
+        assert least is not None and found.value <= least * (1 + 1.1 * GAP) + 1e-6

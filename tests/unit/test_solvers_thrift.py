@@ -1,0 +1,41 @@
+"""The units of lines are chosen again for the fleet that was found: what the gap hides in them is gone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvers import backends
+from solvers.backends import Options, RawSolution
+from solvers.program import Program
+from solvers.thrift import with_fewest_units
+
+
+@pytest.fixture
+def program():
+    """Ten systems at 1,000; traffic of 2.5 on two lines of capacity 1 a unit at 3 and 5, or by the byte at 2."""
+    program = Program()
+    fleet = program.add_columns("n", (1,), lower=0.0, upper=20.0, integer=True, cost={"cost": 1000.0}, where=True)
+    unit = program.add_columns("unit", (2,), upper=9.0, integer=True, cost={"cost": np.array([3.0, 5.0])}, where=True)
+    metered = program.add_columns("way", (1,), upper=9.0, cost={"cost": 2.0}, where=True)
+    program.add_rows("demand", [9.5], [np.inf], np.zeros(1, dtype=int), fleet, 1.0)
+    program.add_rows("line", [2.5], [np.inf], np.zeros(3, dtype=int), np.concatenate([unit, metered]), 1.0)
+    return program
+
+
+def test_units_that_do_not_pay_are_given_back_and_the_fleet_stays(program):
+    cost, options = program.functional("cost"), Options(gap=0.01)
+    x = np.array([11.0, 3.0, 2.0, 0.0])
+    wasteful = RawSolution("within_gap", float(cost @ x), 10_950.0, 0.0, x, 1.0, None, True)
+    better = with_fewest_units(program, cost, "min", wasteful, options)
+    assert better.x == pytest.approx([11.0, 0.0, 0.0, 2.5])  # the systems too many are not its business
+    assert better.objective == pytest.approx(11_005.0) and better.bound == wasteful.bound
+    assert better.gap == pytest.approx(backends.relative_gap(11_005.0, 10_950.0))
+
+
+def test_the_best_answer_and_no_answer_stay_as_they_are(program):
+    cost, options = program.functional("cost"), Options(gap=1e-6)
+    best = backends.solve(program, cost, "min", options)
+    assert with_fewest_units(program, cost, "min", best, options) is best
+    nothing = RawSolution("limit")
+    assert with_fewest_units(program, cost, "min", nothing, options) is nothing
