@@ -1,0 +1,113 @@
+"""Tokens bought by the million: each API stands beside the sites as a place of its own, without power and without systems of ours.
+
+A unit of it is an output token per second, which costs nothing to hold: what is paid is the tokens. The block: `planner.slo_spec.Api`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from catalog.records import Record
+from catalog.units import YEAR_S
+from planner.calendar import Calendar
+from planner.lots import Lot
+from planner.phases import API, seconds_from
+from planner.points import Point, Use
+from planner.problem import ApiFacts, OfferFacts, PathFacts, ServingFacts, SiteFacts, SystemFacts, permitted
+from planner.slo_spec import Slo
+from planner.spec import PlanSpec
+
+PERCENTILES = ("p50", "p90", "p95", "p99")
+ROLE = "api"
+
+Find = Callable[[str, str, str], Record | None]
+Money = Callable[..., float]
+Wrong = Callable[[str, str], None]
+
+
+def api_places(spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, convert: Money, wrong: Wrong) -> list[tuple[SiteFacts, OfferFacts, SystemFacts]]:
+    """The APIs of a spec as places; `taken`: names that they must not have, `hours` of the calendar's period."""
+    found = []
+    for i, api in enumerate(spec.apis or ()):
+        path, region = f"apis[{i}]", find("regions", api.region, f"apis[{i}].region")
+        if api.name in taken or api.name in [other.name for other in spec.apis[:i]]:
+            wrong(f"{path}.name", f'"{api.name}" is the name of another API, a region or a system; choose another')
+        serving = [w.name for w in spec.workloads if w.kind == "serving"]
+        for j, name in enumerate(api.workloads or ()):
+            if name not in serving:
+                wrong(f"{path}.workloads[{j}]", f'"{name}" is no serving workload of the spec; known here: {", ".join(serving)}')
+        if api.supply is None and spec.objective.maximise is not None:
+            wrong(f"{path}.supply", "is missing; where throughput is sought, state how many output tokens per second it gives")
+        if region is None:
+            continue
+        facts = ApiFacts(
+            region=region.name, input_price=convert(*api.input, path=f"{path}.input"), output_price=convert(*api.output, path=f"{path}.output"),
+            price_change=api.price_change_per_year, latency=promised(api.latency), workloads=tuple(serving if api.workloads is None else api.workloads),
+        )  # fmt: skip
+        site = SiteFacts(
+            path=path, region=api.name, power_limit_w=np.inf, price_per_j=np.zeros(hours), carbon_kg_per_j=np.zeros(hours), pue=1.0, facility_cost_per_w=0.0,
+            fixed_cost_per_s=0.0, systems=(api.name,), fabrics=(), network=None, export_zone="none",
+            zones=tuple(filter(None, (region.name, region.text.get("residency"), region.text.get("country")))), fails_with=api.name,
+            from_s=seconds_from(spec.horizon.start, api.available_from), api=facts,
+        )  # fmt: skip
+        system = SystemFacts(
+            name=api.name, chip="", family="", chips=0, flop_per_s={}, hbm_bytes=0.0, hbm_bytes_per_s=0.0, scaleup_bytes_per_s=0.0, scaleup_chips=0,
+            nic_bytes_per_s=0.0, nic_ports=0, power_w=0.0, idle_w=0.0, embodied_kg=0.0, export_cn="allowed",
+        )  # fmt: skip
+        found.append((site, OfferFacts(path, api.name, API, {api.name: 0.0}, np.inf if api.supply is None else float(api.supply)), system))
+    if found and spec.lines is not None:
+        wrong("apis", 'cannot stand beside "lines" yet; remove one of them')
+    if found and spec.robust is not None:
+        wrong("apis", 'cannot stand beside "robust" yet; remove one of them')
+    return found
+
+
+def promised(latency: Slo) -> Mapping[str, float]:
+    """ "ttft.p95" -> seconds: what is stated, and for lower percentiles what holds for a higher one."""
+    stated = {f"{metric}.{percentile}": seconds for metric, percentile, seconds in latency.limits()}
+    result = dict(stated)
+    for metric in ("ttft", "tpot", "e2e"):
+        least = None
+        for percentile in reversed(PERCENTILES):
+            least = stated.get(f"{metric}.{percentile}", least)
+            if least is not None:
+                result[f"{metric}.{percentile}"] = least
+    return result
+
+
+def api_paths(workload: ServingFacts, found: Mapping[tuple[str, str], PathFacts], sites: Sequence[SiteFacts]) -> dict[tuple[str, str, str], PathFacts]:
+    """Ways to the APIs that a workload may use, out of those to their regions; traffic is in the price of the tokens."""
+    return {
+        (workload.name, origin, site.region): replace(path, price_per_byte=0.0)
+        for (origin, region), path in found.items()
+        for site in sites
+        if site.api is not None and site.api.region == region and permitted(workload, site)
+    }
+
+
+def request_price(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> np.ndarray:
+    """[slot] of one request, nothing at a site of our own."""
+    if site.api is None:
+        return np.zeros(calendar.slots)
+    lengths = workload.spec.lengths
+    each = site.api.input_price * lengths.input + site.api.output_price * lengths.output
+    return each * (1.0 + site.api.price_change) ** (calendar.edges_s[calendar.window] / YEAR_S)
+
+
+def api_point(workload: ServingFacts, lot: Lot, allowance_s: float) -> Point | None:
+    """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
+    api = lot.site.api
+    assert api is not None
+    if workload.name not in api.workloads:
+        return None
+    latency = {}
+    for metric, percentile, limit in workload.spec.slo.limits():
+        name = f"{metric}.{percentile}"
+        if name not in api.latency or api.latency[name] + (0.0 if metric == "tpot" else allowance_s) > limit:
+            return None
+        latency[name] = api.latency[name]
+    use = Use(role=ROLE, lot=lot, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={})
+    return Point(workload=workload, uses=(use,), capacity=1.0, latency=latency)

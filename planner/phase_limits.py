@@ -1,0 +1,85 @@
+"""Limits that a spec states about time: in words, and how they could give way. Their rows in the program: `planner.formulate`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from catalog.units import DAY_S, YEAR_S, parse_money, show
+from planner.document import Edits, at
+from planner.limits import UNLIMITED_SUPPLY, WAYS, Limit
+from planner.phases import delivered_s, phases_or_whole, retired_s
+from planner.problem import OfferFacts, Problem
+
+
+def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
+    """Budgets and supplies of phases, and the dates of offers and sites."""
+    return [*_capital(document, problem), *_supplies(document, problem), *_dates(document, problem), *_lives(document, problem)]
+
+
+def _capital(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    for phase in problem.phases:
+        if math.isfinite(phase.capital):
+            path = f"{phase.path}.capital"
+            written = at(document, path)
+            amount, unit = parse_money(written)
+            if not amount:
+                written, unit = f"0 {problem.spec.currency}", problem.spec.currency
+            words = f"what is bought in {phase.name} may cost at most {written}"
+            yield Limit(path, f"purchase price in {phase.name}", words, written, is_row=True, unit=unit, amount=amount, scale=amount / phase.capital if phase.capital else 1.0)
+
+
+def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    for offer in problem.offers:
+        for phase, most in zip(problem.phases, offer.phase_supply):
+            if math.isfinite(most):
+                path, way = f"{offer.path}.supply_by_phase.{phase.name}", WAYS[offer.how]
+                loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()
+                yield Limit(
+                    path, f"supply of {offer.system} ({offer.how}) in {phase.name}", f"at most {most:,.0f} {offer.system} can be {way} in {phase.name}",
+                    at(document, path), is_row=True, loose=loose, unit="system", amount=most,
+                )  # fmt: skip
+
+
+def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    """First and last deliveries, and when sites are built: each may move to the start of an earlier (or later) phase."""
+    starts = [phase.start_s for phase in phases_or_whole(problem.phases, problem.economics.years)]
+    for site in problem.sites:
+        if site.from_s:
+            path = f"{site.path}.available_from"
+            words = f"nothing {'stands in' if site.api is None else 'comes from'} {site.region} before {at(document, path)}"
+            yield _earlier(path, f"first day of {site.region}", words, at(document, path), site.from_s, starts)
+    for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())]):
+        if offer.from_s:
+            path = f"offers[{i}].available_from"
+            words = f"{offer.system} cannot be {WAYS[offer.how]} before {at(document, path)}"
+            yield _earlier(path, f"first delivery of {offer.system} ({offer.how})", words, at(document, path), offer.from_s, starts)
+        if math.isfinite(offer.until_s):
+            path = f"offers[{i}].available_until"
+            always: Edits = ((path, None),)
+            words = f"{offer.system} cannot be {WAYS[offer.how]} from {at(document, path)} on"
+            yield Limit(path, f"last delivery of {offer.system} ({offer.how})", words, at(document, path), loose=always, choices=(always,))
+
+
+def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, starts: Sequence[float]) -> Limit:
+    choices = tuple(((path, f"{start / DAY_S:g} d"),) for start in sorted(starts, reverse=True) if start < moment_s)
+    return Limit(path, name, words, written, loose=((path, "0 d"),), choices=choices)
+
+
+def _lives(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    """Lives that end within the horizon, after which only another purchase goes on."""
+    money, horizon_s = problem.economics, problem.economics.years * YEAR_S
+    for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())] if problem.phases else ()):
+        if any(gone < horizon_s for gone in _ends(problem, offer)):
+            path = f"offers[{i}].life"
+            longer: Edits = ((path, f"{money.years} years"),)
+            words = f"{offer.system} is retired {show(offer.life_s(money), 's')} after it is bought"
+            yield Limit(path, f"life of {offer.system}", words, at(document, path), loose=longer, choices=(longer,))
+
+
+def _ends(problem: Problem, offer: OfferFacts) -> Iterator[float]:
+    for phase in problem.phases:
+        for site in problem.sites:
+            if (came := delivered_s(phase, offer, site)) is not None:
+                yield retired_s(came, offer, problem.economics, True)

@@ -1,0 +1,133 @@
+"""What a plan says of its phases: what comes when, what it costs then, and which chips do what.
+
+The tables for people: `planner.phase_tables`; the check: `planner.verify_phases`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from catalog.units import DAY_S, MILLION, YEAR_S
+from models.economics import annuity, present_worth_factor, window_present_worth
+from planner.formulate import COST, slot_rates
+from planner.phases import Term, window_at
+from planner.problem import OfferFacts, PhaseFacts, Problem
+
+if TYPE_CHECKING:
+    from planner.accounts import Accounts, Decisions
+
+DATED, ENERGY = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api"), "energy"  # energy of a meter belongs to no system
+
+
+def obtained(problem: Problem, term: Term) -> dict[str, Any]:
+    """What a fleet row says of its time."""
+    return {"obtained": problem.phases[term.phase].name if problem.phases else None, "windows": [term.first, term.last], "price": term.price}
+
+
+def windows_of(problem: Problem, phase: PhaseFacts) -> tuple[int, int]:
+    """First and last window of a phase."""
+    return window_at(problem.calendar, phase.start_s), window_at(problem.calendar, phase.end_s) - 1
+
+
+def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
+    """A row for each phase."""
+    problem = decided.problem
+    undated = sum(amount for (component, _, system, _), amount in accounts.lines.items() if component not in DATED and not (component == ENERGY and system))
+    cost = _cost_by_window(decided, undated)
+    tokens = _tokens(decided)
+    worth = problem.calendar.seconds * problem.calendar.discount
+    rows = []
+    for p, phase in enumerate(problem.phases):
+        first, last = windows_of(problem, phase)
+        inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
+        bought = [(term, count * (term.price + lot.fabric_capital), lot) for term, count, lot, _ in decided.held() if lot.owned and term.phase == p]
+        spent = float(cost[first : last + 1].sum())
+        paid_for = float(sum(rate[inside] @ worth[inside] for rate in tokens.values()))
+        rows.append(
+            {
+                "name": phase.name,
+                "start": day_of(problem, phase.start_s),
+                "end": day_of(problem, phase.end_s),
+                "windows": [first, last],
+                "capital": float(sum(amount for _, amount, _ in bought)),
+                "residual": float(sum(amount * _left(problem, term, lot.offer) for term, amount, lot in bought)),
+                "chips": int(sum(count * lot.system.chips * held for _, count, lot, held in decided.held())[inside].max(initial=0)) if any(decided.count) else 0,
+                "cost": spent,
+                "tokens": {name: float(rate[inside] @ problem.calendar.seconds[inside]) for name, rate in tokens.items()},
+                "cost_per_million_tokens": spent / paid_for * MILLION if paid_for else None,
+                "pools": _pools(decided, inside),
+            }
+        )
+    return rows
+
+
+def day_of(problem: Problem, moment_s: float) -> str:
+    return (problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
+
+
+def _left(problem: Problem, term: Term, offer: OfferFacts) -> float:
+    """Value at the end of the horizon of what is bought, per unit of price: its annuities that are still to come."""
+    money, edges = problem.economics, problem.calendar.edges_s
+    if term.last < problem.calendar.windows - 1:
+        return 0.0
+    life = offer.life_s(money) / YEAR_S
+    rest = max(life - (edges[-1] - edges[term.first]) / YEAR_S, 0.0)
+    return float(annuity(1.0, money.discount_rate, life) * present_worth_factor(money.discount_rate, rest))
+
+
+def _cost_by_window(decided: Decisions, undated: float) -> np.ndarray:
+    """[window] present value: annuities, rent, energy and egress when they fall due; what has no date of its own is spread over time."""
+    problem, rates = decided.problem, slot_rates(decided.problem)
+    calendar, money = problem.calendar, problem.economics
+    place = {site.region: r for r, site in enumerate(problem.sites)}
+    years = calendar.edges_s / YEAR_S
+    worth = np.asarray(window_present_worth(money.discount_rate, years[:-1], years[1:], money.years))
+    cost, by_slot = np.zeros(calendar.windows), np.zeros(calendar.slots)
+    for term, count, lot, held in decided.held():
+        if lot.owned:
+            yearly = (term.price + lot.fabric_capital) * annuity(1.0, money.discount_rate, lot.offer.life_s(money) / YEAR_S)
+            yearly += lot.facility_capital * annuity(1.0, money.discount_rate, money.facility_life_years)
+            cost[term.first : term.last + 1] += count * yearly * worth[term.first : term.last + 1]
+        by_slot[held] += count * (lot.hall_per_s if lot.owned else term.price) * (calendar.seconds * calendar.discount)[held]
+        r = place[lot.site.region]
+        if lot.owned and not rates.metered[r]:
+            by_slot[held] += count * lot.idle_it_w * lot.site.pue * rates.cost_per_w[r, held]
+    for p in decided.used:
+        for use in decided.form.points[p].uses:
+            r = place[use.lot.site.region]
+            if use.lot.owned and not rates.metered[r]:
+                by_slot += use.extra_it_w * use.lot.site.pue * decided.active[p] * rates.cost_per_w[r]
+    by_slot += (decided.form.data.arc_cost[COST] * decided.flow).sum(axis=0)
+    cost += np.bincount(calendar.window, weights=by_slot, minlength=calendar.windows)
+    time = np.bincount(calendar.window, weights=calendar.seconds * calendar.discount, minlength=calendar.windows)
+    return cost + undated * time / time.sum()
+
+
+def _tokens(decided: Decisions) -> dict[str, np.ndarray]:
+    """Tokens per second of each workload in each slot."""
+    problem, form = decided.problem, decided.form
+    rates = {w.name: np.zeros(problem.calendar.slots) for w in (*problem.serving, *problem.training)}
+    for a, (w, *_) in enumerate(form.arcs):
+        rates[problem.serving[w].name] += decided.flow[a] * problem.serving[w].spec.lengths.output
+    for p in decided.used:
+        if form.points[p].workload in problem.training:
+            rates[form.points[p].workload.name] += form.data.point_capacity[p] * decided.active[p]
+    return rates
+
+
+def _pools(decided: Decisions, inside: np.ndarray) -> list[dict[str, Any]]:
+    """Most chips at work by workload, role and system."""
+    chips: dict[tuple[str, str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(inside)))
+    for p in decided.used:
+        point = decided.form.points[p]
+        for use in point.uses:
+            chips[point.workload.name, use.role, use.lot.system.name] += use.systems * use.lot.system.chips * decided.active[p]
+    return [
+        {"workload": workload, "role": role, "system": system, "chips": float(busy[inside].max())}
+        for (workload, role, system), busy in sorted(chips.items())
+        if busy[inside].max(initial=0.0) > 0
+    ]

@@ -1,0 +1,105 @@
+"""Blocks of a spec about build-out in phases: the phases, and what changes from one to the next for offers, sites and demand.
+
+What they mean for a plan: `planner.phases`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from catalog.units import YEAR_S, UnitError, parse
+from planner.blocks import Block
+from planner.quantities import WHOLE, Amount, Real, Seconds, offer_price, shown
+
+MOST_PHASES = 40
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, date):
+        return value
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+        seconds = parse(value, "s") if isinstance(value, str) else -1.0
+    except (ValueError, UnitError):
+        seconds = -1.0
+    if not 0 <= seconds <= 100 * YEAR_S:
+        raise ValueError(f'expected a day such as "2028-01-01", or a time from the start of the horizon such as "1 year", got {shown(value)}')
+    return seconds
+
+
+def _phase_name(name: str) -> str:
+    if not re.fullmatch(r"[^\W\d][\w -]{0,60}", name):
+        raise ValueError(f"expected a name of letters, digits, spaces and hyphens that begins with a letter, got {shown(name)}")
+    return name
+
+
+Moment = Annotated[
+    date | float,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "description": "A day, or a time from the start of the horizon.", "examples": ["2028-01-01", "1 year"]}),
+]
+PhaseName = Annotated[str, AfterValidator(_phase_name)]
+Price = Annotated[str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})]
+
+
+class Phase(Block):
+    """A stretch of the build-out, until the next one begins."""
+
+    name: PhaseName
+    start: Moment
+    """When it begins; the first begins with the horizon."""
+    capital: Amount | None = None
+    """Ceiling of the purchase price of the systems and fabric that are delivered in it."""
+
+
+class OfferInTime(Block):
+    """What of an offer changes with time. What is obtained in a phase comes at its start or as soon after as can be, and stays."""
+
+    available_from: Moment | None = None
+    """First delivery: when a chip appears, or how many weeks it takes."""
+    available_until: Moment | None = None
+    """No delivery from then on."""
+    life: Seconds | None = None
+    """Service life of what is bought; the catalog's where it is left out. With `phases` it is retired then."""
+    price_change_per_year: Annotated[Real, Field(ge=-0.9, le=9)] = 0.0
+    """Part by which the price rises (or, below 0, falls) in a year; that of the delivery counts."""
+    price_by_phase: dict[PhaseName, Price] = {}
+    """Prices from a phase on; `price` before."""
+    supply_by_phase: dict[PhaseName, Annotated[int, Field(ge=0, le=10_000_000), WHOLE]] = {}
+    """Most systems that can be obtained in a phase; any number in those that are left out."""
+
+    def check_prices(self, bought: bool) -> None:
+        """Raises ValueError for a price by phase that is none, or that comes on top of a change per year."""
+        for name, price in self.price_by_phase.items():
+            try:
+                offer_price(price, bought)
+            except ValueError as error:
+                raise ValueError(f"price_by_phase.{name}: {error}") from None
+        if self.price_by_phase and self.price_change_per_year:
+            raise ValueError('give "price_by_phase" or "price_change_per_year", not both')
+
+
+class DemandInTime(Block):
+    """What of a demand changes with time."""
+
+    growth_per_year: Annotated[Real, Field(ge=-0.9, le=99)] = 0.0
+    """Part by which each year of the horizon has more than the year before it."""
+    factor_by_phase: dict[PhaseName, Annotated[Real, Field(ge=0, le=1e6)]] = {}
+    """What the demand is multiplied by from a phase on; 1 before."""
+
+
+def distinct(phases: list[Phase] | None) -> list[Phase] | None:
+    """Names once each."""
+    names = [phase.name for phase in phases or ()]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{', '.join(twice)} stands twice; names must differ")
+    return phases
+
+
+Phases = Annotated[list[Phase], Field(min_length=1, max_length=MOST_PHASES), AfterValidator(distinct)]

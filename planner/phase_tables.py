@@ -1,0 +1,41 @@
+"""Tables for people of the phases of a plan. What is in them: `planner.phase_report`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.plan import Plan
+
+PHASES = "phases"
+
+
+def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(heading, rows) where the plan has phases."""
+    currency = plan["spec"].get("currency", "USD")
+    return [(f"Phase by phase ({currency})", [_row(row) for row in plan.document.get(PHASES, ())])]
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    per_million = row["cost_per_million_tokens"]
+    return {
+        "phase": row["name"],
+        "from": row["start"],
+        "bought for": f"{row['capital']:,.0f}",
+        "worth at the end": f"{row['residual']:,.0f}",
+        "chips": f"{row['chips']:,}",
+        "tokens": f"{sum(row['tokens'].values()) / 1e12:,.3f}T",
+        "cost": f"{row['cost']:,.0f}",
+        "per million tokens": "" if per_million is None else f"{per_million:.4f}",
+        "chips at work": "; ".join(f"{pool['role']} {pool['chips']:,.0f} {pool['system']}" for pool in row["pools"]),
+        "prefill : decode": ratio(row["pools"]),
+    }
+
+
+def ratio(pools: list[dict[str, Any]]) -> str:
+    """Chips of the pools for prefill and for decode; empty where they are not apart.
+
+    >>> ratio([{"role": "prefill", "chips": 30.0}, {"role": "decode", "chips": 60.0}])
+    '1 : 2.00'
+    """
+    chips = {role: sum(pool["chips"] for pool in pools if pool["role"] == role) for role in ("prefill", "decode")}
+    return f"1 : {chips['decode'] / chips['prefill']:.2f}" if all(chips.values()) else ""

@@ -1,0 +1,167 @@
+"""Build-out over time: in which phase what can be had, from when to when it is held, at what price, and what is charged for it.
+
+A system that is obtained in a phase comes at the start of the phase or, where the offer or the site comes later, as soon as both
+are there, and is held until its life or the horizon ends. Without phases all is obtained as soon as it can be had.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from catalog.units import DAY_S, YEAR_S
+from models.economics import annuity, horizon_share, window_present_worth
+from planner.calendar import Calendar
+from planner.problem import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts
+
+BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One way in which an offer can be taken up at a site: held from window `first` to `last`.
+
+    `price`: of a system, per second when rented. `share`, `facility_share`: present value over the horizon per unit of purchase
+    price of system and fabric, and of the building.
+    """
+
+    phase: int  # position among the phases of the problem; 0 where it has none
+    first: int
+    last: int
+    price: float
+    share: float
+    facility_share: float
+    dated: bool  # whether time plays a part: there are phases, or the offer or the site comes later
+
+    def mask(self, calendar: Calendar) -> np.ndarray:
+        """[slot] when it is held."""
+        return (calendar.window >= self.first) & (calendar.window <= self.last)
+
+
+def seconds_from(start: date, moment: date | float | None, otherwise: float = 0.0) -> float:
+    """A moment of a spec as whole seconds from the start of the horizon."""
+    if moment is None:
+        return otherwise
+    return max((moment - start).days * DAY_S, 0.0) if isinstance(moment, date) else float(round(moment))
+
+
+def phases_or_whole(phases: Sequence[PhaseFacts], years: int) -> tuple[PhaseFacts, ...]:
+    return tuple(phases) or (PhaseFacts("", "", 0.0, years * YEAR_S, math.inf),)
+
+
+def delivered_s(phase: PhaseFacts, offer: OfferFacts, site: SiteFacts) -> float | None:
+    """When what is obtained in a phase comes; None where nothing comes in it."""
+    comes = max(phase.start_s, offer.from_s, site.from_s)
+    return comes if comes < min(phase.end_s, offer.until_s) else None
+
+
+def price_in(offer: OfferFacts, region: str, phase: int, when_s: float) -> float:
+    """Of a system that comes `when_s` after the start of the horizon."""
+    stated = offer.phase_prices[phase] if offer.phase_prices else None
+    if stated is not None:
+        return stated
+    return offer.prices[region] * (1.0 + offer.price_change) ** (when_s / YEAR_S)
+
+
+def retired_s(came_s: float, offer: OfferFacts, money: Economics, phased: bool) -> float:
+    """End of a system's life, where phases let another take its place; without them it is replaced as it was."""
+    return came_s + float(round(offer.life_s(money))) if phased and offer.how == "buy" else math.inf
+
+
+def borders(phases: Sequence[PhaseFacts], offers: Sequence[OfferFacts], sites: Sequence[SiteFacts], money: Economics, growing: bool) -> Iterator[float]:
+    """Times at which something comes, goes or changes, for the calendar."""
+    yield from (phase.start_s for phase in phases)
+    yield from (site.from_s for site in sites)
+    yield from (year * YEAR_S for year in range(1, money.years if growing else 1))
+    for offer in offers:
+        yield from (moment for moment in (offer.from_s, offer.until_s) if offer.how in BY_WINDOW or moment == offer.from_s)
+        for phase in phases:
+            for site in sites:
+                if (came := delivered_s(phase, offer, site)) is not None:
+                    yield retired_s(came, offer, money, True)
+
+
+def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term, ...]:
+    """What an offer comes to at a site: a holding for each phase, or for each window where it is had on demand."""
+    calendar, money = problem.calendar, problem.economics
+    phased, edges, last = bool(problem.phases), calendar.edges_s, calendar.windows - 1
+    found = []
+    for p, phase in enumerate(phases_or_whole(problem.phases, money.years)):
+        came = delivered_s(phase, offer, site)
+        if came is None:
+            continue
+        first = window_at(calendar, came)
+        if offer.how in BY_WINDOW:
+            for w in range(first, calendar.windows):
+                if edges[w] < min(phase.end_s, offer.until_s) - 1e-6:
+                    found.append(Term(p, w, w, price_in(offer, site.region, p, float(edges[w])), 0.0, 0.0, False))
+            continue
+        gone = retired_s(came, offer, money, phased)
+        until = last if gone > edges[-1] - 1e-6 else window_at(calendar, gone) - 1
+        share, building = shares(money, offer, edges[first] / YEAR_S, edges[until + 1] / YEAR_S)
+        dated = phased or (first, until) != (0, last)
+        found.append(Term(p, first, until, price_in(offer, site.region, p, came), share, building, dated))
+        if offer.how == API:  # it is there from then on and costs nothing to hold
+            break
+    return tuple(found)
+
+
+def window_at(calendar: Calendar, moment_s: float) -> int:
+    """The window that begins at a border of the calendar."""
+    return int(np.searchsorted(calendar.edges_s, moment_s - 1e-6))
+
+
+def shares(money: Economics, offer: OfferFacts, begin: float, end: float) -> tuple[float, float]:
+    """Present value of the annuities of what is held from one year to another, per unit of price: of systems, and of the building."""
+    def of(years: float) -> float:
+        if begin == 0 and end == money.years:
+            return float(horizon_share(money.discount_rate, years, money.years))
+        return float(annuity(1.0, money.discount_rate, years) * window_present_worth(money.discount_rate, begin, end, money.years))
+
+    return of(offer.life_s(money) / YEAR_S), of(money.facility_life_years)
+
+
+def worth_from(calendar: Calendar, site: SiteFacts) -> float:
+    """Present worth of a unit per second through the time in which a site is there [s]."""
+    weight = calendar.seconds * calendar.discount
+    return float(weight @ (calendar.window >= window_at(calendar, site.from_s))) if site.from_s else float(calendar.seconds @ calendar.discount)
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Most systems of an offer at a time, or of those obtained in a phase."""
+
+    path: str
+    name: str
+    offer: OfferFacts
+    phase: int | None
+    most: float
+
+
+def supplies(problem: Problem) -> list[Supply]:
+    """Every supply that is limited."""
+    found = []
+    for offer in problem.offers:
+        name = f"supply of {offer.system} ({offer.how})"
+        if math.isfinite(offer.supply):
+            found.append(Supply(f"{offer.path}.supply", name, offer, None, offer.supply))
+        for p, most in enumerate(offer.phase_supply):
+            if math.isfinite(most):
+                phase = problem.phases[p].name
+                found.append(Supply(f"{offer.path}.supply_by_phase.{phase}", f"{name} in {phase}", offer, p, most))
+    return found
+
+
+def demand_growth(calendar: Calendar, per_year: float, phases: Sequence[PhaseFacts], factors: Sequence[float]) -> np.ndarray | None:
+    """[window] what the demand is multiplied by; None where it is the same throughout."""
+    if not per_year and not any(factor != 1.0 for factor in factors):
+        return None
+    begin = calendar.edges_s[:-1]
+    growth = (1.0 + per_year) ** np.floor((begin + 1e-6) / YEAR_S)
+    if len(factors):
+        growth = growth * np.asarray(factors)[np.searchsorted([phase.start_s for phase in phases], begin + 1e-6, side="right") - 1]
+    return growth

@@ -1,0 +1,74 @@
+"""Blocks of a spec about latencies by percentile: limits that must hold, and what an API promises."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from planner.blocks import MOST_ENTRIES, Block
+from planner.phase_spec import Moment
+from planner.quantities import WHOLE, Name, Real, Seconds, TokenPrice
+
+
+class Percentiles(Block):
+    """Limits on a latency by percentile; all that are given must hold."""
+
+    mean: Seconds | None = None
+    p50: Seconds | None = None
+    p90: Seconds | None = None
+    p95: Seconds | None = None
+    p99: Seconds | None = None
+
+    def limits(self) -> list[tuple[str, float]]:
+        return [(name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None]
+
+
+class Slo(Block):
+    """Time to first token, time per output token and end to end, as the user at the origin sees them."""
+
+    ttft: Percentiles | None = None
+    """Time to first token."""
+    tpot: Percentiles | None = None
+    """Time per output token after the first."""
+    e2e: Percentiles | None = None
+    """From the request to the last token."""
+
+    def limits(self) -> list[tuple[str, str, float]]:
+        """(metric, percentile, limit in seconds) for every limit given."""
+        return [
+            (metric, percentile, limit)
+            for metric in type(self).model_fields
+            if (block := getattr(self, metric)) is not None
+            for percentile, limit in block.limits()
+        ]
+
+
+class Api(Block):
+    """Tokens of others, paid by the million: they need no systems and no power of ours, and come at the latency that is stated."""
+
+    name: Name
+    """What the plan calls it."""
+    region: Name
+    """Region of the catalog in which it answers; the way there counts in the latency, and rules on residency hold."""
+    input: TokenPrice = (0.0, "USD")
+    """Per token of the prompts."""
+    output: TokenPrice = (0.0, "USD")
+    """Per token of the answers."""
+    price_change_per_year: Annotated[Real, Field(ge=-0.99, le=9)] = 0.0
+    """Part by which both prices rise (or, below 0, fall) in a year, from one window of the plan to the next."""
+    latency: Slo
+    """What it is known to keep, in its region. A workload with a limit that is not stated here, nor for a higher percentile, cannot use it."""
+    workloads: Annotated[list[Name], Field(min_length=1, max_length=MOST_ENTRIES)] | None = None
+    """Serving workloads whose answers may come from it; all where it is left out."""
+    supply: Annotated[int, Field(ge=1, le=10**12), WHOLE] | None = None
+    """Most output tokens per second; any number where it is left out."""
+    available_from: Moment | None = None
+    """When it can first be used."""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _priced(self) -> Api:
+        if not {"input", "output"} & self.model_fields_set:
+            raise ValueError('expected "input", "output" or both, such as {"output": "0.3 USD/1M tokens"}')
+        return self

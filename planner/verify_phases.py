@@ -1,0 +1,188 @@
+"""The re-check of what a plan says of time: when each system of the fleet comes and goes, at what price, and the table of phases."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from catalog.units import DAY_S, MILLION, YEAR_S
+from planner.problem import OfferFacts, PhaseFacts, Problem, SiteFacts
+
+if TYPE_CHECKING:
+    from planner.recheck import CheckedLot
+    from planner.verify_amounts import Amounts
+
+SECOND = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class InTime:
+    """When the systems of a fleet row are held, what one costs, and what is charged per unit of price."""
+
+    phase: int
+    windows: range
+    price: float
+    share: float
+    facility_share: float
+    wrong: tuple[str, ...]  # what the row says of it and should not
+
+
+def in_time(problem: Problem, lot: CheckedLot, row: Mapping[str, Any]) -> InTime:
+    """A fleet row against the dates of phases, offer and site."""
+    edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
+    end, offer, site = edges[-1], lot.offer, lot.site
+    dated = "windows" in row
+    if row["how"] in ("on_demand", "spot"):
+        first = last = row["phase"]
+    else:
+        first, last = row["windows"] if dated else (0, len(edges) - 2)
+    if not 0 <= first <= last < len(edges) - 1:
+        raise ValueError(f"{row['system']} in {row['site']} is held over windows {first} to {last}")
+    begin, until = edges[first], edges[last + 1]
+    phases = problem.phases or (PhaseFacts("", "", 0.0, end, float("inf")),)
+    p = next(i for i, phase in enumerate(phases) if phase.start_s <= begin + SECOND < phase.end_s)
+    wrong = []
+    if begin + SECOND < max(offer.from_s, site.from_s) or begin + SECOND >= offer.until_s:
+        wrong.append(f"{row['system']} cannot come to {row['site']} at {begin:g} s")
+    if row["how"] not in ("on_demand", "spot"):
+        wrong += _held_wrongly(problem, phases[p], offer, site, row, (begin, until), (first, last))
+    price = _price(offer, site.region, p, begin)
+    life = offer.life_s(money) / YEAR_S
+    worth = _paid_yearly(money.discount_rate, money.years, begin / YEAR_S, until / YEAR_S)
+    return InTime(p, range(first, last + 1), price, _annuity(money.discount_rate, life) * worth, _annuity(money.discount_rate, money.facility_life_years) * worth, tuple(wrong))
+
+
+def _held_wrongly(
+    problem: Problem, phase: PhaseFacts, offer: OfferFacts, site: SiteFacts, row: Mapping[str, Any], held: tuple[float, float], windows: tuple[int, int]
+) -> list[str]:
+    begin, until = held
+    end = float(problem.calendar.edges_s[-1])
+    retired = begin + round(offer.life_s(problem.economics)) if problem.phases and row["how"] == "buy" else end
+    wrong = []
+    if abs(begin - max(phase.start_s, offer.from_s, site.from_s)) > SECOND:
+        wrong.append("comes at the start of its phase or as soon after as the offer and the site allow")
+    if abs(until - min(retired, end)) > SECOND:
+        wrong.append("stays until its life or the horizon ends")
+    dated = bool(problem.phases) or windows != (0, problem.calendar.windows - 1)
+    if dated != ("windows" in row) or (dated and row["obtained"] != (phase.name or None)):
+        wrong.append("says when it is obtained where time plays a part, and only there")
+    elif dated and abs(row["price"] - _price(offer, site.region, problem.phases.index(phase) if problem.phases else 0, begin)) > 1e-9 * abs(row["price"]):
+        wrong.append(f"has another price than {row['price']!r} then")
+    return wrong
+
+
+def _price(offer: OfferFacts, region: str, p: int, begin: float) -> float:
+    stated = offer.phase_prices[p] if offer.phase_prices else None
+    return offer.prices[region] * (1 + offer.price_change) ** (begin / YEAR_S) if stated is None else stated
+
+
+def _annuity(rate: float, years: float) -> float:
+    return 1 / years if rate == 0 else rate / (1 - (1 + rate) ** -years)
+
+
+def _paid_yearly(rate: float, years: int, begin: float, end: float) -> float:
+    """Present worth of one unit per year from `begin` to `end`, each year's part paid at its end."""
+    return sum(max(min(end, k + 1.0) - max(begin, float(k)), 0.0) * (1 + rate) ** -(k + 1) for k in range(years))
+
+
+class PhaseCheck:
+    """The table of phases, added up again from the rest of the plan."""
+
+    def __init__(self, check: Amounts):
+        self.check, self.problem, self.document = check, check.problem, check.document
+
+    def run(self) -> None:
+        stated = self.document["phases"]
+        if [row["name"] for row in stated] != [phase.name for phase in self.problem.phases]:
+            self.check.say("phases", "must be those of the spec, in their order")
+            return
+        cost, tokens = self._costs(), self.check.tokens
+        calendar = self.problem.calendar
+        for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
+            edges = calendar.edges_s
+            inside = [w for w in range(calendar.windows) if phase.start_s - SECOND <= edges[w] < phase.end_s - SECOND]
+            slots = [t for t in range(calendar.slots) if int(calendar.window[t]) in inside]
+            bought = [(fleet["count"] * (when.price + lot.fabric_capital), when, lot) for fleet, when, lot in self._fleet() if lot.owned and when.phase == p]
+            spent = sum(cost[w] for w in inside)
+            worth = sum(float(calendar.seconds[t] * calendar.discount[t]) * sum(rate[t] for rate in tokens.values()) for t in slots)
+            computed = {
+                "start": self._day(phase.start_s), "end": self._day(phase.end_s), "windows": dict(enumerate((inside[0], inside[-1]))),
+                "capital": sum(amount for amount, _, _ in bought),
+                "residual": sum(amount * self._left(when, lot.offer) for amount, when, lot in bought),
+                "chips": max((sum(fleet["count"] * lot.system.chips for fleet, when, lot in self._fleet() if w in when.windows) for w in inside), default=0),
+                "cost": spent,
+                "tokens": {name: sum(float(calendar.seconds[t]) * tokens[name][t] for t in slots) for name in row["tokens"]},
+                "cost_per_million_tokens": spent / worth * MILLION if worth else None,
+            }  # fmt: skip
+            self.check.equal(f"phases[{p}]", {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}, computed)
+            self._pools(f"phases[{p}].pools", row["pools"], slots)
+
+    def _fleet(self) -> list[tuple[Mapping[str, Any], InTime, CheckedLot]]:
+        return list(zip(self.document["fleet"], self.check.times, self.check.fleet_lots, strict=True))
+
+    def _day(self, moment_s: float) -> str:
+        return (self.problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
+
+    def _left(self, when: InTime, offer: OfferFacts) -> float:
+        """Annuities after the horizon, at their worth at its end."""
+        money, edges = self.problem.economics, self.problem.calendar.edges_s
+        if when.windows[-1] + 1 < self.problem.calendar.windows:
+            return 0.0
+        life = offer.life_s(money) / YEAR_S
+        rest = max(life - float(edges[-1] - edges[when.windows[0]]) / YEAR_S, 0.0)
+        yearly = _annuity(money.discount_rate, life)
+        return yearly * rest if money.discount_rate == 0 else yearly * (1 - (1 + money.discount_rate) ** -rest) / money.discount_rate
+
+    def _costs(self) -> list[float]:
+        """Present value by window; what has no date of its own is spread over time."""
+        problem, check = self.problem, self.check
+        calendar, money = problem.calendar, problem.economics
+        from planner.recheck import tokens_price
+
+        cost: dict[int, float] = defaultdict(float)
+        years = [float(edge) / YEAR_S for edge in calendar.edges_s]
+        weight = [float(s * d) for s, d in zip(calendar.seconds, calendar.discount)]
+        for row, when, lot in self._fleet():
+            life = lot.offer.life_s(money) / YEAR_S
+            yearly = (when.price + lot.fabric_capital) * _annuity(money.discount_rate, life) + lot.facility_capital * _annuity(money.discount_rate, money.facility_life_years)
+            for w in when.windows if lot.owned else ():
+                cost[w] += row["count"] * yearly * _paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
+            for t in range(calendar.slots):
+                if int(calendar.window[t]) in when.windows:
+                    cost[int(calendar.window[t])] += row["count"] * (lot.nameplate_w * lot.site.hall_per_w_s if lot.owned else when.price) * weight[t]
+                    cost[int(calendar.window[t])] += self._energy(lot, row["count"] * lot.idle_it_w, t, weight[t])
+        for name, replicas in check.active.items():
+            for lot, extra in check.points[name][1].extra:
+                for t, count in enumerate(replicas):
+                    cost[int(calendar.window[t])] += self._energy(lot, count * extra, t, weight[t])
+        for row in self.document["routes"]:
+            workload, t = check.serving[row["workload"]], row["slot"]
+            path = problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
+            requests = row["tokens_per_s"] / workload.spec.lengths.output
+            bought = tokens_price(check.sites[row["site"]], workload, float(calendar.edges_s[calendar.window[t]]))
+            cost[int(calendar.window[t])] += requests * weight[t] * (problem.egress_bytes(workload) * path.price_per_byte + bought)
+        dated = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api")
+        rest = sum(amount for (component, _, system, _), amount in check.sums.lines.items() if component not in dated and not (component == "energy" and system))
+        time: dict[int, float] = defaultdict(float)
+        for t, value in enumerate(weight):
+            time[int(calendar.window[t])] += value
+        return [cost[w] + rest * time[w] / sum(weight) for w in range(calendar.windows)]
+
+    def _energy(self, lot: CheckedLot, watts: float, t: int, weight: float) -> float:
+        if not lot.owned or lot.site.meter is not None:
+            return 0.0
+        return watts * lot.site.pue * float(lot.site.price_per_j[self.problem.calendar.hour[t]]) * weight
+
+    def _pools(self, path: str, stated: Sequence[Mapping[str, Any]], slots: Sequence[int]) -> None:
+        busy: dict[tuple[str, str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for name, replicas in self.check.active.items():
+            row, computed = self.check.points[name]
+            for pool, systems, (lot, _) in zip(row["pools"], computed.systems, computed.extra):
+                for t in slots:
+                    busy[computed.workload, pool["role"], pool["system"]][t] += replicas[t] * systems * lot.system.chips
+        most = {"/".join(key): max(of.values(), default=0.0) for key, of in busy.items()}
+        told = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
+        self.check.equal(path, told, {key: value for key, value in most.items() if value > 0})
