@@ -1,0 +1,23 @@
+"""The question with each uncertain price a little higher, which shows what goes up and down with that price: costs are linear in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from planner.problem import Problem
+from planner.resolve import resolve
+from planner.worlds import uncertain_prices
+
+STEP = 0.01  # by which a price is raised
+
+Raised = Mapping[str, Problem]  # by path of the price
+
+
+def raised(problem: Problem, overlays: Sequence[Path]) -> Raised:
+    """One problem for each uncertain price."""
+    note = "raised to see what goes with it"
+    return {
+        path: resolve(problem.spec, overlays, {path: {"value": figure.number * (1.0 + STEP), "unit": figure.unit, "note": note}})
+        for path, figure in uncertain_prices(problem)
+    }

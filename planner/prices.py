@@ -1,0 +1,54 @@
+"""What a fleet costs at other prices: each uncertain price of the catalog as a part of the cost of systems that goes up and down with it.
+
+Costs are linear in each price while the fleet stays, so one formulation with the price a little higher gives its part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.formulate import COST, Formulation, formulate
+from planner.lots import build_lots
+from planner.points import Candidates
+from planner.price_steps import STEP, Raised
+from planner.problem import Problem
+from planner.worlds import Worlds
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """`parts` [price, holding]: how much of what one system costs goes with each price; energy and traffic are left to the final check."""
+
+    paths: tuple[str, ...]
+    typical: np.ndarray  # [holding]
+    parts: np.ndarray
+
+    def of_worlds(self, worlds: Worlds) -> np.ndarray:
+        """[world, holding] what one system costs."""
+        factors = np.array([worlds.prices[path] - 1.0 for path in self.paths]).reshape(len(self.paths), worlds.count)
+        return self.typical + factors.T @ self.parts
+
+
+def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Prices:
+    """Lots that a price would take out of the question keep the typical one."""
+    base = form.data.holding_cost[COST]
+    parts = [(formulate(other, _moved(other, candidates)).data.holding_cost[COST] - base) / STEP for other in steps.values()]
+    return Prices(tuple(steps), base, np.array(parts).reshape(len(parts), len(base)))
+
+
+def _moved(problem: Problem, candidates: Candidates) -> Candidates:
+    """The candidates on the lots of a problem that differs in a price."""
+    lots = {(lot.name, lot.offer.path): lot for lot in build_lots(problem)[0]}
+    known = {w.name: w for w in (*problem.serving, *problem.training)}
+    at = {id(lot): lots.get((lot.name, lot.offer.path), lot) for lot in candidates.lots}
+
+    def moved(points):
+        return tuple(replace(p, workload=known[p.workload.name], uses=tuple(replace(use, lot=at[id(use.lot)]) for use in p.uses)) for p in points)
+
+    return replace(
+        candidates, lots=tuple(at[id(lot)] for lot in candidates.lots),
+        pools=tuple(replace(pool, workload=known[pool.workload.name], points=moved(pool.points)) for pool in candidates.pools),
+        training={job: moved(points) for job, points in candidates.training.items()},
+    )  # fmt: skip

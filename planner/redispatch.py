@@ -1,0 +1,229 @@
+"""How a decided fleet fares in sampled worlds: its layouts stay, batches are chosen anew, and requests go where there is room.
+
+In a world every latency, rate and step time of a point is multiplied by the error of its chips. A point then runs the batch that serves
+most within the limits on latency, so it may serve less, or nothing. Prices are those of the world; what is left undone is found by
+`solvers.redispatch`. Waiting requests, batteries, lines and the spread over zones are not looked at (`left_out`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.decode import ServingLayouts
+from models.percentiles import latency_s
+from planner import disaggregated_points, serving_points
+from planner.derating import scaled
+from planner.intervals import SERVING_LABEL, network
+from planner.points import Point, Pool
+from planner.problem import Problem, ServingFacts, SystemFacts
+from planner.serving_points import BATCHES, QUANTILES
+from planner.worlds import SERVING, Worlds
+from solvers.redispatch import HeldFleet, Redispatch
+
+if TYPE_CHECKING:
+    from planner.variants import Answer
+
+UNDONE = 1e-6  # share of a demand that is a solver's rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What one replica of a deployment does at each batch, as predicted."""
+
+    rate: np.ndarray  # [batch] requests/s, 0 where it does not fit
+    latency: Mapping[str, np.ndarray]  # "ttft.p95" -> [batch] seconds at the site
+
+    def at(self, batch: int) -> float:
+        """Requests/s at a batch."""
+        return float(self.rate[int(np.searchsorted(BATCHES, batch))])
+
+    def capacity(self, limits: Sequence[tuple[str, str, float]], allowance_s: float, errors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """[world] most requests/s within the limits, under the errors of each world."""
+        able = np.broadcast_to(self.rate > 0, (len(errors["throughput"]), len(self.rate))).copy()
+        for metric, percentile, limit in limits:
+            left = limit - (0.0 if metric == "tpot" else allowance_s)
+            able &= errors[SERVING_LABEL[metric]][:, None] * self.latency[f"{metric}.{percentile}"] <= left * (1 + 1e-9)
+        return (able * self.rate).max(axis=1) * errors["throughput"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a fleet fared: `undone` [world, workload] shares of demand or work; `cost` [world]."""
+
+    names: tuple[str, ...]
+    undone: np.ndarray
+    cost: np.ndarray
+    budget: float
+
+    @property
+    def kept(self) -> np.ndarray:
+        """[world] whether everything that the plan promises holds."""
+        return (self.undone <= UNDONE).all(axis=1) & self.affordable
+
+    @property
+    def affordable(self) -> np.ndarray:
+        return self.cost <= self.budget * (1 + 1e-9)
+
+    @property
+    def share(self) -> float:
+        return float(self.kept.mean())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "worlds": len(self.cost),
+            "kept": self.share,
+            "workloads": {name: float((self.undone[:, i] <= UNDONE).mean()) for i, name in enumerate(self.names)},
+            "budget": float(self.affordable.mean()),
+            "mean_undone": {name: float(self.undone[:, i].mean()) for i, name in enumerate(self.names)},
+            "cost": {name: float(np.quantile(self.cost, level)) for name, level in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95))},
+        }
+
+
+def left_out(problem: Problem) -> list[str]:
+    """What the spec asks for and sampled worlds do not look at."""
+    found = {
+        "lines": problem.lines is not None,
+        "spread": any(w.spec.spread is not None for w in problem.serving),
+        "deferral": any(w.spec.demand.deferral for w in problem.serving),
+        "electricity": any(site.meter is not None for site in problem.sites),
+    }
+    return [name for name, there in found.items() if there]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A layout on lots of a site, as the world's batch leaves open: what it can do in each world depends on the pool that it serves."""
+
+    point: Point
+    pool: int  # its position among the candidates' pools
+
+    @property
+    def key(self) -> tuple:
+        return (*deployment_of(self.point), self.pool)
+
+
+class Capacities:
+    """What deployments and jobs can do in each world; curves are kept, since one system stands at many sites."""
+
+    def __init__(self, problem: Problem, pools: Sequence[Pool], worlds: Worlds):
+        self.problem, self.pools, self.worlds = problem, pools, worlds
+        self._curves: dict[tuple, Curve] = {}
+        self._known: dict[tuple, np.ndarray] = {}
+
+    def of(self, deployment: Deployment) -> np.ndarray:
+        """[world] requests/s of a replica, over the growth of demand."""
+        if deployment.key not in self._known:
+            self._known[deployment.key] = self._of(deployment.point, self.pools[deployment.pool].allowance_s)
+        return self._known[deployment.key]
+
+    def _of(self, point: Point, allowance_s: float) -> np.ndarray:
+        system = tuple((use.lot.system.name, use.lot.scaleout_bytes_per_s) for use in point.uses)
+        key = (system, *((use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses), point.workload.name, point.power_cap)
+        if key not in self._curves:
+            self._curves[key] = curve_of(self.problem, point)
+        found = self._curves[key].capacity(point.workload.spec.slo.limits(), allowance_s, worst_errors(self.worlds, [use.lot.system.chip for use in point.uses]))
+        return found if scaled(self.problem, point.workload.name) else found / self.worlds.demand[point.workload.name]
+
+    def rate(self, point: Point) -> np.ndarray:
+        """[world] tokens/s of a job at full width."""
+        chip, label = point.uses[0].lot.system.chip, network(point.workload.architecture.experts)
+        return point.capacity / self.worlds.training.get((chip, label), np.ones(self.worlds.count))
+
+
+def fared(answer: Answer, worlds: Worlds, cost: np.ndarray, further: Iterable[Deployment] = (), capacities: Capacities | None = None) -> Outcome:
+    """How the fleet of an answer fares in each world; `cost` [world]: what it costs there; `further`: layouts besides those at work."""
+    problem = answer.problem
+    fleet, deployments, jobs = _held(answer, further)
+    program, known = Redispatch(fleet.merged()), capacities or Capacities(problem, answer.candidates.pools, worlds)
+    capacity = np.array([known.of(deployment) for deployment in deployments]).reshape(-1, worlds.count)
+    rate = np.array([known.rate(point) for point in jobs]).reshape(-1, worlds.count)
+    undone = np.array([program.undone(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
+    return Outcome(tuple(w.name for w in (*problem.serving, *(p.workload for p in jobs))), undone, cost, problem.budget)
+
+
+def worst_errors(worlds: Worlds, chips: Iterable[str]) -> dict[str, np.ndarray]:
+    """Errors of a point, of the worse of its pools where they stand on two kinds of chip."""
+    none = {label: np.ones(worlds.count) for label in SERVING}
+    found = [worlds.serving.get(chip, none) for chip in chips]
+    worst = {label: np.max([errors[label] for errors in found], axis=0) for label in ("tpot", "ttft")}
+    return worst | {"throughput": np.min([errors["throughput"] for errors in found], axis=0)}
+
+
+def deployment_of(point: Point) -> tuple:
+    """What stays of a point in all worlds: all but its batch and its pool."""
+    uses = ((id(use.lot), use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses)
+    return (point.workload.name, point.power_cap, *uses)
+
+
+def deployments_of(point: Point, pools: Sequence[Pool]) -> list[Deployment]:
+    """The layout of a point for all pools of its workload at its site."""
+    return [Deployment(point, q) for q, pool in enumerate(pools) if pool.workload is point.workload and pool.site == point.site]
+
+
+def curve_of(problem: Problem, point: Point) -> Curve:
+    """The deployment of a point at every batch."""
+    uses = [(use.lot.system, use.lot.scaleout_bytes_per_s, use.precision, use.layout, use.workers) for use in point.uses]
+    plain = curve_at(problem, point.workload, uses, 1.0)
+    speed = point.capacity / plain.at(point.uses[-1].batch) if point.power_cap is not None else 1.0
+    return plain if speed == 1.0 else curve_at(problem, point.workload, uses, speed)
+
+
+Layout = tuple[SystemFacts, float, str, Mapping[str, int], int]  # system, bytes/s beyond it, precision, layout, workers
+
+
+def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[Layout], speed: float) -> Curve:
+    """What a layout, in one pool or in two, does at every batch; `speed`: below 1 under a power cap."""
+    systems, scaleouts, precisions, sizes, workers = zip(*uses, strict=True)
+    layouts, constants = tuple(ServingLayouts(**size) for size in sizes), problem.constants.serving
+    if len(uses) == 1:
+        found = serving_points.evaluate(workload, systems[0], scaleouts[0], layouts[0], BATCHES, precisions[0], constants)
+    else:
+        found = disaggregated_points.evaluate(workload, systems, scaleouts, layouts, BATCHES, workers, precisions[0], constants).point
+    shape = BATCHES.shape
+    fits = np.broadcast_to(found.fits, shape) & np.isfinite(np.broadcast_to(found.ttft_s, shape))
+    rate = np.where(fits, np.broadcast_to(found.requests_per_s, shape), 0.0)
+    slow = {f"{metric}.{p}": np.where(fits, np.broadcast_to(latency_s(found, metric, QUANTILES[p]), shape), np.inf) for metric, p, _ in workload.spec.slo.limits()}
+    return Curve(rate * speed, {name: seconds / speed for name, seconds in slow.items()})
+
+
+def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, list[Deployment], list[Point]]:
+    """(the fleet, its serving deployments, the point of each job)."""
+    problem, form, values = answer.problem, answer.form, answer.solution.values
+    data = form.data
+    held = np.rint(values["n"]) * 1.0
+    present = data.covers()[:, data.slot_window]  # [holding, slot]
+    count = np.zeros((len(form.lots), data.slots))
+    np.add.at(count, data.holding_lot, held[:, None] * present)
+    idle_w = np.zeros((data.sites, data.slots))
+    np.add.at(idle_w, data.lot_site[data.holding_lot], (held * data.holding_power_w)[:, None] * present)
+    lot_of = {id(lot): k for k, lot in enumerate(form.lots)}
+    factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
+    demand = data.demand * np.where(data.scaled() > 0, factor, 1.0)[:, None, None]
+    classes = sorted({(w, o) for w, o, _, _ in form.arcs if demand[w, o].any()})
+    number = {c: i for i, c in enumerate(classes)}
+    arcs = sorted({(number[w, o], q) for w, o, _, q in form.arcs if (w, o) in number})
+    used = [form.points[p] for p in np.flatnonzero((data.point_pool >= 0) & (values["x"].max(axis=1, initial=0.0) > 0))]
+    known = {d.key: d for point in (*used, *(d.point for d in further)) for d in deployments_of(point, answer.candidates.pools)}
+    points = list(known.values())
+    jobs = [form.points[p] for j in range(len(data.job_work)) for p in np.flatnonzero((data.point_job == j) & (values["y"] > 0.5))]
+    site_of = {site.region: r for r, site in enumerate(problem.sites)}
+    uses = lambda some: [(i, lot_of[id(use.lot)], use.systems) for i, point in enumerate(some) for use in point.uses]
+    power = lambda some: np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in some])
+    sites = lambda some: np.array([site_of[point.site] for point in some], dtype=np.int64)
+    pairs = lambda table: np.array([row[:2] for row in table], dtype=np.int64).reshape(-1, 2)
+    each = lambda table: np.array([row[2] for row in table], dtype=float)
+    serving = [deployment.point for deployment in points]
+    fleet = HeldFleet(
+        demand=np.array([demand[c] for c in classes]).reshape(-1, data.slots), class_workload=np.array([w for w, _ in classes], dtype=np.int64),
+        arcs=np.array(arcs, dtype=np.int64).reshape(-1, 2),
+        pools=len(answer.candidates.pools),
+        point_pool=np.array([deployment.pool for deployment in points], dtype=np.int64), point_uses=pairs(uses(serving)), point_systems=each(uses(serving)),
+        point_power_w=power(serving), point_site=sites(serving), job_uses=pairs(uses(jobs)), job_systems=each(uses(jobs)), job_power_w=power(jobs),
+        job_site=sites(jobs), job_mask=data.job_window_mask, job_work=data.job_work, lot_count=count,
+        room_w=data.site_power_limit_w[:, None] - idle_w + 1e-6 * np.maximum(idle_w, 1.0), seconds=data.slot_hours_s, workloads=len(problem.serving),
+    )  # fmt: skip
+    return fleet, points, jobs

@@ -1,0 +1,69 @@
+"""The promise of a robust plan for people: what is kept, what it costs, what was uncertain, and what stands by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.plan import Plan
+
+PROMISE, UNCERTAIN, PRICES, STANDING = "How sure it is", "What was uncertain", "Prices that were uncertain", "Layouts that stand by"
+NOTES = {
+    PROMISE: "Share of sampled worlds in which all demand is served within the latency limits, all jobs end in time and the cost stays within the budget. "
+    "In each world the fleet and its layouts stay; batches and routes are chosen anew. Fresh worlds were not seen when the fleet was chosen.",
+    UNCERTAIN: "Factors on demand, and measured over predicted on runs that the models had not been fitted to; one draw per chip for all its points.",
+    STANDING: "Layouts besides those at work as predicted, for worlds in which a chip is slower than thought.",
+}
+
+
+def words(plan: Plan) -> str:
+    """The promise in a sentence."""
+    found = plan.document.get("robustness")
+    if not found or "words" in found:
+        return found["words"] if found else ""
+    unit = plan.objective["unit"]
+    amount = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
+    fresh, nominal = found["fresh"], found["nominal"]
+    share = f" ({found['price'] / nominal['value']:+.1%})" if nominal["value"] else ""
+    left = f"; not looked at: {', '.join(found['left_out'])}" if found["left_out"] else ""
+    return (
+        f"kept in {fresh['kept']:.1%} of {fresh['worlds']:,} fresh worlds, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
+        f"price of the promise: {amount} {unit}{share} as predicted{left}"
+    )
+
+
+def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(heading, rows); none for a plan that is not robust."""
+    found = plan.document.get("robustness")
+    if not found or "words" in found:
+        return []
+    rows = [outcome_row("this plan, worlds it was chosen for", found["sampled"]), outcome_row("this plan, fresh worlds", found["fresh"]), outcome_row("best as predicted, fresh worlds", found["nominal"])]
+    levels = [f"{level:.0%} level" for level in found["levels"]]
+    return [
+        (PROMISE, rows),
+        (UNCERTAIN, [{"what": row["what"], "of": row["of"], "metric": row["metric"], **{name: f"{factor:.3f}" for name, factor in zip(levels, row["factors"])}} for row in found["uncertain"]]),
+        (PRICES, [price_row(row) for row in found["prices"]]),
+        (STANDING, [_standing(row) for row in found["standing_by"]]),
+    ]  # fmt: skip
+
+
+def outcome_row(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
+    """How a plan fared, as a row of a table."""
+    cost = outcome["cost"]
+    return {
+        "plan": name, "worlds": f"{outcome['worlds']:,}", "all kept": f"{outcome['kept']:.1%}",
+        **{f"{workload} kept": f"{share:.1%}" for workload, share in outcome["workloads"].items()},
+        "budget kept": f"{outcome['budget']:.1%}", "cost, 5 to 95 % of worlds": f"{cost['p5']:,.0f} to {cost['p95']:,.0f}",
+    }  # fmt: skip
+
+
+def price_row(row: dict[str, Any]) -> dict[str, Any]:
+    """`amount`: the part of the plan's cost that goes with the price."""
+    return {"figure": row["path"], **{side: f"{row[side]:,.4g} {row['unit']}" for side in ("low", "typical", "high")}, "of the plan's cost": f"{row['amount']:,.0f}"}
+
+
+def _standing(row: dict[str, Any]) -> dict[str, Any]:
+    pools = row["pools"]
+    return {
+        "workload": row["workload"], "site": row["site"], "system": " + ".join(dict.fromkeys(pool["system"] for pool in pools)), "precision": pools[0]["precision"],
+        "layout": "; ".join(f"{pool['workers']} x {' '.join(f'{name}{size}' for name, size in pool['layout'].items() if size != 1) or '1 chip'}" for pool in pools),
+    }  # fmt: skip

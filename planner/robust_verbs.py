@@ -1,0 +1,48 @@
+"""The verb `robust`: how a plan, made to be robust or not, fares in sampled worlds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from planner.exits import OK
+
+
+def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser) -> None:
+    """Adds the verb to the command's parser."""
+    robust = verbs.add_parser("robust", parents=[shared], help="in how many sampled worlds a plan keeps what it promises")
+    robust.add_argument("plan", metavar="PLAN", help="plan as `plan --format json` prints it, made to be robust or not")
+    robust.add_argument("--worlds", type=int, default=1000, metavar="N", help="how many worlds to sample (default: 1000)")
+    robust.add_argument("--seed", type=int, default=1, help="of the worlds (default: 1)")
+    robust.set_defaults(run=_robust)
+
+
+def _robust(arguments: argparse.Namespace) -> int:
+    from planner.cli import _overlays, _print, _rows_as
+    from planner.errors import Problem, SpecError
+    from planner.plan import load_plan
+    from planner.price_steps import raised
+    from planner.resolve import resolve
+    from planner.robust_report import outcome_row, price_row
+    from planner.robust_spec import Robust
+    from planner.spec import parse_spec
+    from planner.verify_robust import fared_again, priced
+    from planner.worlds import draw, price_ranges
+
+    plan, overlays = load_plan(arguments.plan), _overlays(arguments)
+    if not plan.has_answer:
+        raise SpecError([Problem(arguments.plan, "there is no plan to ask about: nothing was decided")])
+    if not 1 <= arguments.worlds <= 100_000:
+        raise SpecError([Problem("--worlds", f"expected 1 to 100000, got {arguments.worlds}")])
+    spec = parse_spec(plan["spec"])
+    problem = resolve(spec if spec.robust else spec.model_copy(update={"robust": Robust()}), overlays)
+    amounts = priced(problem, plan.document, raised(problem, overlays))
+    outcome = fared_again(problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts).as_json()
+    if arguments.format == "json":
+        _print(arguments, json.dumps({**outcome, "seed": arguments.seed, "prices": amounts}, indent=1, allow_nan=False) + "\n")
+        return OK
+    text = _rows_as(arguments.format, [outcome_row("as sampled", outcome)])
+    if arguments.format != "csv" and amounts:
+        text += "\n" + _rows_as(arguments.format, [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)])
+    _print(arguments, text)
+    return OK

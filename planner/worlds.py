@@ -1,0 +1,120 @@
+"""Sampled worlds of a question: what demand, prices and the errors of predicted times might be, and the same at one level each.
+
+Errors are shared: one draw per model (serving, training) and chip holds for all points on that chip. How a plan fares in a world:
+`planner.redispatch`; what a plan counts on instead of its predictions: `planner.derating`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from catalog.figures import Figure
+from catalog.units import is_money
+from models.sampling import correlated_uniforms, tabulated, triangular
+from models.uncertainty import tier_of
+from planner.intervals import DENSE, EXPERTS, LABELS, Calibration
+from planner.problem import Problem
+
+Floats = np.ndarray
+SERVING = LABELS["serving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Worlds:
+    """Factors on the figures of the question, one entry per world."""
+
+    demand: Mapping[str, Floats]  # by serving workload
+    serving: Mapping[str, Mapping[str, Floats]]  # chip -> tpot, ttft (on times), throughput (on the rate)
+    training: Mapping[tuple[str, str], Floats]  # (chip, dense or moe) -> on step times
+    prices: Mapping[str, Floats]  # by path of the figure
+    count: int
+
+
+def draw(problem: Problem, count: int, seed: int) -> Worlds:
+    """Worlds of a question that has a `robust` block; each figure has random numbers of its own, so that they do not depend on the rest."""
+    asked = problem.spec.robust
+
+    def uniform(name: str) -> Floats:
+        return _generator(seed, name).random(count)
+
+    def times(chip: str) -> dict[str, Floats]:
+        known = problem.constants.measured_serving
+        normals = _generator(seed, f"serving {chip}").standard_normal((count, len(SERVING)))
+        return dict(zip(SERVING, correlated_uniforms(normals, known.rank_correlation).T, strict=True))
+
+    chips = chips_of(problem) if asked.times else ()
+    return Worlds(
+        demand={w.name: demand_at(problem, uniform(f"demand {w.name}")) for w in problem.serving},
+        serving={chip: {label: error_at(problem.constants.measured_serving, chip, label, u) for label, u in times(chip).items()} for chip in chips},
+        training={
+            (chip, label): error_at(problem.constants.measured_training, chip, label, uniform(f"training {chip}")) for chip in chips for label in (DENSE, EXPERTS)
+        },
+        prices={path: price_at(figure, uniform(f"price {path}")) for path, figure in uncertain_prices(problem)},
+        count=count,
+    )
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+
+def chips_of(problem: Problem) -> list[str]:
+    return sorted({system.chip for system in problem.systems.values()})
+
+
+def demand_at(problem: Problem, level: Floats | float) -> Floats | float:
+    """Factor on a demand at a level of its distribution, which is even between its bounds."""
+    return 1.0 + problem.spec.robust.demand * (2.0 * level - 1.0)
+
+
+def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -> Floats | float:
+    """Measured over predicted at a level of what the model missed on runs as far away as those on this chip."""
+    anchored = any(anchor[0] == chip for anchor in known.anchors)
+    return tabulated(level, known.levels, known.residuals[tier_of(anchored, chip in known.chips), label])
+
+
+LEVELS_SHOWN = (0.1, 0.5, 0.9)
+
+
+def uncertain(problem: Problem) -> list[dict[str, Any]]:
+    """Factors at three levels on all that the question leaves uncertain but prices, for people."""
+    rows = [
+        {"what": "demand", "of": w.name, "metric": "requests/s", "factors": [float(demand_at(problem, level)) for level in LEVELS_SHOWN]} for w in problem.serving
+    ]
+    models = (("serving", problem.constants.measured_serving, bool(problem.serving)), ("training", problem.constants.measured_training, bool(problem.training)))
+    for chip in chips_of(problem) if problem.spec.robust.times else ():
+        for model, known, there in models:
+            for label in LABELS[model] if there else ():
+                factors = [float(error_at(known, chip, label, level)) for level in LEVELS_SHOWN]
+                rows.append({"what": model, "of": chip, "metric": label, "factors": factors})
+    return rows
+
+
+def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
+    """(path, figure) of all prices of the catalog that the question uses and that have a low or a high."""
+    for citation in problem.citations if problem.spec.robust.prices else ():
+        figure = citation.figure
+        if is_money(figure.unit) and not isinstance(figure.value, tuple) and figure.value > 0 and (figure.low, figure.high) != (None, None):
+            yield citation.path, figure
+
+
+def price_ranges(problem: Problem) -> list[dict[str, Any]]:
+    """Low, typical and high of all uncertain prices, for people."""
+    return [
+        {
+            "path": path, "low": figure.number if figure.low is None else figure.low, "typical": figure.number,
+            "high": figure.number if figure.high is None else figure.high, "unit": figure.unit,
+        }
+        for path, figure in uncertain_prices(problem)
+    ]  # fmt: skip
+
+
+def price_at(figure: Figure, level: Floats | float) -> Floats | float:
+    """Factor on a price at a level of the triangle of its low, typical and high figures."""
+    low, high = (figure.number if bound is None else bound for bound in (figure.low, figure.high))
+    return triangular(level, low, figure.number, high) / figure.number

@@ -1,0 +1,307 @@
+"""Robust plans: worlds, what a fleet does in them, the promise and its price."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import planner
+from models.sampling import tabulated, triangular
+from planner.cli import main
+from planner.derating import derating_at
+from planner.errors import SpecError
+from planner.plan import Plan, parse_plan
+from planner.price_steps import raised
+from planner.report import render
+from planner.resolve import resolve_document
+from planner.robust_spec import Robust
+from planner.verify import verify_plan
+from planner.verify_robust import fared_again, priced
+from planner.worlds import draw
+from solvers.data import PlanData
+from solvers.joint import solve
+from solvers.outcome import Options
+from solvers.redispatch import HeldFleet, Redispatch, slots_that_count
+from solvers.worlds import Risk, World, WorldData
+
+WORLDS = 200
+
+
+@pytest.fixture(scope="module")
+def spec(tiny) -> dict:
+    """Some tens of systems of three chips for one workload."""
+    found = tiny()
+    found["workloads"][0]["demand"] = {"requests_per_s": 20000}
+    found["sites"] = [{"region": "us-virginia"}]
+    found["offers"] = [{"system": name, "how": "buy"} for name in ("DGX H100", "DGX H200", "MI300X 8x OAM node")]
+    found["solver"] = {"gap": 1e-4}
+    return found
+
+
+def asked(spec: dict, **robust) -> dict:
+    return {**spec, "robust": {"worlds": WORLDS, **robust}}
+
+
+@pytest.fixture(scope="module")
+def plan(spec) -> Plan:
+    return planner.solve(asked(spec, confidence=0.9), threads=1)
+
+
+@pytest.fixture(scope="module")
+def plain(spec) -> Plan:
+    return planner.solve(spec, threads=1)
+
+
+def share(plan: Plan, seed: int, worlds: int = 500) -> float:
+    """Of worlds that no plan here was made with."""
+    problem = resolve_document({**plan["spec"], "robust": {"worlds": WORLDS}})
+    return fared_again(problem, plan.document, draw(problem, worlds, seed), priced(problem, plan.document, raised(problem, ()))).share
+
+
+# -- draws -------------------------------------------------------------------------------------------------------------
+
+
+def test_worlds_are_the_same_by_seed_and_do_not_depend_on_the_rest_of_the_question(spec):
+    problem = resolve_document(asked(spec))
+    fewer = resolve_document(asked({**spec, "offers": spec["offers"][:1]}))
+    first, again, other, part = draw(problem, 50, 3), draw(problem, 50, 3), draw(problem, 50, 4), draw(fewer, 50, 3)
+    chip = "H100 SXM5 80GB"
+    assert np.array_equal(first.serving[chip]["tpot"], again.serving[chip]["tpot"])
+    assert not np.array_equal(first.serving[chip]["tpot"], other.serving[chip]["tpot"])
+    assert np.array_equal(first.serving[chip]["tpot"], part.serving[chip]["tpot"])
+    assert np.array_equal(first.demand["chat"], part.demand["chat"])
+
+
+def test_worlds_keep_to_their_distributions(spec):
+    problem = resolve_document(asked(spec, demand=0.1))
+    worlds = draw(problem, 4000, 0)
+    demand = worlds.demand["chat"]
+    assert demand.min() >= 0.9 and demand.max() <= 1.1 and demand.mean() == pytest.approx(1.0, abs=0.005)
+    price = worlds.prices["offers/DGX H200, buy/price"] * 350000
+    assert price.min() >= 266800 and price.max() <= 390000
+    assert price.mean() == pytest.approx((266800 + 350000 + 390000) / 3, rel=0.005)
+    known = problem.constants.measured_serving
+    for label, drawn in worlds.serving["H200 SXM 141GB"].items():
+        table = known.residuals["new_source", label]
+        assert np.median(drawn) == pytest.approx(table[known.levels.index(0.5)], rel=0.05), label
+        assert drawn.min() >= table[0] * (1 - 1e-9) and drawn.max() <= table[-1] * (1 + 1e-9)
+
+
+def test_the_table_of_errors_agrees_with_the_bands_of_the_catalog(spec):
+    """The 10 and 90 % quantiles are the bounds of the 80 % interval, found from the same rows."""
+    problem = resolve_document(spec)
+    for known in (problem.constants.measured_serving, problem.constants.measured_training):
+        for (tier, label), table in known.residuals.items():
+            low, high = (table[known.levels.index(level)] for level in (0.1, 0.9))
+            if tier != "known":
+                assert (low, high) == pytest.approx(known.bands[tier, label], rel=0.05), (tier, label)
+            assert list(table) == sorted(table)
+
+
+def test_a_triangle_and_a_table_have_their_corners():
+    assert triangular(np.array([0.0, 1.0]), 1.0, 2.0, 4.0).tolist() == [1.0, 4.0]
+    assert float(triangular(0.3, 2.0, 2.0, 2.0)) == 2.0
+    assert tabulated(np.array([0.0, 0.5, 1.0]), [0.1, 0.9], [0.5, 2.0]).tolist() == pytest.approx([0.5, 1.0, 2.0])
+
+
+def test_a_level_derates_more_than_a_lower_one_and_never_helps(spec):
+    problem = resolve_document(asked(spec))
+    levels = [derating_at(problem, level) for level in (0.5, 0.7, 0.9, 0.99)]
+    facts = problem.serving[0]
+    for system in problem.systems.values():
+        counted = [d.capacity(facts, [system]) for d in levels]
+        slower = [d.stretch([system])["ttft"] for d in levels]
+        assert counted[0] == 1.0 and slower[0] == 1.0
+        assert counted == sorted(counted, reverse=True) and slower == sorted(slower) and counted[-1] < 1.0 < slower[-1]
+
+
+# -- re-dispatch -------------------------------------------------------------------------------------------------------
+
+
+def one_lot(count: float, demand: list[float]) -> HeldFleet:
+    """One class of demand, one point of one system per replica."""
+    T, whole = len(demand), lambda *values: np.array(values, dtype=np.int64)
+    return HeldFleet(
+        demand=np.array([demand]), class_workload=whole(0), arcs=whole(0, 0).reshape(1, 2), pools=1, point_pool=whole(0), point_uses=whole(0, 0).reshape(1, 2),
+        point_systems=np.ones(1), point_power_w=np.zeros(1), point_site=whole(0), job_uses=np.zeros((0, 2), dtype=np.int64), job_systems=np.zeros(0),
+        job_power_w=np.zeros(0), job_site=np.zeros(0, dtype=np.int64), job_mask=np.zeros((0, T), dtype=bool), job_work=np.zeros(0),
+        lot_count=np.full((1, T), count), room_w=np.full((1, T), np.inf), seconds=np.full(T, 3600.0), workloads=1,
+    )  # fmt: skip
+
+
+def test_what_a_fleet_leaves_undone_is_what_it_lacks():
+    program = Redispatch(one_lot(10, [80.0, 50.0]))
+    assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])
+    assert program.undone(np.array([6.0]), np.zeros(0)) == pytest.approx([0.25])
+    assert program.undone(np.array([0.0]), np.zeros(0)) == pytest.approx([1.0])
+    assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])  # the world before leaves nothing behind
+
+
+def test_easier_slots_stand_for_none_of_their_own():
+    rng = np.random.default_rng(0)
+    demand, seconds = rng.integers(1, 5, (2, 12)) * 1.0, np.full(12, 2.0)
+    mask = np.ones((1, 12), dtype=bool)
+    kept, stands = slots_that_count(demand, np.zeros((1, 12)), mask, seconds)
+    assert stands.sum() == pytest.approx(seconds.sum())
+    for t in range(12):
+        assert any((demand[:, t] <= demand[:, k]).all() for k in kept)
+    whole, short = one_lot(10, [80.0, 50.0, 80.0]), one_lot(10, [80.0, 50.0, 80.0]).merged()
+    assert len(short.seconds) == 1
+    assert Redispatch(whole).undone(np.array([6.0]), np.zeros(0)) == pytest.approx(Redispatch(short).undone(np.array([6.0]), np.zeros(0)))
+
+
+# -- worlds in the program ---------------------------------------------------------------------------------------------
+
+
+def two_lots(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
+    """100 requests/s; a system of either lot does 10 of them as predicted, and in each world what `capacities` says."""
+    whole = np.arange(2)
+    world = lambda able: World(np.zeros(2, dtype=int), np.column_stack([whole, whole]), np.ones(2), np.zeros(2), np.array(able), np.zeros(2))
+    return PlanData(
+        slot_window=np.zeros(1, dtype=int), slot_hours_s=np.ones(1), site_power_limit_w=np.array([np.inf]), lot_site=np.zeros(2, dtype=int), lot_group=whole,
+        lot_fabric=np.full(2, -1), holding_lot=whole, holding_window=np.full(2, -1), holding_upper=np.full(2, 100.0),
+        holding_cost={"cost": np.array([1.0, 1.1]) * (risk is None)}, holding_power_w=np.zeros(2), point_pool=np.zeros(2, dtype=int), point_job=np.full(2, -1),
+        point_uses=np.column_stack([whole, whole]), point_uses_systems=np.ones(2), point_capacity=np.full(2, 10.0), point_power_w=np.zeros(2),
+        point_cost={"cost": np.zeros((2, 1))}, arc_workload=np.zeros(1, dtype=int), arc_origin=np.zeros(1, dtype=int), arc_site=np.zeros(1, dtype=int),
+        arc_pool=np.zeros(1, dtype=int), arc_cost={"cost": np.zeros((1, 1))}, demand=np.full((1, 1, 1), 100.0), job_window_mask=np.zeros((0, 1), dtype=bool),
+        worlds=WorldData([world(able) for able in capacities], np.zeros(1, dtype=int), np.ones(1), risk),
+    )  # fmt: skip
+
+
+def test_a_fleet_carries_every_world_in_the_program():
+    held = lambda *worlds: np.rint(solve(two_lots(None, *worlds), Options(gap=0.0)).values["n"]).tolist()
+    assert held() == [10, 0]
+    assert held((8.0, 10.0)) == [0, 10]  # 12.5 systems of the cheaper lot, or 10 of the other
+    assert held((10.0, 0.0), (0.0, 10.0)) == [10, 10]  # either lot may fail altogether
+    assert held((9.9, 9.9)) == [11, 0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_cost_of_a_fleet_is_its_mean_over_the_dearest_worlds(seed):
+    rng, share = np.random.default_rng(seed), 0.75
+    cost = np.column_stack([rng.uniform(0.2, 2.0, 20), rng.uniform(1.0, 1.3, 20)])
+    found = solve(two_lots(Risk(cost, share)), Options(gap=0.0))
+    dearest = lambda n: np.sort(cost @ n)[-5:].mean()
+    assert found.value == pytest.approx(dearest(np.rint(found.values["n"])))
+    assert found.value == pytest.approx(min(dearest(np.array([k, 10.0 - k])) for k in range(11)))
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_promise_is_kept_in_worlds_that_were_not_sampled(plan, plain):
+    assert plan["robustness"]["fresh"]["kept"] >= 0.9
+    assert share(plan, seed=11) >= 0.9 - 2 * np.sqrt(0.09 / 500)
+    assert share(plain, seed=11) < 0.8
+    assert plan["robustness"]["price"] == pytest.approx(plan["totals"]["cost"] - plain["totals"]["cost"], rel=1e-6)
+
+
+def test_the_plan_says_what_it_promises(plan):
+    assert plan["bound_of"] == "fleet"
+    for form in ("table", "md"):
+        assert "How sure it is" in render(plan, form) and "90% asked" in render(plan, form)
+
+
+def test_more_confidence_never_costs_less(spec, plan, plain):
+    costs = [planner.solve(asked(spec, confidence=c, prices=False), threads=1)["totals"]["cost"] for c in (0.5, 0.75)]
+    costs = [plain["totals"]["cost"], *costs, plan["totals"]["cost"]]
+    assert all(low <= high * (1 + 1e-3) for low, high in itertools.pairwise(costs)), costs
+
+
+def test_without_uncertainty_the_plan_is_the_plain_one(spec, plain):
+    certain = planner.solve(asked(spec, confidence=0.5, demand=0, times=False, prices=False), threads=1)
+    assert certain["totals"]["cost"] == pytest.approx(plain["totals"]["cost"], rel=1e-3)
+    assert certain["robustness"]["fresh"]["kept"] == 1.0 and not certain["robustness"]["prices"]
+
+
+def test_a_throughput_and_a_deadline_can_be_promised(small_spec, small_plan):
+    """Jobs and all kinds of limits; the promised factor on demand is less than what is possible as predicted."""
+    robust = {"robust": {"worlds": 100, "prices": False}}
+    served = planner.solve({**small_spec, **robust}, threads=1)
+    assert served["robustness"]["fresh"]["workloads"].keys() == {"chat", "tune"} and served["robustness"]["fresh"]["kept"] >= 0.9
+    assert served["totals"]["cost"] >= small_plan["totals"]["cost"]
+    most = planner.solve({**small_spec, **robust, "objective": {"maximise": "throughput"}}, threads=1)
+    assert most["robustness"]["fresh"]["kept"] >= 0.9 > most["robustness"]["nominal"]["kept"]
+    assert 1 <= most.objective["value"] < most["robustness"]["nominal"]["value"]
+    assert verify_plan(most) == []
+
+
+def test_a_plan_that_left_the_block_out_says_nothing_of_worlds(plain):
+    assert "robustness" not in plain.document and plain["bound_of"] == "full"
+
+
+def test_the_check_finds_a_broken_promise(plan):
+    assert verify_plan(plan) == []
+    fewer = parse_plan(plan.to_json())
+    row = max(fewer["fleet"], key=lambda row: row["count"])
+    row["count"] = max(1, row["count"] // 2)
+    assert share(fewer, seed=1) < 0.9
+    assert any("promises" in str(finding) for finding in verify_plan(fewer))
+
+
+@pytest.mark.parametrize("path, value", [(("fresh", "kept"), 0.999), (("price",), 1.0), (("confidence",), 0.95), (("nominal", "value"), 1.0)])
+def test_the_check_finds_a_false_word_on_it(plan, path, value):
+    document = json.loads(plan.to_json())
+    place = document["robustness"]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert any("robustness" in str(finding) for finding in verify_plan(Plan(document)))
+
+
+def test_the_check_misses_the_section_where_it_belongs(plan, plain):
+    without = {key: value for key, value in plan.document.items() if key != "robustness"}
+    assert any(finding.path == "robustness" for finding in verify_plan(Plan(without)))
+    with_it = {**plain.document, "robustness": plan["robustness"]}
+    assert any(finding.path == "robustness" for finding in verify_plan(Plan(with_it)))
+
+
+def test_a_budget_is_kept_or_refused(spec, plan):
+    cost = plan["totals"]["cost"]
+    kept = planner.solve(asked({**spec, "limits": {"budget": f"{1.5 * cost:.0f} USD"}}, confidence=0.9), threads=1)
+    assert kept["robustness"]["fresh"]["kept"] >= 0.9 and kept["robustness"]["fresh"]["budget"] >= 0.9
+    refused = planner.solve(asked({**spec, "limits": {"budget": f"{0.8 * cost:.0f} USD"}}, confidence=0.9), threads=1)
+    assert refused.status == "limit" and "no fleet within the limits was found" in render(refused, "table")
+    assert refused["robustness"]["reached"] < 0.92 and refused["fleet"] == []
+    assert verify_plan(refused) == []
+
+
+def test_the_mean_over_the_dearest_worlds_is_made_less_or_left(spec, plan):
+    """A fleet chosen by its mean over the dearest worlds is no dearer there than one chosen by typical prices."""
+    averse = planner.solve(asked(spec, confidence=0.9, measure="cvar"), threads=1)
+    dear = [p["robustness"]["fresh"]["cost"]["p95"] for p in (averse, plan)]
+    assert dear[0] <= dear[1] * 1.02
+    assert verify_plan(averse) == []
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block, place", [
+    ({"confidence": 1.0}, "robust.confidence"), ({"worlds": 3}, "robust.worlds"), ({"measure": "luck"}, "robust.measure"), ({"demand": -0.1}, "robust.demand"),
+    ({"sure": True}, "robust.sure"),
+])  # fmt: skip
+def test_errors_name_the_place(spec, block, place):
+    with pytest.raises(SpecError) as error:
+        resolve_document({**spec, "robust": block})
+    assert place in str(error.value)
+
+
+def test_what_does_not_go_together_is_said(spec):
+    with pytest.raises(SpecError) as error:
+        planner.solve({**asked(spec, measure="cvar"), "objective": {"minimise": "carbon"}})
+    assert "robust.measure" in str(error.value)
+
+
+def test_the_block_has_defaults(spec):
+    assert resolve_document({**spec, "robust": {}}).spec.robust == Robust()
+
+
+def test_any_plan_can_be_asked(plain, tmp_path, capsys):
+    plain.save(tmp_path / "plan.json")
+    assert main(["robust", str(tmp_path / "plan.json"), "--worlds", "50", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["worlds"] == 50 and 0 <= found["kept"] < 1
