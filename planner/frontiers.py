@@ -1,0 +1,265 @@
+"""Frontiers of cost against carbon, latency, throughput or quality: one least-cost plan per point, the dominated ones left out.
+
+The spec stays the same but for one thing, so that the points of the workloads and the program are kept from point to point
+(`planner.whatif`). Not here: the chart (`planner.frontier_chart`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.document import at, edited
+from planner.errors import Problem, SpecError
+from planner.factors import scaled
+from planner.pipeline import THREADS, Progress, read_spec
+from planner.plan import Plan
+from planner.spec import Serving, parse_spec
+from planner.whatif import Changes, WhatIf
+
+CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughput", "quality")
+SPANS = {LATENCY: (0.5, 2.0), THROUGHPUT: (0.5, 1.5)}  # factors, where none are asked for
+MORE_IS_BETTER = {CARBON: False, LATENCY: False, THROUGHPUT: True, QUALITY: True}
+MEASURE = {CARBON: "carbon_kg", LATENCY: "latency_factor", THROUGHPUT: "demand_factor", QUALITY: "quality"}
+HELD = 1e-9  # how far a value that is held may move, relatively
+SAME = 1e-9  # relative differences of costs below this are none
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """`measure`: what the cost is set against; `name`: what was asked for; `how`: as in `solvers.kept`; `bound`: no plan that is asked for
+    costs less."""
+
+    measure: float
+    name: str
+    changes: Changes
+    plan: Plan
+    cost: float
+    bound: float
+    how: str
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        return abs(self.cost - self.bound) / max(abs(self.cost), 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """`points`: from the least to the largest measure; `left_out`: names of points with their reasons; `status`: of the worst plan."""
+
+    against: str
+    currency: str
+    points: tuple[FrontierPoint, ...]
+    left_out: tuple[tuple[str, str], ...]
+    status: str
+    seconds: float
+    source: str = ""  # of the scores
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"asked": point.name, MEASURE[self.against]: point.measure, "cost": point.cost, "bound": point.bound, "gap": point.gap, "per_unit": self._slope(i), "program": point.how}
+            for i, point in enumerate(self.points)
+        ]  # fmt: skip
+
+    def _slope(self, i: int) -> float | None:
+        """Cost of one unit more of the measure, between this point and the one before."""
+        if i == 0:
+            return None
+        one, other = self.points[i - 1], self.points[i]
+        return (other.cost - one.cost) / (other.measure - one.measure)
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        return {
+            "against": self.against,
+            "measure": MEASURE[self.against],
+            "currency": self.currency,
+            "status": self.status,
+            "source": self.source,
+            "points": [{**row, "changes": dict(point.changes), "seconds": point.seconds} for row, point in zip(self.rows, self.points, strict=True)],
+            "left_out": [{"asked": name, "reason": reason} for name, reason in self.left_out],
+            "seconds": self.seconds,
+        }
+
+    @property
+    def words(self) -> list[str]:
+        if not self.points:
+            return [f"no plan was found ({self.status})"]
+        told = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
+        first, last = self.points[0], self.points[-1]
+        lines = [
+            f"cost against {self.against}: {len(self.points)} points, from {first.cost:,.4g} to {last.cost:,.4g} {self.currency}, each within {max(p.gap for p in self.points):.2g} of the least cost",
+            f"programs: {told}; {self.seconds:.1f} s",
+        ]
+        return lines + ([f"quality as scored by {self.source}"] if self.source else [])
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        return [("Frontier", self.rows), ("Left out", [{"asked": name, "reason": reason} for name, reason in self.left_out])]
+
+    def save(self, folder: Path) -> None:
+        """The whole plan of each point, a file each."""
+        for i, point in enumerate(self.points):
+            point.plan.save(folder / f"{i + 1:02d}.json")
+
+
+def frontier(
+    source: str | Path | Mapping[str, Any], against: str, points: int = 8, *, span: tuple[float, float] | None = None, overlays: Sequence[Path] = (),
+    hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS,
+) -> Frontier:  # fmt: skip
+    """Least-cost plans of a spec over a range of `against`; what the spec itself minimises does not count.
+
+    carbon: from the plan of least carbon (of those the cheapest) to the plan of least cost (of those the least carbon), with limits on the
+    carbon at even distances between. latency, throughput: all latency limits, or the demand of all serving workloads, times factors at
+    even distances over `span`. quality: each of the `alternatives` of the one workload that has some.
+    Raises SpecError for what cannot be asked.
+    """
+    _check(against, points, span)
+    began = time.perf_counter()
+    document = read_spec(source, hourly)
+    scores = _scores(document) if against == QUALITY else ""
+    study = _Study(edited(document, (("objective", {"minimise": "cost"}),)), against, overlays, progress, threads)
+    if against == CARBON:
+        study.carbon(points)
+    elif against == QUALITY:
+        study.quality()
+    else:
+        study.factors(points, span or SPANS[against])
+    kept = _undominated(study.points, against, study.left_out)
+    statuses = [point.plan.status for point in kept] or [study.last_status]
+    status = max(statuses, key=("optimal", "within_gap", "limit", "unbounded", "infeasible").index)
+    currency = study.kept.document.get("currency", "USD")
+    return Frontier(against, currency, tuple(kept), tuple(study.left_out), status, time.perf_counter() - began, scores)
+
+
+def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
+    if against not in AGAINST:
+        raise SpecError([Problem("--against", f'expected one of {", ".join(AGAINST)}, got "{against}"')])
+    if not 2 <= points <= 200:
+        raise SpecError([Problem("--points", f"expected 2 to 200, got {points}")])
+    if span is not None and against not in SPANS:
+        raise SpecError([Problem("--span", f"belongs to {' and '.join(SPANS)}; remove it")])
+    if span is not None and not 0 < span[0] < span[1] < 1e3:
+        raise SpecError([Problem("--span", f"expected two rising factors, such as 0.5:2, got {span[0]:g}:{span[1]:g}")])
+
+
+def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving]]:
+    return [(i, workload) for i, workload in enumerate(parse_spec(document).workloads) if isinstance(workload, Serving) and workload.alternatives]
+
+
+def _scores(document: Mapping[str, Any]) -> str:
+    """Where the scores come from."""
+    scored = _with_alternatives(document)
+    if len(scored) != 1:
+        told = ", ".join(workload.name for _, workload in scored) or "none"
+        raise SpecError([Problem("workloads", f'--against quality needs exactly one serving workload with "alternatives", there is {told}')])
+    return scored[0][1].alternatives[0].source
+
+
+class _Study:
+    """Solves point after point with one kept program."""
+
+    def __init__(self, document: Mapping[str, Any], against: str, overlays: Sequence[Path], progress: Progress | None, threads: int) -> None:
+        self.say = progress or (lambda line: None)
+        self.kept = WhatIf(document, overlays=overlays, progress=progress, threads=threads, diagnosing=False)
+        self.against = against
+        self.points: list[FrontierPoint] = []
+        self.left_out: list[tuple[str, str]] = []
+        self.last_status = self.kept.base.status
+
+    # -- kinds -----------------------------------------------------------------------------------------------------
+
+    def carbon(self, points: int) -> None:
+        base = self.kept.base
+        if not base.has_answer:
+            return
+        began = time.perf_counter()
+        cheapest = self._cheapest_with_least_carbon(base)
+        self._take("least cost", {}, cheapest, _carbon(cheapest), base["bound"], self.kept.timing.how, time.perf_counter() - began)
+        cleanest = self.kept.plan({"objective": {"minimise": "carbon"}}, diagnosing=False)
+        if not cleanest.has_answer:  # out of time
+            self.left_out.append(("least carbon", cleanest.status))
+            return
+        least, most = _carbon(cleanest), _carbon(cheapest)
+        self._at_most(least * (1 + HELD), "least carbon", least)
+        for i in range(points - 2, 0, -1):
+            self._at_most(least + (most - least) * i / (points - 1))
+
+    def _cheapest_with_least_carbon(self, base: Plan) -> Plan:
+        """Of the plans that cost no more than this one, the one of least carbon."""
+        budget = f"{_cost(base) * (1 + HELD):.15g} {self.kept.document.get('currency', 'USD')}"
+        found = self.kept.plan({"objective": {"minimise": "carbon"}, "limits.budget": budget}, diagnosing=False)
+        better = found.has_answer and _cost(found) <= _cost(base) * (1 + 2 * HELD) and _carbon(found) < _carbon(base)
+        return found if better else base
+
+    def _at_most(self, limit: float, name: str = "", measure: float | None = None) -> None:
+        self._solve(name or f"at most {limit / 1e3:,.4g} t", {"limits.carbon": f"{limit:.15g} kg"}, measure)
+
+    def factors(self, points: int, span: tuple[float, float]) -> None:
+        for i in range(points):
+            factor = span[0] + (span[1] - span[0]) * i / (points - 1)
+            words = f"{'demand' if self.against == THROUGHPUT else 'latency limits'} x {factor:.4g}"
+            self._solve(words, self._times(factor), factor)
+
+    def _times(self, factor: float) -> Changes:
+        """The demand, or the latency limits, of all serving workloads times a factor."""
+        changes: dict[str, Any] = {}
+        for i, workload in enumerate(self.kept.document["workloads"]):
+            if workload["kind"] != "serving":
+                continue
+            if self.against == THROUGHPUT:
+                paths = [f"workloads[{i}].demand.{key}" for key in ("requests_per_s", "output_tokens")]
+            else:
+                paths = [f"workloads[{i}].slo.{metric}.{name}" for metric, limits in (workload.get("slo") or {}).items() for name in limits or ()]
+            for path in paths:
+                if (written := at(self.kept.document, path)) is not None:
+                    changes[path] = scaled(float(written) if isinstance(written, int) else written, factor)
+        if not changes:
+            raise SpecError([Problem("workloads", f"there is nothing to set the cost against: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}")])
+        return changes
+
+    def quality(self) -> None:
+        ((i, workload),) = _with_alternatives(self.kept.document)
+        for alternative in sorted(workload.alternatives, key=lambda each: each.quality):
+            self._solve(alternative.architecture, {f"workloads[{i}].architecture": alternative.architecture}, alternative.quality)
+
+    # -- one point -------------------------------------------------------------------------------------------------
+
+    def _solve(self, name: str, changes: Changes, measure: float | None = None) -> None:
+        began = time.perf_counter()
+        plan = self.kept.plan(changes, diagnosing=False)
+        if not plan.has_answer:
+            self.last_status = plan.status
+            self.left_out.append((name, f"no plan: {plan.status}"))
+            return
+        self._take(name, changes, plan, _carbon(plan) if measure is None else measure, plan["bound"], self.kept.timing.how, time.perf_counter() - began)
+
+    def _take(self, name: str, changes: Changes, plan: Plan, measure: float, bound: float, how: str, seconds: float) -> None:
+        self.say(f"{name}: {_cost(plan):,.6g}  {how}, {seconds:.1f} s")
+        self.points.append(FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds))
+
+
+def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[tuple[str, str]]) -> list[FrontierPoint]:
+    """The points that no other one beats in cost at no worse a measure, by rising measure; of equal ones the first stays."""
+    sign = -1.0 if MORE_IS_BETTER[against] else 1.0
+    front: list[FrontierPoint] = []
+    for point in sorted(points, key=lambda p: (sign * p.measure, p.cost)):
+        if front and point.cost >= front[-1].cost * (1 - SAME):
+            left_out.append((point.name, f'dominated by "{front[-1].name}"'))
+        else:
+            front.append(point)
+    return sorted(front, key=lambda p: p.measure)
+
+
+def _cost(plan: Plan) -> float:
+    return float(plan["totals"]["cost"])
+
+
+def _carbon(plan: Plan) -> float:
+    return float(plan["totals"]["carbon_kg"])

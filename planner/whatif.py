@@ -1,0 +1,109 @@
+"""Questions to a plan that is solved already: the same spec with other prices, another demand or another limit.
+
+What does not depend on a change is kept: the points of the workloads, the program and its solver. Not here: how a program is
+changed in place (`solvers.kept`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.document import Edits, edited, path_parts
+from planner.pipeline import THREADS, Progress, answer, read_spec
+from planner.plan import Plan
+from planner.points import Candidates
+from planner.problem import Problem
+
+MOST_KEPT = 2000  # things worked out of points; about 0.2 MB each
+Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> value; None to take the value away
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of the last plan by stage, and how its program was solved (see `solvers.kept`)."""
+
+    resolve: float
+    points: float
+    program: float
+    rest: float
+    how: str
+
+    @property
+    def total(self) -> float:
+        return self.resolve + self.points + self.program + self.rest
+
+
+class WhatIf:
+    """A spec kept solved. `plan(changes)` answers the spec with some changes, each time counted from the spec as it was given.
+
+    >>> kept = WhatIf("examples/mixed_fleet.json")                              # doctest: +SKIP
+    >>> kept.plan({"offers[0].price": "3500000 USD", "limits.carbon": "40 kt"})  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None,
+        threads: int = THREADS, diagnosing: bool = True,
+    ) -> None:  # fmt: skip
+        """Raises SpecError for an invalid spec and OSError for an unreadable file."""
+        from solvers.kept import KeptProgram
+
+        self.document = read_spec(source, hourly)
+        self._overlays, self._progress, self._threads = overlays, progress, threads
+        self._grids: dict[Any, Any] = {}
+        self._program = KeptProgram()
+        self.timing: Timing | None = None
+        self.base = self.plan({}, diagnosing=diagnosing)
+
+    def plan(self, changes: Changes, *, diagnosing: bool = True) -> Plan:
+        """As `solve` of the changed spec, within the same gap; which of the plans within the gap may depend on earlier questions.
+
+        `diagnosing`: say why there is no plan. Raises SpecError for changes that the spec cannot take.
+        """
+        began = time.perf_counter()
+        document, problem = self._resolved(changes)
+        resolved = time.perf_counter()
+        candidates = self._candidates(problem)
+        found = time.perf_counter()
+        before = self._program.seconds
+        plan = answer(
+            problem, candidates, document, overlays=self._overlays, progress=self._progress, threads=self._threads, solve_program=self._program.solve,
+            diagnosing=diagnosing,
+        )  # fmt: skip
+        solved = self._program.seconds - before
+        self.timing = Timing(resolved - began, found - resolved, solved, time.perf_counter() - found - solved, self._program.how)
+        return plan
+
+    def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
+        from planner.errors import Problem as Wrong
+        from planner.errors import SpecError
+        from planner.resolve import resolve_document
+
+        edits: Edits = tuple(changes.items())
+        try:
+            document = edited(self.document, edits)
+        except (KeyError, IndexError, TypeError):
+            wrong = next(path for path, _ in edits if not _is_there(self.document, path))
+            raise SpecError([Wrong(wrong, "there is no such place in the spec")]) from None
+        return document, resolve_document(document, self._overlays)
+
+    def _candidates(self, problem: Problem) -> Candidates:
+        from planner.candidates import find_candidates
+
+        if len(self._grids) > MOST_KEPT:
+            self._grids.clear()
+        return find_candidates(problem, self._grids)
+
+
+def _is_there(document: Mapping[str, Any], path: str) -> bool:
+    """Whether the block that holds the last part of the path can be reached or made."""
+    place: Any = document
+    for part in path_parts(path)[:-1]:
+        try:
+            place = (place.get(part) or {}) if isinstance(place, dict) else place[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return isinstance(place, (dict, list))
