@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from planner import batch, cli
-from planner.pipeline import _options, solve_document
+from planner.pipeline import options_of, solve_document
 from planner.spec import parse_spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,7 +178,7 @@ def test_a_bug_in_one_line_stops_no_other(tmp_path, monkeypatch):
 
 
 def test_the_number_of_threads_reaches_the_solver():
-    assert [_options(parse_spec(tiny()), threads).threads for threads in (1, 3)] == [1, 3]
+    assert [options_of(parse_spec(tiny()), threads).threads for threads in (1, 3)] == [1, 3]
 
 
 # -- going on ----------------------------------------------------------------------------------------------------------

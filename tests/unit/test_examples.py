@@ -35,7 +35,7 @@ def example(root):
     return get
 
 
-EXAMPLES = ("inference_cluster", "compute_network", "national_pretraining")
+EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining")
 
 
 def catalog_of(spec: dict[str, Any]) -> Catalog:
@@ -156,3 +156,108 @@ def test_a_chip_family_that_was_never_measured_in_training_is_listed(root):
     listed = {assumption.path for assumption in resolve(parse_spec(spec)).assumptions}
     assert {"training.generation_biren", "training.generation_moore"} <= listed
     assert "training.generation_ascend" not in listed  # measured
+
+
+# -- with all that a place brings along ----------------------------------------------------------------------------------
+
+YEARS = ("mixed_fleet_year", "compute_network_year")
+LONGEST_S = 100.0  # of processor time; 25 s on quiet cores
+
+
+@pytest.fixture(scope="module")
+def year(root):
+    """A spec of a year on fewer days and without its dispatch, and its plan, with the processor time that it took."""
+    known: dict[str, tuple[dict[str, Any], planner.Plan, float]] = {}
+
+    def get(name: str) -> tuple[dict[str, Any], planner.Plan, float]:
+        if name not in known:
+            spec = json.loads((root / f"examples/{name}.json").read_text(encoding="utf-8"))
+            spec["horizon"] |= {"days": 1, "dispatch": False}
+            spec["solver"]["time_limit"] = "300 s"  # by the clock; a busy machine does not fail the test
+            began = time.process_time()
+            plan = planner.solve(copy.deepcopy(spec))
+            known[name] = spec, plan, time.process_time() - began
+        return known[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", YEARS)
+def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, name):
+    spec, plan, seconds = year(name)
+    assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP
+    assert plan["bound_of"] == "reduced" and planner.verify_plan(plan) == []
+    assert seconds <= LONGEST_S
+    assert spec["lines"] and any("electricity" in site for site in spec["sites"]) and all(len(site["fabrics"]) > 1 for site in spec["sites"])
+
+
+@pytest.mark.parametrize("name", YEARS)
+def test_a_year_is_told_as_one_story(year, name):
+    """Every place with a fleet, line, battery and contract has its sentence, and the networks are compared with the others."""
+    from planner.story import chapters
+
+    spec, plan, _ = year(name)
+    told = dict(chapters(plan))
+    assert list(told) == ["Why here", "Why this", "On which line", "Why then"]
+    for site in {row["site"] for row in plan["fleet"]}:
+        assert any(sentence.startswith(f"{site}: ") for sentence in told["Why here"]), site
+    assert {row["line"] for row in plan["lines"]} <= {sentence.partition(":")[0] for sentence in told["On which line"]}
+    for design in {row["design"] for row in plan["fabrics"]}:
+        assert any(sentence.startswith(f"{design} joins") for sentence in told["Why this"])
+    for site in spec["sites"]:
+        block = site.get("electricity", {})
+        if "battery" in block and any(row["site"] == site["region"] for row in plan["fleet"]):
+            assert any("attery" in sentence and site["region"] in sentence for sentence in told["Why then"])
+        for contract in block.get("ppa", ()):
+            assert any(sentence.startswith(f"{contract['name']} in {site['region']}") for sentence in told["Why then"]) or not any(row["site"] == site["region"] for row in plan["fleet"])
+
+
+@pytest.mark.parametrize("name", YEARS)
+def test_a_battery_that_is_bought_moves_and_pays_for_itself(year, name):
+    """What it saves at the prices of the hours and at the peaks is more than what it costs."""
+    _, plan, _ = year(name)
+    for row in (row for row in plan.document["electricity"] if row["item"] == "battery" and row["name"] == "energy" and row["size"] > 1.0):
+        assert row["energy_j"] > 50 * row["size"], "a battery that hardly moves"
+
+
+def test_traffic_that_asks_for_a_kind_of_line_gets_it(year, root):
+    _, plan, _ = year("compute_network_year")
+    catalog = Catalog.load()
+    classes = ("public", "encrypted", "private")
+    asked = {w["name"]: w.get("security", "public") for w in plan["spec"]["workloads"]}
+    for row in plan["lines"]:
+        kind = catalog.get("lines", row["kind"]).text["security"]
+        for part in row["traffic"]:
+            assert classes.index(kind) >= classes.index(asked[part["workload"]]), row
+
+
+# -- three phases --------------------------------------------------------------------------------------------------
+
+
+def test_each_phase_buys_its_generation_within_its_budget(example):
+    _, plan, _ = example("inference_cluster_phases")
+    bought = {phase: {row["system"] for row in plan["fleet"] if row["obtained"] == phase} for phase in ("first", "second", "third")}
+    assert bought["first"] <= {"X6000 8-card node", "Atlas 800T A2"}
+    assert bought["second"] == {"Ascend 910C 8-card node"}
+    assert bought["third"] <= {"Ascend 950PR 8-card node", "Ascend 950DT 8-card node"}
+    assert all(0.95 * 140e6 < row["capital"] <= 140e6 for row in plan["phases"])
+
+
+def test_a_token_gets_cheaper_from_phase_to_phase(example):
+    _, plan, _ = example("inference_cluster_phases")
+    costs = [row["cost_per_million_tokens"] for row in plan["phases"]]
+    assert costs == sorted(costs, reverse=True) and costs[0] > 1.5 * costs[-1]
+
+
+def test_every_phase_has_pools_for_prefill_and_for_decode(example):
+    from planner.phase_tables import ratio
+
+    _, plan, _ = example("inference_cluster_phases")
+    assert all(0.8 < float(ratio(row["pools"]).removeprefix("1 : ")) < 1.6 for row in plan["phases"])
+
+
+def test_the_target_is_hundreds_and_tens_of_millions_of_times_away(example):
+    """Of one output token in the last phase: one fen per million, and 0.01 CNY per 10^11."""
+    _, plan, _ = example("inference_cluster_phases")
+    now = plan["phases"][-1]["cost_per_million_tokens"]
+    assert 300 < now / 0.01 < 420 and 3e7 < now / (0.01 / 1e5) < 4.2e7

@@ -149,6 +149,17 @@ def test_requests_that_wait_take_fewer_systems(spec):
     assert any("requests wait" in str(finding) for finding in findings(resolve(parse_spec(late["spec"])), late))
 
 
+def test_a_series_that_is_the_same_at_all_hours_says_nothing_of_which_days_are_alike():
+    """Its standard deviation is a rounding, by which nothing may be divided."""
+    from planner.representative import distances
+
+    days = np.arange(365)
+    seasons = np.repeat(np.cos(2 * np.pi * days / 365)[:, None], 24, axis=1)
+    flat = np.full((365, 24), 0.0752 / 3.6e6)
+    assert flat.std() > 0
+    assert np.array_equal(distances([seasons, flat], days), distances([seasons], days))
+
+
 def test_a_reduced_plan_is_run_through_the_year(spec):
     plan = planner.solve(spec("representative-days", 4, demand={**DEMAND, "week": [1, 1, 1, 1, 1, 0.6, 0.5]}, electricity=BLOCK))
     found = plan["dispatch"]
@@ -159,6 +170,20 @@ def test_a_reduced_plan_is_run_through_the_year(spec):
     quiet = spec("representative-days", 4)
     quiet["horizon"]["dispatch"] = False
     assert "dispatch" not in planner.solve(quiet).document
+
+
+def test_a_reduced_plan_with_lines_is_run_through_the_year(spec):
+    document = spec("representative-days", 2, demand={**DEMAND, "week": [1, 1, 1, 1, 1, 0.6, 0.5]})
+    document["sites"].append({"region": "us-texas"})
+    document["workloads"][0]["spread"] = {"zones": 2}
+    document["lines"] = [{"kind": "TLS"}, {"kind": "SD-WAN", "setup": "0 s"}]
+    plan = planner.solve(document)
+    found = plan["dispatch"]
+    assert plan["placements"] and found["unmet"] == 0 and abs(found["difference"]) < 0.02
+    assert verify_plan(plan) == []
+    document["lines"], document["horizon"]["dispatch"] = document["lines"][1:], False
+    rented = planner.solve(document)  # by capacity: what travels beside requests has no price of its own
+    assert rented["costs"]["lines"] > 0 and "control" not in rented["costs"] and verify_plan(rented) == []
 
 
 def test_the_default_calendar_is_the_full_problem(tiny):

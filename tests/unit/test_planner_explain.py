@@ -170,3 +170,22 @@ def test_the_report_says_that_integers_are_fixed():
     for form in ("table", "md"):
         text = " ".join(render(plan, form).split())
         assert "every integer is fixed" in text and "USD per kW" in text
+
+
+def test_a_binding_limit_is_worth_something_in_words():
+    """The sentence states the marginal value of the row, over the horizon and a year."""
+    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("horizon", {"years": 2})))
+    row = row_of(plan, "sites[0].power")
+    worth = -row["marginal_value_divisible"] * 1e6
+    for form in ("table", "md"):
+        text = " ".join(render(plan, form).split())
+        assert f"The next MW of power in us-texas is worth {worth:,.0f} USD over the horizon ({worth / 2:,.0f} a year) where systems may be added" in text
+    free = planner.solve(spec(("sites[0].power", "20 MW")))
+    assert "next MW" not in render(free, "table")
+
+
+def test_one_more_system_is_worth_throughput_in_words():
+    plan = planner.solve(spec(("objective", {"maximise": "throughput"}), ("offers", [OFFERS[1] | {"supply": 150}])))
+    worth = row_of(plan, "offers[0].supply")["marginal_value_divisible"]
+    text = " ".join(render(plan, "md").split())
+    assert worth > 0 and f"One more DGX H100 (buy) is worth {worth:.3g} of the factor on demand where systems may be added" in text

@@ -1,0 +1,217 @@
+"""The figures of a question that are moved one at a time, and how far: those that the user names, or the usual ones.
+
+Not here: what their movement does (`planner.swings`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.units import show
+from planner.document import Edits, at, edited
+from planner.electricity_limits import electricity_limits
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError
+from planner.ledger import Citation
+from planner.limits import Limit, limits_of
+from planner.phase_limits import phase_limits
+from planner.problem import Problem
+from planner.resolve import catalog_of
+from planner.spec import Serving, parse_spec
+
+PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = "price", "electricity", "demand", "amount", "deadline", "latency", "asked"
+EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A figure moved. `money`: a change of the problem's prices, where no edit of the spec says it; `only_money`: operating points stay as
+    they are; `wider`: whether more plans, or cheaper ones, become possible; `amount`: of a limit."""
+
+    words: str
+    edits: Edits = ()
+    money: Callable[[Problem], Problem] | None = None
+    only_money: bool = False
+    wider: bool = False
+    amount: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """`path`: where the figure stands; `way`: (system, how) of a price."""
+
+    kind: str
+    path: str
+    name: str
+    low: Level
+    high: Level
+    way: tuple[str, str] | None = None
+
+
+def factors_of(document: Mapping[str, Any], problem: Problem, vary: Sequence[str], defaults: bool) -> list[Factor]:
+    """Those named first. Raises SpecError for what cannot be read."""
+    asked = [_asked(document, text) for text in vary]
+    if not defaults:
+        return asked
+    named = {factor.path for factor in asked}
+    return asked + [factor for factor in _usual(document, problem) if factor.path not in named]
+
+
+# -- named by the user -------------------------------------------------------------------------------------------------
+
+
+def _asked(document: Mapping[str, Any], text: str) -> Factor:
+    path, equals, levels = text.partition("=")
+    parts = levels.split(":")
+    if not equals or not path or len(parts) != 2 or not all(part.strip() for part in parts):
+        raise SpecError([SpecProblem("--vary", f'expected PATH=LOW:HIGH such as sites[0].power="2 MW:3 MW" or limits.budget=-10%:+10%, got "{text}"')])
+    written = at(document, path)
+    low, high = (level_of(path, written, part) for part in parts)
+    errors = [error for level in (low, high) if (error := _wrong(document, path, level)) is not None]
+    if len(errors) == 2:  # one level that the spec may not hold is an answer, two are a slip
+        raise errors[0]
+    return Factor(ASKED, path, path, low, high)
+
+
+def _wrong(document: Mapping[str, Any], path: str, level: Level) -> SpecError | None:
+    try:
+        parse_spec(edited(document, level.edits))
+    except SpecError as error:
+        return error
+    except (IndexError, KeyError, TypeError, ValueError):
+        return SpecError([SpecProblem(f"--vary {path}", "there is no such place in the spec")])
+    return None
+
+
+def level_of(path: str, written: Any, text: str) -> Level:
+    if share := _SHARE.fullmatch(text):
+        if written is None:
+            raise SpecError([SpecProblem(f"--vary {path}", f'is not stated in the spec, so there is nothing to take "{text}" of; give two values')])
+        value = scaled(written, 1.0 + float(share[1]) / 100.0)
+        if value is None:
+            raise SpecError([SpecProblem(f"--vary {path}", f'is no number, so there is nothing to take "{text}" of; give two values')])
+    else:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text.strip()
+    return Level(str(value), ((path, value),))
+
+
+def scaled(written: Any, factor: float) -> Any:
+    """A number of a spec, or the one that a text begins with, times a factor; None where there is none.
+
+    >>> scaled("400B tokens/day", 1.15), scaled(60, 0.9), scaled(0.5, 1.1), scaled("buy", 2)
+    ('460B tokens/day', 54, 0.55, None)
+    """
+    if isinstance(written, bool):
+        return None
+    if isinstance(written, int):
+        return math.ceil(written * factor - 1e-9)
+    if isinstance(written, float):
+        return float(f"{written * factor:.9g}")
+    number = _NUMBER.match(written) if isinstance(written, str) else None
+    return f"{float(number.group()) * factor:.9g}{written[number.end() :]}" if number else None
+
+
+# -- the usual ones ----------------------------------------------------------------------------------------------------
+
+
+def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+    yield from _stated_prices(document, problem)
+    yield from _catalog_prices(document, problem)
+    yield _electricity()
+    yield from _demand(document, problem)
+    names = [w.name for w in (*problem.serving, *problem.training)]
+    amounts = limits_of(document, problem, catalog_of(problem.spec, (), {}), names)
+    for limit in (*amounts, *electricity_limits(document, problem, names), *phase_limits(document, problem)):
+        if limit.is_number:
+            yield _limit(limit)
+
+
+def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+    for i, offer in enumerate(problem.spec.offers or ()):
+        if offer.price is None:
+            continue
+        path, (low, high), facts = f"offers[{i}].price", _around(PRICE), problem.offers[i]
+        levels = [Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1) for ratio in (low, high)]
+        yield Factor(PRICE, path, f"price of {facts.system} ({facts.how.replace('_', ' ')})", *levels, way=(facts.system, facts.how))
+
+
+def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+    """Low and high of the catalog's price; where it states none, as far either way as for stated prices."""
+    ways = {(offer.system, offer.how) for i, offer in enumerate(problem.offers) if problem.spec.offers is None or problem.spec.offers[i].price is None}
+    for system, how in ways_in_order(problem, ways):
+        figures = [c for c in problem.citations if c.path.startswith(f"offers/{system}, {how}") and c.path.endswith("/price")]
+        if not figures:
+            continue
+        ranged = any(c.figure.low is not None or c.figure.high is not None for c in figures)
+        low, high = ({c.path: _bound(c, side, ranged) for c in figures} for side in ("low", "high"))
+        units = {c.path: c.figure.unit for c in figures}
+        levels = [
+            Level(_span(figures, values), (("overrides", {**(document.get("overrides") or {}), **{path: {"value": f"{v:.12g} {units[path]}", "note": "moved"} for path, v in values.items()}}),), only_money=True, wider=side == "low")
+            for side, values in (("low", low), ("high", high))
+        ]
+        levels = [replace(level, edits=()) if all(c.figure.number == values[c.path] for c in figures) else level for level, values in zip(levels, (low, high), strict=True)]
+        note = "" if ranged else ", no range is published"
+        yield Factor(PRICE, f"offers/{system}/{how}", f"price of {system} ({how.replace('_', ' ')}{note})", *levels, way=(system, how))
+
+
+def ways_in_order(problem: Problem, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [way for way in dict.fromkeys((offer.system, offer.how) for offer in problem.offers) if way in ways]
+
+
+def _bound(citation: Citation, side: str, ranged: bool) -> float:
+    figure = citation.figure
+    if ranged:
+        bound = getattr(figure, side)
+        return figure.number if bound is None else bound
+    return figure.number * _around(PRICE)[side == "high"]
+
+
+def _span(figures: Sequence[Citation], values: Mapping[str, float]) -> str:
+    told = sorted(values.values())
+    unit = figures[0].figure.unit
+    size, per = (3600.0, unit.replace("/s", "/h")) if unit.endswith("/s") else (1.0, unit)
+    low, high = (f"{value * size:,.6g}" if value * size < 1000 else f"{value * size:,.0f}" for value in (told[0], told[-1]))
+    return f"{low} {per}" if low == high else f"{low} to {high} {per}"
+
+
+def _electricity() -> Factor:
+    def at_ratio(ratio: float) -> Callable[[Problem], Problem]:
+        return lambda problem: replace(problem, sites=tuple(replace(site, price_per_j=site.price_per_j * ratio) for site in problem.sites))
+
+    low, high = (Level(f"{ratio - 1:+.0%}", money=at_ratio(ratio), only_money=True, wider=ratio < 1) for ratio in _around(ENERGY))
+    return Factor(ENERGY, "electricity", "price of electricity at all sites", low, high)
+
+
+def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
+    for i, workload in enumerate(problem.spec.workloads):
+        keys = ("demand.requests_per_s", "demand.output_tokens") if isinstance(workload, Serving) else ("tokens",)
+        path = next(path for key in keys if at(document, path := f"workloads[{i}].{key}") is not None)
+        levels = [Level(str(value := scaled(at(document, path), ratio)), ((path, value),), wider=ratio < 1) for ratio in _around(DEMAND)]
+        yield Factor(DEMAND, path, f"{'demand' if isinstance(workload, Serving) else 'tokens'} of {workload.name}", *levels)
+
+
+def _limit(limit: Limit) -> Factor:
+    """Amounts, deadlines and latencies; a deadline does not go beyond the horizon."""
+    kind = AMOUNT if limit.is_row else LATENCY if ".slo." in limit.path else DEADLINE
+    levels = []
+    for ratio in _around(kind):
+        amount = min(limit.amount * ratio, limit.most)
+        edits = limit.grown(amount)
+        stated = edits[0][1]
+        words = f"{stated}" if not isinstance(stated, int) else show(stated, limit.unit) if limit.unit != "system" else f"{stated}"
+        levels.append(Level(words, edits, wider=ratio > 1, amount=amount))
+    return Factor(kind, limit.path, limit.name, *levels)
+
+
+def _around(kind: str) -> tuple[float, float]:
+    return 1.0 - EITHER_WAY[kind], 1.0 + EITHER_WAY[kind]

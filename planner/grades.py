@@ -1,0 +1,59 @@
+"""Grades of tokens: what each costs, sells for and leaves over, summed up from the workloads of a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.plan import Plan
+
+
+def grade_rows(plan: Plan) -> list[dict[str, Any]]:
+    """One row per grade, the ungraded last; amounts are present values over the horizon. Nothing where no workload has a grade or a price.
+
+    `margin_share`: margin over revenue; None where a workload of the grade has no selling price.
+    """
+    asked = {workload["name"]: workload for workload in plan["spec"]["workloads"]}
+    by_grade: dict[str, list[dict[str, Any]]] = {}
+    for row in plan["workloads"]:
+        if row["kind"] == "serving":
+            by_grade.setdefault(asked[row["name"]].get("grade") or "", []).append(row)
+    if set(by_grade) <= {""} and not any("revenue" in row for row in by_grade.get("", ())):
+        return []
+    return [_summed(grade, by_grade[grade]) for grade in ("consumer", "professional", "frontier", "") if grade in by_grade]
+
+
+def _summed(grade: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    cost = sum(row["cost"] for row in rows)
+    millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows if row["cost_per_million_tokens"])  # as present values
+    revenue = sum(row["revenue"] for row in rows) if all("revenue" in row for row in rows) else None
+    return {
+        "grade": grade or None,
+        "workloads": [row["name"] for row in rows],
+        "tokens": sum(row["tokens"] for row in rows),
+        "cost": cost,
+        "cost_per_million_tokens": cost / millions if millions else None,
+        "revenue": revenue,
+        "price_per_million_tokens": revenue / millions if revenue is not None and millions else None,
+        "margin_share": (revenue - cost) / revenue if revenue else None,
+    }
+
+
+def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(heading, rows) for people."""
+    currency = plan["spec"].get("currency", "USD")
+    rows = [
+        {
+            "grade": row["grade"] or "(none)",
+            "workloads": ", ".join(row["workloads"]),
+            "tokens": f"{row['tokens'] / 1e12:,.3f}T",
+            f"costs {currency} per million": _number(row["cost_per_million_tokens"]),
+            f"sells at {currency} per million": _number(row["price_per_million_tokens"]),
+            "margin": "" if row["margin_share"] is None else f"{row['margin_share']:.1%}",
+        }
+        for row in grade_rows(plan)
+    ]
+    return [("What each grade of tokens costs and earns (per token of the answers, prompts included)", rows)] if rows else []
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

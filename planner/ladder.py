@@ -1,0 +1,171 @@
+"""A ladder of costs: from today's cost per million tokens towards a target, one lever after the other, each plan solved again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from catalog.units import MILLION, UnitError
+from planner.document import Edits, at, edited
+from planner.errors import Problem, SpecError
+from planner.factors import level_of
+from planner.formulate import Unbounded
+from planner.pipeline import THREADS, Progress, options_of
+from planner.quantities import read_money
+from planner.resolve import resolve_document
+from planner.variants import Answer, Variants, answered
+
+TODAY = "today"
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """What is changed at once: a name and the figures of the spec that move."""
+
+    name: str
+    edits: Edits
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """The plan with all levers up to this one. `cost_per_million_tokens`: of the workloads asked about; None without a plan."""
+
+    lever: str
+    status: str
+    cost_per_million_tokens: float | None
+    gap: float | None
+    factor: float | None  # of the rung before over this one
+    from_today: float | None
+    to_target: float | None  # how many times cheaper the target still is
+
+    def row(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("lever", "status", "cost_per_million_tokens", "gap", "factor", "from_today", "to_target")}
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Rungs from today on; `status`: of the worst rung."""
+
+    workloads: tuple[str, ...]
+    currency: str
+    target: float | None  # per million tokens
+    rungs: tuple[Rung, ...]
+    status: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [rung.row() for rung in self.rungs]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"workloads": list(self.workloads), "currency": self.currency, "target_per_million_tokens": self.target, "status": self.status, "rungs": self.rows}
+
+    @property
+    def words(self) -> list[str]:
+        first, last = self.rungs[0], self.rungs[-1]
+        if first.cost_per_million_tokens is None:
+            return ["There is no plan today, so there is nothing to climb from."]
+        said = [f"Cost of {', '.join(self.workloads)}: {first.cost_per_million_tokens:.6g} {self.currency} per million output tokens today."]
+        if last.from_today is not None and len(self.rungs) > 1:
+            said.append(f"All levers together make it {last.from_today:,.3g} times cheaper: {last.cost_per_million_tokens:.6g} {self.currency}.")
+        if self.target is not None and last.to_target is not None:
+            left = f"still {last.to_target:,.3g} times away" if last.to_target > 1 else "reached"
+            said.append(f"The target of {self.target:.6g} {self.currency} per million is {left}.")
+        return said
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        rows = [
+            {
+                "lever": rung.lever,
+                "status": rung.status.replace("_", " "),
+                f"{self.currency} per million": _number(rung.cost_per_million_tokens),
+                "times cheaper": _number(rung.factor),
+                "since today": _number(rung.from_today),
+                **({} if self.target is None else {"left to the target": _number(rung.to_target)}),
+            }
+            for rung in self.rungs
+        ]
+        return [("One lever after the other", rows)]
+
+
+def ladder(
+    document: Mapping[str, Any], levers: Sequence[str], *, workload: str | None = None, target: str | None = None,
+    overlays: Sequence[Path] = (), progress: Progress | None = None,
+) -> Ladder:  # fmt: skip
+    """The cost per million output tokens of a serving workload (of all of them together without a name) after each lever, those before it kept.
+
+    `levers`: texts `NAME: PATH=VALUE; PATH=VALUE`, the value a new one or a change such as -30%. `target`: an amount per token.
+    Raises SpecError for what cannot be read, naming the lever.
+    """
+    began, say = time.perf_counter(), progress or (lambda line: None)
+    problem = resolve_document(document, overlays)
+    names = tuple(w.name for w in problem.serving) if workload is None else (workload,)
+    if not set(names) & {w.name for w in problem.serving}:
+        raise SpecError([Problem("--workload", f'unknown serving workload "{workload}"; expected one of {", ".join(w.name for w in problem.serving) or "none, there is none"}')])
+    wanted = None if target is None else _target(target, problem)
+    variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
+    rungs: list[Rung] = []
+    edits: Edits = ()
+    written = dict(document)
+    for text in ("", *levers):
+        lever = _lever(written, text) if text else Lever(TODAY, ())
+        edits, written = edits + lever.edits, edited(written, lever.edits)
+        rungs.append(_rung(lever.name, _answer(variants, edits, options), written, names, rungs, wanted))
+        say(f"{lever.name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
+    order = ("infeasible", "unbounded", "limit", "within_gap", "optimal")
+    return Ladder(names, problem.spec.currency, wanted, tuple(rungs), min((rung.status for rung in rungs), key=order.index))
+
+
+def _answer(variants: Variants, edits: Edits, options) -> Answer | None:
+    """None where nothing limits the throughput."""
+    changed = variants.problem(edits)
+    try:
+        return answered(changed, variants.candidates(changed, edits), options)
+    except Unbounded:
+        return None
+
+
+def _rung(name: str, answer: Answer | None, document: Mapping[str, Any], names: Sequence[str], before: Sequence[Rung], target: float | None) -> Rung:
+    if answer is None or answer.value is None:
+        return Rung(name, "unbounded" if answer is None else answer.solution.status, None, None, None, None, None)
+    rows = [row for row in answer.plan(document)["workloads"] if row["name"] in names and row["cost_per_million_tokens"]]
+    millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows)
+    cost = sum(row["cost"] for row in rows) / millions if millions else None
+    known = [rung.cost_per_million_tokens for rung in before if rung.cost_per_million_tokens is not None]
+    return Rung(
+        name, answer.solution.status, cost, answer.solution.gap,
+        factor=known[-1] / cost if known and cost else None,
+        from_today=known[0] / cost if known and cost else None,
+        to_target=cost / target if target and cost else None,
+    )  # fmt: skip
+
+
+def _lever(document: Mapping[str, Any], text: str) -> Lever:
+    name, colon, body = text.partition(":")
+    assignments = [part.partition("=") for part in body.split(";")]
+    if not colon or not name.strip() or not all(path.strip() and equals and value.strip() for path, equals, value in assignments):
+        raise SpecError([Problem("--lever", f'expected NAME: PATH=VALUE; PATH=VALUE such as "cheaper systems: offers[0].price=-30%", got "{text}"')])
+    edits = []
+    for path, _, value in assignments:
+        path = path.strip()
+        edits += level_of(path, at(document, path), value).edits
+    return Lever(name.strip(), tuple(edits))
+
+
+def _target(text: str, problem) -> float:
+    """Per million tokens, in the spec's currency."""
+    try:
+        amount, currency = read_money(text, "token", "0.01 CNY/1M tokens", 0.0, float("inf"))
+    except (UnitError, ValueError) as error:
+        raise SpecError([Problem("--target", str(error))]) from None
+    if currency not in problem.per_usd:
+        raise SpecError([Problem("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")])
+    return amount * MILLION / problem.per_usd[currency] * problem.per_usd[problem.spec.currency]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}"

@@ -1,0 +1,251 @@
+"""Plans nearly as good as the best that differ from it in kind: without one of its systems, sites or networks, of one way to obtain, at one site.
+
+Each is the best plan of its kind, found by solving the same program with what it must not use taken away.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.comparison import compare
+from planner.document import Edits, edited
+from planner.fabric_names import PROVIDER
+from planner.formulate import Formulation, Unbounded, formulate
+from planner.framing import sense_and_unit
+from planner.lots import Lot
+from planner.pipeline import THREADS, Progress, options_of
+from planner.plan import Plan
+from planner.resolve import resolve_document
+from planner.variants import Answer, Variants, answered, fleet_change
+from solvers.backends import Linear, relative_gap
+from solvers.joint import build, objective_vector, solve
+from solvers.outcome import Options
+
+TOTAL_S = 300.0
+WITHIN = 0.05  # shares of the objective by which an alternative may be worse
+FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
+STATUS_WORDS = {
+    BEYOND: "worse by more than was asked about",
+    IMPOSSIBLE: "there is no such plan",
+    NOT_TRIED: "the time was up",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The best plan of a `kind`. `value`: its objective, where it was found; `least`: by how much it must be worse at least."""
+
+    kind: str
+    name: str
+    status: str
+    value: float | None = None
+    worse: float | None = None
+    least: float | None = None
+    fleet: str = ""
+    drivers: Sequence[str] = ()
+    plan: Plan | None = None
+
+    def row(self, base: float) -> dict[str, Any]:
+        share = None if self.worse is None else self.worse / abs(base)
+        return {
+            "kind": self.kind, "name": self.name, "status": self.status, "value": self.value, "worse": self.worse, "share": share,
+            "least_worse": self.least, "fleet": self.fleet, "drivers": list(self.drivers),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """`best`: the plan that they are compared with (None where there is none); the least worse first."""
+
+    best: Plan | None
+    status: str
+    unit: str
+    within: float
+    found: tuple[Alternative, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [] if self.best is None else [alternative.row(self.best.objective["value"]) for alternative in self.found]
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        best = None if self.best is None else dict(self.best.objective) | {"bound": self.best["bound"], "gap": self.best.gap}
+        return {"status": self.status, "best": best, "within": self.within, "alternatives": self.rows}
+
+    @property
+    def words(self) -> list[str]:
+        if self.best is None:
+            return ["There is no plan to have alternatives to; `tokenwatt plan` says why."]
+        value = self.best.objective["value"]
+        near = [a for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
+        words = [f"The best plan comes to {value:,.4g} {self.unit}." if abs(value) < 1000 else f"The best plan comes to {value:,.0f} {self.unit}."]
+        words.append(f"{len(near)} plans of another kind are within {self.within:.0%} of it." if near else f"No plan of another kind is within {self.within:.0%} of it.")
+        for a in near:
+            words.append(f"  {a.name}: {_worse(a.worse, value, self.unit)}. {' '.join(a.drivers)}".rstrip())
+        return words
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        if self.best is None:
+            return []
+        base = self.best.objective["value"]
+        rows = [
+            {
+                "kind": a.name,
+                "worse by": _worse(a.worse, base, self.unit) if a.worse is not None else STATUS_WORDS[a.status] if a.least is None else f"at least {_worse(a.least, base, self.unit)}",
+                "what changes in the fleet": a.fleet,
+            }
+            for a in self.found
+        ]
+        return [("The best plan of each kind", rows)]
+
+
+def _worse(amount: float, base: float, unit: str) -> str:
+    size = f"{amount:,.0f}" if abs(base) >= 1000 else f"{amount:.3g}"
+    return f"{size} {unit} ({amount / abs(base):.2%})"
+
+
+# -- search ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`allows`: lots that a plan of this kind may hold; `edits`: of the spec, where leaving lots out would not do."""
+
+    kind: str
+    name: str
+    allows: Callable[[Lot], bool]
+    edits: Edits = ()
+
+
+def alternatives(
+    document: dict[str, Any], *, overlays: Sequence[Path] = (), within: float = WITHIN, total_s: float = TOTAL_S, progress: Progress | None = None, threads: int = THREADS
+) -> Alternatives:
+    """The best plan of each kind that is worse by at most the share `within`; each solve may take the spec's time limit, all together `total_s`.
+
+    A kind whose relaxation is worse than that already is told so, with what it is worse by at least.
+    """
+    began, say = time.perf_counter(), progress or (lambda line: None)
+    problem = resolve_document(document, overlays)
+    variants = Variants(document, overlays, problem)
+    options = options_of(problem.spec, threads)
+    unit = sense_and_unit(document)[1]
+    try:
+        base = answered(problem, variants.candidates(problem, ()), options)
+    except Unbounded:
+        return Alternatives(None, "unbounded", unit, within)
+    say(f"the best plan: {base.solution.status} in {base.solution.seconds:.1f} s")
+    if base.value is None:
+        return Alternatives(None, base.solution.status, unit, within)
+    search = _Search(variants, base, options, within * abs(base.value), began + total_s, say)
+    found = [search.find(kind) for kind in kinds_of(base)]
+    sites = list(dict.fromkeys(site for site, *_ in base.fleet()))
+    if len(sites) > 1:
+        found.append(search.best_of("one site only", [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in problem.sites]))
+    found.sort(key=lambda a: (a.worse is None, a.worse if a.worse is not None else math.inf if a.least is None else a.least))
+    return Alternatives(base.plan(document), base.solution.status, unit, within, tuple(found), time.perf_counter() - began)
+
+
+def kinds_of(base: Answer) -> Iterator[Kind]:
+    """Without each system, site and network that the plan uses, and rented or bought only where it does both or the other."""
+    used = base.fleet()
+    for system in dict.fromkeys(system for _, system, _, _ in used):
+        yield Kind("without a system", f"without {system}", lambda lot, system=system: lot.system.name != system)
+    sites = list(dict.fromkeys(site for site, *_ in used))
+    for site in sites if len(base.problem.sites) > 1 else ():
+        yield Kind("without a site", f"without {site}", lambda lot, site=site: lot.site.region != site)
+    for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
+        # networks that this one beats were left out of the program, so the question must be put anew
+        fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
+        edits = tuple((f"{path}.fabrics", rest) for path, rest in fewer if rest)
+        yield Kind("without a network", f"without {fabric} networks", lambda lot, fabric=fabric: lot.fabric != fabric, edits)
+    hows = {how for _, _, how, _ in used}
+    if "buy" in hows:
+        yield Kind("rented only", "rented only", lambda lot: not lot.owned)
+    if hows - {"buy"}:
+        yield Kind("bought only", "bought only", lambda lot: lot.owned)
+
+
+def _in_site(region: str) -> Callable[[Lot], bool]:
+    return lambda lot: lot.site.region == region
+
+
+class _Search:
+    """Solves kinds of plans around the best one, the hopeless ones by their relaxation alone."""
+
+    def __init__(self, variants: Variants, base: Answer, options: Options, most: float, ends: float, say: Progress) -> None:
+        self._variants, self._base, self._options, self._most, self._ends, self._say = variants, base, options, most, ends, say
+        self._sign = -1.0 if base.form.data.objective.maximises else 1.0
+        program = build(base.form.data)
+        self._arrays, self._columns = program.arrays(), program.columns["n"]
+        self._linear = Linear(self._arrays, self._sign * objective_vector(program, base.form.data), options)
+        self._plan = base.plan(variants.document)
+
+    def find(self, kind: Kind) -> Alternative:
+        least = 0.0 if kind.edits else self._least(kind)
+        return self._solved(kind) if least <= self._most else self._hopeless(kind, least)
+
+    def best_of(self, name: str, kinds: Sequence[Kind]) -> Alternative:
+        """The best of several kinds: the most promising first, until no other can be better."""
+        least = {kind.name: self._least(kind) for kind in kinds}
+        best: Alternative | None = None
+        for kind in sorted(kinds, key=lambda kind: least[kind.name]):
+            if least[kind.name] > (self._most if best is None or best.worse is None else min(self._most, best.worse)):
+                break
+            found = self._solved(kind)
+            if best is None or best.worse is None or (found.worse is not None and found.worse < best.worse):
+                best = found
+        first = min(kinds, key=lambda kind: least[kind.name])
+        return best or self._hopeless(replace(first, name=name), least[first.name])
+
+    def _hopeless(self, kind: Kind, least: float) -> Alternative:
+        return Alternative(kind.kind, kind.name, IMPOSSIBLE) if math.isinf(least) else Alternative(kind.kind, kind.name, BEYOND, least=least)
+
+    def _least(self, kind: Kind) -> float:
+        """By how much every plan of the kind is worse, from the program with integers in fractions; infinite where it has none."""
+        columns, upper = self._columns[~self._allowed(kind, self._base.form)], self._arrays.upper.copy()
+        upper[columns[columns >= 0]] = 0.0
+        answer = self._linear.solve(np.minimum(self._arrays.lower, upper), upper)
+        if answer.status != "optimal":
+            return math.inf if answer.status == "infeasible" else 0.0
+        return max(answer.value - self._sign * self._base.value, 0.0)
+
+    def _allowed(self, kind: Kind, form: Formulation) -> np.ndarray:
+        """[U]: holdings that a plan of the kind may have."""
+        return np.array([kind.allows(form.lots[k]) for k, _ in form.holdings], dtype=bool)
+
+    def _solved(self, kind: Kind) -> Alternative:
+        left = self._ends - time.perf_counter()
+        if left <= 0:
+            return Alternative(kind.kind, kind.name, NOT_TRIED)
+        problem, candidates, form = self._base.problem, self._base.candidates, self._base.form
+        if kind.edits:
+            problem = self._variants.problem(kind.edits)
+            candidates = self._variants.candidates(problem, kind.edits)
+            form = formulate(problem, candidates)
+        upper = np.where(self._allowed(kind, form), form.data.holding_upper, 0.0)
+        form = replace(form, data=replace(form.data, holding_upper=upper))
+        solution = solve(form.data, replace(self._options, time_limit_s=min(left, self._options.time_limit_s)))
+        self._say(f"{kind.name}: {solution.status} in {solution.seconds:.1f} s")
+        if not solution.values:
+            return Alternative(kind.kind, kind.name, IMPOSSIBLE if solution.status == "infeasible" else NOT_TRIED)
+        # the document answers the whole question, so it states the bound of the whole question
+        bound = self._base.solution.bound
+        gap = None if bound is None else relative_gap(solution.value, bound)
+        status = "within_gap" if gap is not None and gap <= self._options.gap else "limit"
+        stated = replace(solution, bound=bound, gap=gap, status=status)
+        answer = Answer(problem, candidates, form, stated)
+        plan = answer.plan(edited(self._variants.document, kind.edits))
+        worse = self._sign * (solution.value - self._base.value)
+        least = None if solution.bound is None else max(self._sign * (solution.bound - self._base.value), 0.0)
+        words = compare(self._plan, plan).words
+        drivers = tuple(line for line in words if line.startswith(("What drives it", "By system")))
+        return Alternative(kind.kind, kind.name, FOUND, solution.value, worse, least, fleet_change(self._base.fleet(), answer.fleet()), drivers, plan)

@@ -1,0 +1,209 @@
+"""How the best plan and its objective move when one figure of the question moves at a time, each question solved again.
+
+Not here: what figures are moved and how far (`planner.factors`), and the drawing (`planner.tornado`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planner.document import at
+from planner.errors import SpecError
+from planner.factors import AMOUNT, PRICE, Factor, Level, factors_of
+from planner.formulate import Unbounded
+from planner.framing import sense_and_unit
+from planner.pipeline import THREADS, Progress, options_of
+from planner.resolve import resolve_document
+from planner.variants import Answer, Fleet, Variants, answered, fleet_change
+from solvers.outcome import Options
+
+TOTAL_S = 900.0
+SAME, SOLVED, NO_PLAN, NOT_TRIED, INVALID = "same", "solved", "no plan", "not tried", "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The answer with one figure at one level. `status`: "same" where it cannot differ from the plan's and was not solved."""
+
+    words: str
+    status: str
+    value: float | None = None
+    bound: float | None = None
+    change: str = ""  # of the fleet
+
+    def row(self) -> dict[str, Any]:
+        return {"level": self.words, "status": self.status, "value": self.value, "bound": self.bound, "fleet": self.change}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One figure at both levels. `swing`: the width of the objective over both and the plan's own."""
+
+    factor: Factor
+    low: Moved
+    high: Moved
+    swing: float
+
+    @property
+    def no_plan(self) -> bool:
+        return NO_PLAN in (self.low.status, self.high.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """Bars by their swing, those without a plan at one level first."""
+
+    status: str
+    unit: str
+    value: float | None = None
+    gap: float | None = None
+    bars: tuple[Bar, ...] = ()
+    solved: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "path": bar.factor.path, "name": bar.factor.name, "swing": bar.swing, "share": bar.swing / abs(self.value),
+                "low": bar.low.row(), "high": bar.high.row(), "fleet_changes": bool(bar.low.change or bar.high.change),
+            }
+            for bar in self.bars
+        ]  # fmt: skip
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        return {"status": self.status, "unit": self.unit, "value": self.value, "gap": self.gap, "solved": self.solved, "factors": self.rows}
+
+    @property
+    def words(self) -> list[str]:
+        if self.value is None:
+            return ["There is no plan whose figures could be moved; `tokenwatt plan` says why."]
+        words = [f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} questions were solved around it."]
+        if lost := [f"{bar.factor.name} at {moved.words}" for bar in self.bars for moved in (bar.low, bar.high) if moved.status == NO_PLAN]:
+            words.append(f"No plan is left with {'; '.join(lost)}.")
+        if strong := [bar for bar in self.bars if bar.swing > self._doubt()]:
+            words.append(f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({strong[0].swing / abs(self.value):.1%}).")
+        changing = [bar.factor.name for bar in self.bars if bar.low.change or bar.high.change]
+        if still := [bar.factor.name for bar in self.bars if bar.factor.name not in changing and not bar.no_plan]:
+            words.append(f"The fleet stays just as it is for {'; '.join(still)}.")
+        if self._doubt():
+            words.append(f"Each is solved to its gap: movements below {_amount(self._doubt())} {self.unit} may be the search's own.")
+        return words
+
+    def _doubt(self) -> float:
+        """What two answers may differ by without any reason: each is proven to its gap only."""
+        return sum(abs(self.value) * gap for gap in (self.gap, max((_gap(m) for bar in self.bars for m in (bar.low, bar.high)), default=0.0)) if gap) if self.value is not None else 0.0
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        if self.value is None:
+            return []
+        rows = [
+            {
+                "figure": bar.factor.name, "low": bar.low.words, "high": bar.high.words, "at low": self._told(bar.low), "at high": self._told(bar.high),
+                "swing": f"{bar.swing / abs(self.value):.2%}", "fleet at low": bar.low.change, "fleet at high": bar.high.change,
+            }
+            for bar in self.bars
+        ]  # fmt: skip
+        return [(f"What each figure moves, by its swing ({self.unit}; the fleet against the plan's)", rows)]
+
+    def _told(self, moved: Moved) -> str:
+        if moved.value is None:
+            return moved.status
+        difference = moved.value - self.value
+        return f"{'+' if difference > 0 else '-'}{_amount(abs(difference))}" if abs(difference) > 1e-9 * abs(self.value) else "no change"
+
+
+def _gap(moved: Moved) -> float:
+    return 0.0 if moved.status != SOLVED or moved.value is None or moved.bound is None else abs(moved.value - moved.bound) / max(abs(moved.value), 1e-9)
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
+
+
+def sensitivity(
+    document: dict[str, Any], *, vary: Sequence[str] = (), defaults: bool | None = None, overlays: Sequence[Path] = (), total_s: float = TOTAL_S, progress: Progress | None = None, threads: int = THREADS
+) -> Sensitivity:
+    """The question solved again with each figure at its low and at its high, all others as they are.
+
+    `vary`: "PATH=LOW:HIGH"; `defaults`: whether the usual figures are moved (where it is None: if nothing is named).
+    Raises SpecError for a place that is not in the spec.
+    """
+    began, say = time.perf_counter(), progress or (lambda line: None)
+    problem = resolve_document(document, overlays)
+    factors = factors_of(document, problem, vary, not vary if defaults is None else defaults)
+    variants, options, unit = Variants(document, overlays, problem), options_of(problem.spec, threads), sense_and_unit(document)[1]
+    try:
+        base = answered(problem, variants.candidates(problem, ()), options)
+    except Unbounded:
+        return Sensitivity("unbounded", unit)
+    say(f"the plan: {base.solution.status} in {base.solution.seconds:.1f} s; {len(factors)} figures to move")
+    if base.value is None:
+        return Sensitivity(base.solution.status, unit)
+    study = _Study(variants, base, options, began + total_s)
+    bars = []
+    for factor in factors:
+        low, high = study.moved(factor, factor.low), study.moved(factor, factor.high)
+        values = [base.value, *(m.value for m in (low, high) if m.value is not None)]
+        bars.append(Bar(factor, low, high, max(values) - min(values)))
+        say(f"{factor.name}: {low.status}, {high.status}, swing {_amount(bars[-1].swing)} {unit}  {time.perf_counter() - began:.0f} s")
+    bars.sort(key=lambda bar: (not bar.no_plan, -bar.swing))
+    return Sensitivity(base.solution.status, unit, base.value, base.solution.gap, tuple(bars), study.solved, time.perf_counter() - began)
+
+
+class _Study:
+    """Answers to one question with one figure moved."""
+
+    def __init__(self, variants: Variants, base: Answer, options: Options, ends: float) -> None:
+        self._variants, self._base, self._options, self._ends, self.solved = variants, base, options, ends, 0
+        self._fleet: Fleet = base.fleet()
+        self._used = {row["path"]: row["value"] for row in base.plan(variants.document)["limits"]}
+        self._held = {(system, how) for _, system, how, _ in self._fleet}
+
+    def moved(self, factor: Factor, level: Level) -> Moved:
+        same = Moved(level.words, SAME, self._base.value, self._base.solution.bound)
+        if self._changes_nothing(factor, level):
+            return same
+        left = self._ends - time.perf_counter()
+        if left <= 0:
+            return Moved(level.words, NOT_TRIED)
+        try:
+            answer = self._answer(level, min(left, self._options.time_limit_s))
+        except SpecError as error:  # a level that the spec may not hold
+            return Moved(f"{level.words} ({error.problems[0].message})", INVALID)
+        except Unbounded:
+            return Moved(level.words, INVALID)
+        self.solved += 1
+        solution = answer.solution
+        if answer.value is None:
+            return Moved(level.words, NO_PLAN if solution.status == "infeasible" else NOT_TRIED)
+        if factor.kind == AMOUNT and level.wider and self._worse(answer.value):
+            return replace(same, status=SOLVED, bound=solution.bound)  # the plan is still there, and the search found none better
+        return Moved(level.words, SOLVED, answer.value, solution.bound, fleet_change(self._fleet, answer.fleet()))
+
+    def _answer(self, level: Level, limit_s: float) -> Answer:
+        problem = self._variants.problem(level.edits)
+        if level.money is not None:
+            problem = level.money(problem)
+        candidates = self._variants.candidates(problem, () if level.only_money else level.edits)
+        return answered(problem, candidates, replace(self._options, time_limit_s=limit_s))
+
+    def _worse(self, value: float) -> bool:
+        maximises = self._base.form.data.objective.maximises
+        return value < self._base.value if maximises else value > self._base.value
+
+    def _changes_nothing(self, factor: Factor, level: Level) -> bool:
+        """Whether the plan surely stays the best: nothing moves, something dearer is not used, or a limit is still kept."""
+        if level.money is None and all(at(self._variants.document, path) == value for path, value in level.edits):
+            return True
+        if factor.kind == PRICE and not level.wider:
+            return factor.way not in self._held
+        if factor.kind == AMOUNT and not level.wider:
+            return self._used.get(factor.path, float("inf")) <= level.amount
+        return False

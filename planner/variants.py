@@ -1,0 +1,162 @@
+"""Variants of one spec: each resolved once, the points of a workload found once for all variants that are alike to it.
+
+Not here: what is asked about the variants (`planner.trials`, `planner.near_optimal`, `planner.swings`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.candidates import Grids, find_candidates
+from planner.document import Edits, edited
+from planner.explain import Explanation
+from planner.formulate import Formulation, formulate
+from planner.interpret import interpret
+from planner.lots import Lot, build_lots
+from planner.plan import Plan
+from planner.points import Candidates, Point
+from planner.problem import Problem
+from planner.resolve import resolve_document
+from solvers.joint import Solution, solve
+from solvers.outcome import Options
+
+AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
+AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.", "phases[", "solver.")
+OF_SITES = (".power", ".connection", ".price", ".electricity_price", ".fixed_cost", ".least", ".available_from", ".available_until", ".life")  # how an edit's path ends
+
+
+class Variants:
+    """The problems and candidates of a document under edits."""
+
+    def __init__(self, document: Mapping[str, Any], overlays: Sequence[Path], problem: Problem, candidates: Candidates | None = None):
+        """`problem`, `candidates`: those of the document as it is, where they are known."""
+        self.document, self.overlays = document, overlays
+        self._grids: Grids = {}
+        self._problems: dict[str, Problem] = {"[]": problem}
+        self._points: dict[tuple, Candidates] = {}
+        if candidates is not None:
+            lots = frozenset(_key(lot) for lot in build_lots(problem)[0])
+            for workload in (*problem.serving, *problem.training):
+                self._points[workload.name, "[]", frozenset(), lots] = _of(candidates, workload.name)
+
+    @property
+    def base(self) -> Problem:
+        return self._problems["[]"]
+
+    def problem(self, edits: Edits) -> Problem:
+        key = json.dumps(edits)
+        if key not in self._problems:
+            self._problems[key] = resolve_document(edited(self.document, edits), self.overlays)
+        return self._problems[key]
+
+    def candidates(self, problem: Problem, edits: Edits, networks: frozenset[int] = frozenset()) -> Candidates:
+        """Those of `problem`, which differs from the document's by `edits`, by its money, and by sites whose `networks` may be of any size."""
+        lots = {_key(lot): lot for lot in build_lots(problem)[0]}
+        pools, training, dropped = [], {}, {}
+        for workload in (*problem.serving, *problem.training):
+            key = (workload.name, json.dumps([edit for edit in edits if _concerns(edit[0], workload)]), networks, frozenset(lots))
+            if key not in self._points:
+                self._points[key] = find_candidates(some(problem, {workload.name}, ()), self._grids)
+            found = self._points[key]
+            pools += [replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points)) for pool in found.pools]
+            if workload.name in found.training:
+                training[workload.name] = tuple(_moved(p, workload, lots) for p in found.training[workload.name])
+            dropped |= found.dropped
+        points = [p for pool in pools for p in pool.points] + [p for of_job in training.values() for p in of_job]
+        used = {id(use.lot) for point in points for use in point.uses}
+        return Candidates(tuple(lot for lot in lots.values() if id(lot) in used), tuple(pools), training, dropped, 0)
+
+
+def some(problem: Problem, names: Collection[str], networks: Collection[int]) -> Problem:
+    """Some workloads of the problem only, some sites' networks large enough for anything at the same price per port."""
+    sites = list(problem.sites)
+    for i in networks:
+        n = sites[i].network
+        if n is None:
+            continue
+        large = replace(n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE)
+        sites[i] = replace(sites[i], network=large)
+    return replace(
+        problem, sites=tuple(sites), serving=tuple(w for w in problem.serving if w.name in names), training=tuple(job for job in problem.training if job.name in names)
+    )
+
+
+def _of(candidates: Candidates, name: str) -> Candidates:
+    pools = tuple(pool for pool in candidates.pools if pool.workload.name == name)
+    return replace(candidates, pools=pools, training={job: points for job, points in candidates.training.items() if job == name})
+
+
+def _concerns(path: str, workload) -> bool:
+    """Whether an edit may change the points of a workload: not so for what limits or prices the whole plan, and for another workload."""
+    if path.startswith("workloads["):
+        return path.startswith(f"{workload.path}.")
+    return not (path.startswith(AMOUNTS) or path.endswith(OF_SITES) or (path.endswith(".supply") and workload.spec.kind == "serving"))
+
+
+def _key(lot: Lot) -> tuple[str, str]:
+    return lot.name, lot.offer.path
+
+
+def _moved(point: Point, workload, lots: Mapping[tuple[str, str], Lot]) -> Point:
+    return replace(point, workload=workload, uses=tuple(replace(use, lot=lots[_key(use.lot)]) for use in point.uses))
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+Fleet = dict[tuple[str, str, str, str], int]  # site, system, how, fabric
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A variant solved: what stands between the question and its plan."""
+
+    problem: Problem
+    candidates: Candidates
+    form: Formulation
+    solution: Solution
+
+    @property
+    def value(self) -> float | None:
+        return self.solution.value if self.solution.values else None
+
+    def fleet(self) -> Fleet:
+        """Most systems of a kind that are held at once."""
+        held: dict[tuple[str, str, str, str], np.ndarray] = {}
+        for u, (k, term) in enumerate(self.form.holdings):
+            if self.solution.values and (count := round(float(self.solution.values["n"][u]))):
+                lot = self.form.lots[k]
+                of_kind = held.setdefault((lot.site.region, lot.system.name, lot.offer.how, lot.fabric), np.zeros(self.problem.calendar.windows, dtype=int))
+                of_kind[term.first : term.last + 1] += count
+        return {kind: int(windows.max()) for kind, windows in held.items()}
+
+    def plan(self, document: Mapping[str, Any]) -> Plan:
+        """The plan document, without what its limits are worth."""
+        return interpret(self.problem, self.candidates, self.form, self.solution, dict(document), Explanation("", {}, {}, []))
+
+
+def answered(problem: Problem, candidates: Candidates, options: Options) -> Answer:
+    """Raises Unbounded where nothing limits the throughput."""
+    form = formulate(problem, candidates)
+    return Answer(problem, candidates, form, solve(form.data, options))
+
+
+def fleet_change(before: Fleet, after: Fleet) -> str:
+    """What there is more and less of, all sites together, the largest first; empty where the fleets are the same.
+
+    >>> fleet_change({("a", "DGX H100", "buy", "torus"): 5}, {("a", "DGX H100", "buy", "torus"): 3, ("b", "DGX B200", "buy", "torus"): 4})
+    '+4 DGX B200 (buy), -2 DGX H100 (buy)'
+    """
+    change: dict[tuple[str, str], int] = {}
+    for sign, fleet in ((-1, before), (1, after)):
+        for (_, system, how, _), count in fleet.items():
+            change[system, how] = change.get((system, how), 0) + sign * count
+    told = sorted(((n, key) for key, n in change.items() if n), key=lambda item: (-abs(item[0]), item[1]))
+    if not told and before != after:
+        return "the same systems, at other sites or on other networks"
+    return ", ".join(f"{n:+d} {system} ({how.replace('_', ' ')})" for n, (system, how) in told)

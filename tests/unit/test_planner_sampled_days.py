@@ -1,0 +1,82 @@
+"""The calendar "sampled-days": days at even distances, each for the days around it."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+import planner
+from catalog.units import YEAR_S
+from planner.calendar import DAYS_PER_YEAR, sampled_days
+from planner.errors import SpecError
+from planner.resolve import resolve_document
+from planner.spec import parse_spec
+from planner.verify import verify_plan
+
+START = date(2027, 1, 1)
+HORIZON = {"start": START.isoformat(), "calendar": "sampled-days", "days": 4}
+
+
+def prices(days, price) -> str:
+    rows = ["timestamp_utc,price_usd_per_mwh"]
+    rows += [f"{(START + timedelta(days=int(day))).isoformat()}T{hour:02d}:00Z,{price(day, hour)}" for day in days for hour in range(24)]
+    return "\n".join(rows)
+
+
+@pytest.fixture
+def asked(tiny, tmp_path):
+    """A spec whose site has a price for each hour of the days given."""
+
+    def spec(days, **changes):
+        (tmp_path / "price.csv").write_text(prices(days, lambda day, hour: 40 + day / 10 + hour), encoding="utf-8")
+        from planner.hourly import with_series
+
+        site = {"region": "us-virginia", "systems": ["DGX H100"], "hourly": "price.csv"}
+        return with_series(tiny(horizon=HORIZON, sites=[site], **changes), [tmp_path])
+
+    return spec
+
+
+@pytest.mark.parametrize("count", [1, 4, 7, 28, 365])
+def test_each_day_is_stood_for_by_one_of_its_stretch(count):
+    stands_for = sampled_days(count)
+    kept = np.unique(stands_for)
+    assert len(stands_for) == DAYS_PER_YEAR and len(kept) == count and (stands_for[kept] == kept).all()
+    assert (np.diff(stands_for) >= 0).all() and np.ptp(np.bincount(stands_for)[kept]) <= 1
+
+
+def test_slots_are_the_hours_of_these_days_and_stand_for_the_whole_time(asked):
+    problem = resolve_document(asked(np.unique(sampled_days(4))))
+    assert problem.calendar.slots == 96 and problem.calendar.seconds.sum() == pytest.approx(YEAR_S)
+    assert problem.calendar.days == tuple((START + timedelta(days=int(day))).isoformat() for day in np.unique(sampled_days(4)))
+    per_mwh = problem.sites[0].price_per_j * 3.6e9
+    assert per_mwh == pytest.approx([40 + day / 10 + hour for day in np.unique(sampled_days(4)) for hour in range(24)])
+
+
+def test_starts_and_deadlines_between_stretches_add_no_slots(asked):
+    edges = np.flatnonzero(np.diff(sampled_days(4))) + 1
+    run = {"name": "run", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "20B", "start": f"{edges[0]} d", "deadline": f"{edges[2]} d"}
+    spec = asked(np.unique(sampled_days(4)))
+    problem = resolve_document({**spec, "workloads": [*spec["workloads"], run]})
+    assert problem.calendar.windows == 3 and problem.calendar.slots == 96
+    assert problem.calendar.within(edges[0] * 86400.0, edges[2] * 86400.0).sum() == 48
+
+
+def test_it_is_the_whole_problem_unless_the_spec_says_more_of_the_year(asked):
+    whole, more = (resolve_document(asked(days)) for days in (np.unique(sampled_days(4)), range(DAYS_PER_YEAR)))
+    assert (whole.bound_of, more.bound_of) == ("full", "reduced")
+
+
+def test_a_plan_holds_and_is_dispatched_only_where_there_is_more_to_dispatch(asked):
+    plan = planner.solve(asked(np.unique(sampled_days(4))))
+    assert not verify_plan(plan) and "dispatch" not in plan.document and len(plan["schedule"]) == 96
+    longer = planner.solve(asked(range(DAYS_PER_YEAR)))
+    assert not verify_plan(longer) and longer["dispatch"]["slots"] == 8760
+    assert longer["totals"]["cost"] == pytest.approx(plan["totals"]["cost"])
+
+
+def test_days_are_asked_for():
+    with pytest.raises(SpecError, match='"days" .* belongs to the calendars "representative-days" and "sampled-days"'):
+        parse_spec({"name": "x", "horizon": {"calendar": "sampled-days"}, "workloads": [], "sites": []})
