@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 IDENTITY = "tokenwatt:planner"
 __version__ = "0.1.0"
 
-__all__ = ["Plan", "PlanSpec", "SpecError", "check_spec", "load_plan", "load_spec", "solve", "verify_plan"]
+__all__ = ["Plan", "PlanSpec", "SpecError", "WhatIf", "alternatives", "check_spec", "compare", "frontier", "load_plan", "load_spec", "sensitivity", "solve", "verify_plan"]
 
 _HOME = Path(__file__).resolve().parent.parent
 _SIBLINGS = ("catalog", "models", "solvers")
@@ -72,19 +72,29 @@ def _owners(name: str, folder: Path) -> str:
 _guard_siblings()
 
 if TYPE_CHECKING:
+    from planner.comparison import compare
     from planner.errors import SpecError
+    from planner.frontiers import frontier
+    from planner.near_optimal import alternatives
     from planner.pipeline import check_spec, solve
     from planner.plan import Plan, load_plan
     from planner.spec import PlanSpec, load_spec
+    from planner.swings import sensitivity
     from planner.verify import verify_plan
+    from planner.whatif import WhatIf
 else:
     _MODULES = {
         "Plan": "planner.plan",
         "PlanSpec": "planner.spec",
         "SpecError": "planner.errors",
+        "WhatIf": "planner.whatif",
+        "alternatives": "planner.near_optimal",
+        "compare": "planner.comparison",
         "check_spec": "planner.pipeline",
+        "frontier": "planner.frontiers",
         "load_plan": "planner.plan",
         "load_spec": "planner.spec",
+        "sensitivity": "planner.swings",
         "solve": "planner.pipeline",
         "verify_plan": "planner.verify",
     }

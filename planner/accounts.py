@@ -18,13 +18,16 @@ from planner.line_accounts import LINES, LineDecisions
 from planner.line_facts import STREAMS
 from planner.lots import Lot
 from planner.meter_accounts import METER_LINES, MeterDecisions
-from planner.networks import fabric_row
+from planner.networks import fabric_row, other_designs
+from planner.phases import API, Term, supplies, worth_from
+from planner.porting import needs
 from planner.problem import NO_TREE, Problem
 from planner.spread import limit_values, spread_rows
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
-TRAFFIC = ("egress", "weights", LINES, *STREAMS)  # each belongs to a workload of its own
+BOUGHT, PORTING = "api", "porting"
+TRAFFIC = ("egress", BOUGHT, PORTING, "weights", LINES, *STREAMS)  # each belongs to a workload of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,19 @@ class Decisions:
     def spread(self) -> list[dict[str, Any]]:
         return spread_rows(self.problem, self.form.arcs, self.flow)
 
-    def held(self) -> Iterator[tuple[int, int, Any, np.ndarray]]:
-        """(holding, count, lot, mask of its slots) of everything obtained."""
-        calendar = self.problem.calendar
-        for u, (k, window) in enumerate(self.form.holdings):
+    def held(self) -> Iterator[tuple[Term, int, Lot, np.ndarray]]:
+        """(when and at what price, count, lot, mask of its slots) of everything obtained."""
+        for u, (k, term) in enumerate(self.form.holdings):
             if self.count[u]:
-                mask = np.ones(calendar.slots, bool) if window < 0 else calendar.window == window
-                yield u, int(self.count[u]), self.form.lots[k], mask
+                yield term, int(self.count[u]), self.form.lots[k], term.mask(self.problem.calendar)
+
+    def most_held(self) -> dict[int, tuple[Lot, int]]:
+        """Lots, by identity, with the most systems that are held of each at once."""
+        most: dict[int, tuple[Lot, np.ndarray]] = {}
+        for _, count, lot, mask in self.held():
+            _, held = most.setdefault(id(lot), (lot, np.zeros(len(mask), dtype=int)))
+            held += count * mask
+        return {key: (lot, int(held.max())) for key, (lot, held) in most.items()}
 
     def site_power_w(self, owned_only: bool) -> np.ndarray:
         """[site, slot] power at the meter [W]; with `owned_only` what counts against a site's limit."""
@@ -81,6 +90,7 @@ class Accounts:
         self._book_holdings()
         self._book_activity()
         self._book_traffic()
+        self._book_porting()
         if decided.meters is not None:
             for book, amounts in ((self.lines, decided.meters.costs()), (self.carbon, decided.meters.carbon())):
                 for line, amount in amounts:
@@ -121,27 +131,29 @@ class Accounts:
     def _book_holdings(self) -> None:
         problem, rates = self.decided.problem, self._rates
         calendar, money = problem.calendar, problem.economics
-        life_s = money.system_life_years * calendar.horizon_s / money.years
-        for _, count, lot, held in self.decided.held():
+        for term, count, lot, held in self.decided.held():
+            if lot.offer.how == API:
+                continue
             where = (lot.site.region, lot.system.name, lot.offer.how)
             r, idle_w, seconds = self._place[lot.site.region], count * lot.idle_it_w * lot.site.pue, calendar.seconds[held]
             if lot.owned:
-                self.lines["systems", *where] += count * lot.capital * money.capital_share
-                self.lines["fabric", *where] += count * lot.fabric_capital * money.capital_share
-                self.lines["facility", *where] += count * lot.facility_capital * money.facility_share
+                self.lines["systems", *where] += count * term.price * term.share
+                self.lines["fabric", *where] += count * lot.fabric_capital * term.share
+                self.lines["facility", *where] += count * lot.facility_capital * term.facility_share
+                if lot.hall_per_s:
+                    self.lines["colocation", *where] += count * lot.hall_per_s * float(seconds @ calendar.discount[held])
             else:
-                self.lines["rent", *where] += count * lot.rent_per_s * float(seconds @ calendar.discount[held])
+                self.lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
             if not (lot.owned and rates.metered[r]):
                 if lot.owned:
                     self.lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
                 self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
                 self.energy_j += idle_w * float(seconds.sum())
             if lot.system.embodied_kg:
-                self.carbon["embodied", *where] += count * lot.system.embodied_kg * float(seconds.sum()) / life_s
-        worth = float(calendar.seconds @ calendar.discount)
+                self.carbon["embodied", *where] += count * lot.system.embodied_kg * float(seconds.sum()) / lot.offer.life_s(money)
         for site, opened in zip(problem.sites, self.decided.opened):
             if site.fixed_cost_per_s and opened:
-                self.lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth
+                self.lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth_from(calendar, site)
 
     def _book_activity(self) -> None:
         for p in self.decided.used:
@@ -157,11 +169,20 @@ class Accounts:
                     self.energy_j += float(watts @ self._rates.seconds)
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
 
+    def _book_porting(self) -> None:
+        for facts in self.decided.problem.porting:
+            users = sorted({point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])})
+            if users:
+                self.lines[PORTING, "", facts.label, ""] += facts.cost
+            for name in users:
+                self.by_name[name] += facts.cost / len(users)
+
     def _book_traffic(self) -> None:
         problem, form = self.decided.problem, self.decided.form
         for a, (w, _, r, _) in enumerate(form.arcs):
             if cost := float(form.data.arc_cost[COST][a] @ self.decided.flow[a]):
-                self.lines["egress", problem.sites[r].region, form.arc_kinds[a], ""] += cost
+                component = "egress" if problem.sites[r].api is None else BOUGHT
+                self.lines[component, problem.sites[r].region, form.arc_kinds[a], ""] += cost
                 self.by_name[problem.serving[w].name] += cost
         for workload in problem.serving:
             tree = problem.trees.get(workload.name, NO_TREE)
@@ -180,18 +201,21 @@ def _of_the_site(component: str, system: str) -> bool:
 
 def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
     """The networks between our own systems, in whole parts, and what the systems' shares of them come to."""
-    counts: dict[tuple[str, str, str, int], int] = defaultdict(int)
+    held: dict[tuple[str, str, str, int], np.ndarray] = {}
+    charged: dict[tuple[str, str, str, int], float] = defaultdict(float)
     lots: dict[tuple[str, str, str, int], Lot] = {}
-    for _, count, lot, _ in decided.held():
+    for _, count, lot, mask in decided.held():
         if lot.plant is not None:
             key = (lot.site.region, lot.system.name, lot.fabric, lot.plant.systems)
-            counts[key] += count
+            held[key] = held.get(key, 0) + count * mask
+            charged[key] += count * lot.fabric_capital
             lots[key] = lot
     return [
         {"site": site, "system": system, "design": design, "size": size, "systems": count}
-        | fabric_row(lot.plant, count, count * lot.fabric_capital, lot.site.network)
-        for (site, system, design, size), count in counts.items()
-        for lot in (lots[site, system, design, size],)
+        | fabric_row(lot.plant, count, charged[site, system, design, size], lot.site.network)
+        | {"instead": other_designs(lot.site, lot.system, design, count)}
+        for (site, system, design, size), counts in held.items()
+        for lot, count in ((lots[site, system, design, size], int(counts.max())),)
     ]
 
 
@@ -207,21 +231,21 @@ def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, 
     for m, site in enumerate(decided.meters.sites if decided.meters else ()):
         if math.isfinite(site.meter.connection_w):
             rows.append((f"{site.meter.path}.connection", f"connection of {site.region}", float(decided.meters.grid[m].max()), site.meter.connection_w, "W"))
-    for offer in problem.offers:
-        if math.isfinite(offer.supply):
-            taken = np.zeros(calendar.slots)
-            for _, count, lot, held in decided.held():
-                taken[held] += count if lot.offer is offer else 0
-            rows.append((f"{offer.path}.supply", f"supply of {offer.system} ({offer.how})", float(taken.max()), offer.supply, "system"))
-    for _, count, lot, _ in decided.held():
+    for supply in supplies(problem):
+        taken = np.zeros(calendar.slots)
+        for term, count, lot, held in decided.held():
+            taken[held] += count if lot.offer is supply.offer and supply.phase in (None, term.phase) else 0
+        rows.append((supply.path, supply.name, float(taken.max()), supply.most, "token/s" if supply.offer.how == API else "system"))
+    for lot, count in decided.most_held().values():
         if math.isfinite(lot.largest):
             rows.append((f"{lot.site.path}.fabrics", f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}", float(count), lot.largest, "system"))
-    capital = sum(count * (lot.capital + lot.fabric_capital) for _, count, lot, _ in decided.held())
-    capital += decided.meters.capital if decided.meters else 0.0
+    bought = [(term.phase, count * (term.price + lot.fabric_capital)) for term, count, lot, _ in decided.held() if lot.owned]
+    capital = sum(amount for _, amount in bought) + (decided.meters.capital if decided.meters else 0.0)
     for path, name, value, limit, unit in (
         ("limits.budget", "present value of all costs", sum(accounts.lines.values()), problem.budget, problem.spec.currency),
         ("limits.capital", "purchase price of systems and fabric", capital, problem.capital, problem.spec.currency),
         ("limits.carbon", "carbon", sum(accounts.carbon.values()), problem.carbon_kg, "kg"),
+        *((f"{phase.path}.capital", f"purchase price in {phase.name}", sum(a for q, a in bought if q == p), phase.capital, problem.spec.currency) for p, phase in enumerate(problem.phases)),
     ):
         if math.isfinite(limit):
             rows.append((path, name, float(value), limit, unit))

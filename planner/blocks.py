@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from planner.quantities import WHOLE, Amount, ByteRate, Bytes, Fraction, Rate, Real, Seconds, SecondsFromStart
+from planner.quantities import WHOLE, Amount, ByteRate, Bytes, Fraction, Rate, Real, Seconds, SecondsFromStart, TokenPrice
 
 MOST_ENTRIES = 1000  # of any list
 HBM = "hbm"
@@ -20,6 +20,21 @@ class Block(BaseModel):
     """A part of the spec: unknown keys are refused, values never change after parsing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
+
+
+class SellingPrice(Block):
+    """What the users of a workload pay; tokens without a price are free."""
+
+    input: TokenPrice = (0.0, "USD")
+    """Per token of the prompts."""
+    output: TokenPrice = (0.0, "USD")
+    """Per token of the answers."""
+
+    @model_validator(mode="after")
+    def _some(self) -> SellingPrice:
+        if not self.model_fields_set:
+            raise ValueError('expected "input", "output" or both, such as {"output": "0.3 USD/1M tokens"}')
+        return self
 
 
 class CacheTier(Block):

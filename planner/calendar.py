@@ -22,25 +22,37 @@ from models.economics import discount_factor, window_present_worth
 SLOTS_PER_DAY = 24
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
-TYPICAL_DAY, TYPICAL_DAYS, FULL_YEAR = CALENDARS = ("representative-day", "representative-days", "full-year")
+TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = CALENDARS = ("representative-day", "representative-days", "sampled-days", "full-year")
+
+
+def sampled_days(count: int) -> np.ndarray:
+    """[365] the day that stands for each day of the year: the year is cut into `count` stretches, and the middle of each stands for it.
+
+    >>> np.unique(sampled_days(4)).tolist(), np.bincount(sampled_days(4))[[45, 136]].tolist()
+    ([45, 136, 228, 319], [91, 91])
+    """
+    edges = np.rint(np.linspace(0, DAYS_PER_YEAR, count + 1)).astype(int)
+    return np.repeat((edges[:-1] + edges[1:] - 1) // 2, np.diff(edges))
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The instants behind a period: 365 days from `start`, hour by hour (UTC), or the calendar year of `start`, whose days are
-    then averaged into one typical day."""
+    """The instants behind a period: 365 days from `start`, hour by hour (UTC), or those of them that are `days`, or the calendar
+    year of `start`, whose days are then averaged into one typical day."""
 
     start: date
     whole_year: bool
+    days: tuple[int, ...] = tuple(range(DAYS_PER_YEAR))
 
     @property
     def hours(self) -> int:
         """Of the period."""
-        return HOURS_PER_YEAR if self.whole_year else SLOTS_PER_DAY
+        return len(self.days) * SLOTS_PER_DAY if self.whole_year else SLOTS_PER_DAY
 
     def instants(self) -> list[datetime]:
         if self.whole_year:
-            return list(_hours_from(self.start, HOURS_PER_YEAR))
+            hours = _hours_from(self.start, HOURS_PER_YEAR)
+            return [hour for day in self.days for hour in hours[day * SLOTS_PER_DAY : (day + 1) * SLOTS_PER_DAY]]
         first, after = date(self.start.year, 1, 1), date(self.start.year + 1, 1, 1)
         return list(_hours_from(first, (after - first).days * SLOTS_PER_DAY))
 
@@ -50,7 +62,7 @@ class Clock:
 
     def repeated(self, day: np.ndarray) -> np.ndarray:
         """A day's 24 values by UTC hour as values of the period."""
-        return np.tile(day, DAYS_PER_YEAR) if self.whole_year else day
+        return np.tile(day, len(self.days)) if self.whole_year else day
 
 
 @lru_cache(maxsize=16)

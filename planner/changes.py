@@ -50,7 +50,7 @@ def change_words(path: str, old: Any, new: Any) -> str:
         return f"add {either(added, 'and')} to {path}"
     if path == "limits.export_control":
         return f"set {path} to false, if the rule does not bind you"
-    return f"set {path} to {new} instead of {old}"
+    return f"remove {path} ({old})" if new is None else f"set {path} to {new} instead of {old}"
 
 
 def _item(item: Any) -> str:

@@ -19,6 +19,8 @@ from planner.accuracy_verbs import add_verbs as add_accuracy_verbs
 from planner.errors import SpecError
 from planner.exits import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan, write_whole
+from planner.robust_verbs import add_verb as add_robust_verb
+from planner.study_verbs import add_verbs as add_study_verbs
 
 FORMATS = ("table", "json", "csv", "md")
 
@@ -98,6 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_catalog_show)
 
     add_accuracy_verbs(verbs, shared, _add_common_options, FORMATS)
+    add_robust_verb(verbs, shared)
+    add_study_verbs(verbs, shared, _add_solver_options)
 
     dashboard = verbs.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
     dashboard.add_argument("--server.port", dest="port", type=int, metavar="PORT", help="port to listen on (default: 8501 or the next free one)")

@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.changes import change_words
 from planner.document import Edits, at, edited
-from planner.line_limits import line_limits
+from planner.electricity_limits import electricity_limits
 from planner.limits import (
     Limit,
     beyond_horizon,
@@ -25,11 +25,13 @@ from planner.limits import (
     nothing_fits,
     nothing_runs,
 )
+from planner.line_limits import line_limits
+from planner.phase_limits import phase_limits
 from planner.points import Candidates
 from planner.problem import Problem
 from planner.trials import Trials, Variant, merged
 from solvers.backends import Options
-from solvers.diagnose import Row, hitting_sets, least_relief, smallest_conflict, with_limits
+from solvers.diagnose import Elastic, Row, hitting_sets, least_relief, smallest_conflict, with_limits
 
 BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver
 FOUND_WITHIN = 0.01  # latencies and deadlines are found to this share
@@ -55,7 +57,7 @@ def diagnose(
     for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
         amounts = (
-            [limit for limit in limits_of(document, problem, trials.catalog, group) if limit.is_row] if alone else []
+            [limit for limit in _every_limit(document, problem, trials, group) if limit.is_row] if alone else []
         )
         if alone and not trials.fails(group, (), amounts):
             continue
@@ -83,6 +85,11 @@ def diagnose(
     }
 
 
+def _every_limit(document: Mapping[str, Any], problem: Problem, trials: Trials, names: Collection[str]) -> list[Limit]:
+    of_lines = line_limits(document, problem, trials.catalog, names)
+    return [*limits_of(document, problem, trials.catalog, names), *electricity_limits(document, problem, names), *of_lines, *phase_limits(document, problem)]
+
+
 def _scales(problem: Problem, name: str) -> bool:
     """Whether throughput is maximised over this workload: it can always be served less."""
     asked = problem.spec.objective
@@ -107,11 +114,13 @@ class _Mending:
     def __init__(self, trials: Trials, names: frozenset[str], edits: Edits, told: Sequence[Sequence[Limit]]):
         """`told`: conflicts that are known already."""
         self.trials, self.names, self.edits = trials, names, edits
+        self._relaxed: dict[int, Elastic] = {}
         document, problem = edited(trials.document, edits), trials.problem(edits)
         # where fractions of systems are proof enough, whole ones need not be asked about
         self.by_fractions = self._fails(())
-        self.limits = [*limits_of(document, problem, trials.catalog, names), *line_limits(document, problem, trials.catalog, names)]
+        self.limits = _every_limit(document, problem, trials, names)
         self.rows = [limit for limit in self.limits if limit.is_row]
+        self.by_all_points = self.by_fractions and any(limit.loose for limit in self.rows) and self._fails_on_all_points(())
         self.rows_suffice = not self._fails(self.rows)
         if not self.rows_suffice and self._fails(self.limits):
             self.limits = [beyond_horizon(limit) for limit in self.limits]
@@ -166,8 +175,8 @@ class _Mending:
         """A change below which a set is surely not enough."""
         if not all(limit.is_row for limit in some):
             return 0.0
-        variant, asked = self._asked(some, ())
-        return variant.elastic.least(list(asked)) if variant.data is not None else math.inf
+        relaxed, rows = self._on_all_points(())
+        return math.inf if relaxed is None else relaxed.least([rows[limit.path] for limit in some])
 
     def _conflict(self, limits: Sequence[Limit]) -> list[Limit]:
         """A smallest set among `limits` that cannot be met, all others taken away; when the time is up, its amounts alone.
@@ -200,7 +209,26 @@ class _Mending:
         return self.trials.feasible(self.names, merged(self.edits, edits), loose)
 
     def _infeasible(self, loose: Collection[Limit]) -> bool:
-        return self._fails(loose) if self.by_fractions else self._feasible(loose) is False
+        if not self.by_fractions:
+            return self._feasible(loose) is False
+        return self._fails_on_all_points(loose) if self.by_all_points else self._fails(loose)
+
+    def _fails_on_all_points(self, loose: Collection[Limit]) -> bool:
+        """As `_fails`, with one linear program for all sets of amounts."""
+        if self.trials.seconds_left <= 0:
+            return False
+        relaxed, rows = self._on_all_points([limit for limit in loose if not limit.is_row])
+        return relaxed is None or relaxed.fails([rows[limit.path] for limit in loose if limit.is_row])
+
+    def _on_all_points(self, loose: Sequence[Limit]) -> tuple[Elastic | None, Mapping[str, Row]]:
+        """The relaxation on the points that there are with every amount taken away, which are never fewer, under the amounts as asked."""
+        edits = tuple(edit for limit in (*loose, *self.rows) for edit in limit.loose)
+        networks = frozenset(limit.network_of for limit in loose if limit.network_of is not None)
+        variant = self.trials.variant(self.names, merged(self.edits, edits), networks)
+        if variant.data is not None and id(variant) not in self._relaxed:  # trials keep their variants
+            amounts = {variant.rows[limit.path]: limit.amount / limit.scale for limit in self.rows}
+            self._relaxed[id(variant)] = Elastic(with_limits(variant.data, amounts), list(amounts), self.trials.limited_options())
+        return self._relaxed.get(id(variant)), variant.rows
 
     # -- when taking away every limit does not help ----------------------------------------------------------------
 
@@ -261,7 +289,8 @@ class _Mending:
                 change += by * limit.scale / (limit.amount or 1.0)
                 enough = limit.amount + by * limit.scale
                 found += limit.grown(enough if limit.unit == "system" else enough * (1 + BEYOND_DOUBT))
-        self.trials.has_plan(self.names, merged(merged(self.edits, edits), found))
+        if not any(limit.loose for limit in rows):  # else the points are those of limits taken away, not of the new ones
+            self.trials.has_plan(self.names, merged(merged(self.edits, edits), found))
         return change, found
 
     def _asked(self, rows: Sequence[Limit], edits: Edits) -> tuple[Variant, dict[Row, Limit]]:

@@ -6,7 +6,7 @@ Layouts of both sides come from the grids of `planner.serving_points`; the close
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from models.percentiles import SloScreen
 from models.power import serving_power_w
 from models.queueing import gamma_quantile
 from models.serving_constants import ServingConstants
+from planner.derating import stretch_of
 from planner.lots import Lot
 from planner.networks import share_a_network
 from planner.points import Point, Use
@@ -105,6 +106,24 @@ def evaluate(
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Groups that meet some limits, before what a system is worth picks among them: arrays over (prefill, decode, batch, ratio)."""
+
+    index: np.ndarray
+    batch: np.ndarray
+    found: DisaggregatedPoint
+    rate: np.ndarray
+    occupied: tuple[np.ndarray, np.ndarray]
+    choices: dict[int, PairChoice] = field(default_factory=dict)
+    places: dict[tuple, list[int]] = field(default_factory=dict)
+
+    def least_occupying(self, worth: tuple[float, float], most: int) -> list[int]:
+        if (worth, most) not in self.places:
+            self.places[worth, most] = _least_occupying(*self.occupied, self.rate, worth, most)
+        return self.places[worth, most]
+
+
 class Groups:
     """Groups of one workload on two kinds of system at one precision; what is evaluated serves the limits of all origins."""
 
@@ -112,6 +131,36 @@ class Groups:
         self.workload, self.prefill, self.decode, self.scaleouts, self.problem = workload, prefill, decode, scaleouts, problem
         self.evaluated = 0
         self._known: dict[tuple, tuple[DisaggregatedPoint, SloScreen]] = {}
+        self._fronts: dict[float, Front | None] = {}
+
+    def front(self, allowance_s: float) -> Front | None:
+        if allowance_s not in self._fronts:
+            self._fronts[allowance_s] = self._front(allowance_s)
+        return self._fronts[allowance_s]
+
+    def _front(self, allowance_s: float) -> Front | None:
+        n_p, n_d = worker_ratios(MOST_WORKERS)
+        stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
+        limits = limits_at_site(self.workload.spec.slo, allowance_s, stretch)
+        index = lean_prefill(self.prefill, limits, self.problem.constants.serving)
+        if not index.size:
+            return None
+        # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
+        fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
+        _, alone = self.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MOST_WORKERS, 1), limits)
+        batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
+        found, rate = self.rate(index, batch, (n_p, n_d), limits)
+        rate = no_larger_than_the_work(rate, self.workload, self.problem)
+        occupied = np.broadcast_arrays(self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate)[:2]
+        return Front(index, batch, found, rate, occupied)
+
+    def choice(self, front: Front, place: int) -> PairChoice:
+        if place not in front.choices:
+            n_p, n_d = worker_ratios(MOST_WORKERS)
+            p, d, b, r = map(int, np.unravel_index(place, front.rate.shape))
+            workers = int(n_p[r]), int(n_d[r])
+            front.choices[place] = PairChoice(self.prefill, self.decode, int(front.index[p]), d, int(front.batch[d, b]), workers, front.found, (p, d, b, r))
+        return front.choices[place]
 
     def rate(self, index: np.ndarray, batch: np.ndarray, workers: tuple, limits: Limits) -> tuple[DisaggregatedPoint, np.ndarray]:
         """The groups of some prefill layouts and of these batches of all decode layouts; their rates, 0 where a limit is missed."""
@@ -139,25 +188,12 @@ def choose(groups: Sequence[Groups], first: Lot, second: Lot, allowance_s: float
     Prefill workers are the layouts of least occupied systems per prompt; all decode layouts and ratios are tried, with the
     largest batches of each that meet the limits.
     """
-    n_p, n_d = worker_ratios(MOST_WORKERS)
     chosen = []
     for each in groups:
-        prefill, decode, workload, problem = each.prefill, each.decode, each.workload, each.problem
-        limits = limits_at_site(workload.spec.slo, allowance_s)
-        index = lean_prefill(prefill, limits, problem.constants.serving)
-        if not index.size:
-            continue
-        # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
-        fastest = index[np.argmin(np.asarray(prefill.point.prompt_s)[index, 0])]
-        _, alone = each.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MOST_WORKERS, 1), limits)
-        batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
-        found, rate = each.rate(index, batch, (n_p, n_d), limits)
-        rate = no_larger_than_the_work(rate, workload, problem)
-        occupied = np.broadcast_arrays(prefill.systems[index][:, None, None, None] * n_p, decode.systems[:, None, None] * n_d, rate)[:2]
-        most = 1 if first is second else problem.spec.solver.points_per_system
-        for place in _least_occupying(*occupied, rate, (_worth(first), _worth(second)), most):
-            p, d, b, r = map(int, np.unravel_index(place, rate.shape))
-            chosen.append(PairChoice(prefill, decode, int(index[p]), d, int(batch[d, b]), (int(n_p[r]), int(n_d[r])), found, (p, d, b, r)))
+        front = each.front(allowance_s)
+        if front is not None:
+            most = 1 if first is second else each.problem.spec.solver.points_per_system
+            chosen += [each.choice(front, place) for place in front.least_occupying((_worth(first), _worth(second)), most)]
     return chosen
 
 

@@ -17,6 +17,7 @@ from catalog.units import DAY_S
 from planner.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.formulate import COST, Formulation, formulate
 from planner.points import Candidates, Point
+from planner.porting import needs
 from planner.problem import REDUCED, Problem
 from solvers.dispatch import Dispatched, dispatch
 from solvers.joint import Solution
@@ -58,7 +59,7 @@ def dispatched(
         "difference": cost / totals["cost"] - 1.0 if totals["cost"] else 0.0,
         "unmet": _share(left / asked if asked else 0.0),
         "unfinished": _share(undone),
-        "left_out": [name for name, there in (("lines", problem.lines is not None), ("spread", form.data.spread is not None)) if there],
+        "left_out": ["failures of zones"] if form.data.spread is not None and form.data.spread.survives.any() else [],
         "seconds": found.seconds,
     }
 
@@ -81,8 +82,10 @@ def _held(full: Problem, candidates: Candidates, form: Formulation, solution: So
     here = {id(form.lots[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
     known = {w.name: w for w in (*full.serving, *full.training)}
 
+    paid = solution.values.get("port", np.zeros(0)) > 0.5
+
     def able(point: Point) -> bool:
-        return all(id(use.lot) in here for use in point.uses)
+        return all(id(use.lot) in here for use in point.uses) and all(paid[g] or not needs(facts, point) for g, facts in enumerate(full.porting))
 
     pools = tuple(
         replace(pool, workload=known[pool.workload.name], points=tuple(replace(p, workload=known[p.workload.name]) for p in pool.points if able(p)))
@@ -98,8 +101,8 @@ def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str
     values = solution.values
     counts = {(id(form.lots[k]), window): float(np.rint(values["n"][u])) for u, (k, window) in enumerate(form.holdings)}
     fixed = {"n": np.array([counts[id(long.lots[k]), window] for k, window in long.holdings])}
-    fixed |= {block: np.rint(values[block]) for block in ("open", "host") if block in values}
-    fixed |= {block: values[block] for block in ("contract", "energy", "power") if block in values}
+    fixed |= {block: np.rint(values[block]) for block in ("open", "host", "unit", "c") if block in values}
+    fixed |= {block: values[block] for block in ("contract", "energy", "power", "way", "send") if block in values}
     run = np.zeros((len(long.points), long.data.windows))
     of_job = {form.data.point_job[p]: p for p in np.flatnonzero(values["y"] > 0.5)}
     for p in np.flatnonzero(long.data.point_job >= 0):
@@ -156,5 +159,5 @@ def _as_solution(solution: Solution, found: Dispatched, long: Formulation, form:
     data, values = long.data, dict(found.values)
     fixed = _fixed(form, long, solution)
     values |= {"n": fixed["n"], "y": (data.point_job >= 0).astype(float), "open": solution.values.get("open", np.zeros(data.sites)), "lambda": np.array(1.0)}
-    values |= {block: solution.values[block] for block in ("contract", "energy", "power", "unit", "way", "send") if block in solution.values}
+    values |= {block: solution.values[block] for block in ("contract", "energy", "power", "unit", "way", "send", "pass") if block in solution.values}
     return replace(solution, values=values)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
-from catalog.units import DAY_S, MWH_J, TONNE_KG, show
+from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, show
 from planner.hours import by_hour
 from planner.plan import Plan
 
@@ -17,6 +18,7 @@ ITEM_WORDS = {"grid": "from the grid", "peak": "peak of", "ppa": "contract", "ba
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     currency = plan["spec"].get("currency", "USD")
     return [
+        ("The days that stand for the year", _typical_days(plan)),
         ("The day at each site", _days(plan)),
         ("Electricity as a decision", [_item(row, currency) for row in plan.document.get(ELECTRICITY, ())]),
     ]
@@ -25,7 +27,8 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 def _days(plan: Plan) -> list[dict[str, Any]]:
     """Per site and phase, the price and the load of each hour as a line of bars; of several days, their mean."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in plan["schedule"]:
+    apis = {api["name"] for api in plan["spec"].get("apis") or ()}
+    for row in (row for row in plan["schedule"] if row["site"] not in apis):
         groups.setdefault((row["site"], row["phase"]), []).append(row)
     rows = []
     for (site, phase), listed in groups.items():
@@ -41,6 +44,36 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
                 "load by UTC hour": _bars([row["power_w"] for row in hours]),
                 "price per MWh": f"{min(prices):.0f}-{max(prices):.0f}" if min(prices) >= 0 else f"{min(prices):.0f} to {max(prices):.0f}",
                 "load": f"{show(min(loads), 'W')} to {show(max(loads), 'W')}",
+            }
+        )
+    return rows
+
+
+def _typical_days(plan: Plan) -> list[dict[str, Any]]:
+    """The days that were planned, how many days of a year each stands for, and what they are like; none of one typical day or a whole year."""
+    days: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    for row in plan["schedule"]:
+        if "day" in row:
+            days.setdefault(row["day"], {}).setdefault(row["slot"], []).append(row)
+    if not 0 < len(days) < 365:
+        return []
+    years = sum(slots[0]["seconds"] for of_day in days.values() for slots in of_day.values()) / YEAR_S
+    tokens: dict[int, float] = {}
+    for row in plan["routes"]:
+        tokens[row["slot"]] = tokens.get(row["slot"], 0.0) + row["tokens_per_s"]
+    rows = []
+    for day, slots in sorted(days.items()):
+        seconds = {slot: listed[0]["seconds"] for slot, listed in slots.items()}
+        energy = sum(row["energy_j"] for listed in slots.values() for row in listed)
+        paid = sum(row["energy_j"] * row["price_per_j"] for listed in slots.values() for row in listed)
+        rows.append(
+            {
+                "day": day,
+                "weekday": f"{date.fromisoformat(day):%A}",
+                "days a year": f"{sum(seconds.values()) / DAY_S / years:.0f}",
+                "output tokens a day": f"{DAY_S * sum(tokens.get(slot, 0.0) * s for slot, s in seconds.items()) / sum(seconds.values()) / 1e9:,.1f}B",
+                "highest load": show(max(sum(row["power_w"] for row in listed) for listed in slots.values()), "W"),
+                "price per MWh at the load": f"{paid / energy * MWH_J:.1f}" if energy else "",
             }
         )
     return rows

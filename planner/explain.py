@@ -17,15 +17,19 @@ from catalog.units import show
 from planner.formulate import CARBON, COST, Formulation
 from planner.line_limits import fixed_worth
 from planner.lots import Lot
+from planner.phases import BY_WINDOW, supplies
 from planner.problem import Problem
 from solvers.backends import Options
 from solvers.diagnose import Row, prices
 from solvers.joint import Solution
 
 BINDING = 1e-6  # relative slack below which a limit binds
+MOST_PRICED = 300_000  # columns by the hour: the linear program around a larger plan would take longer than the plan
 AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
 
 POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
+SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
+NONE_FITS = "no other system could be brought in under the limits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Explanation:
     fixed: Mapping[tuple[str, str | None], float]
     divisible: Mapping[tuple[str, str | None], float]
     runner_up: list[dict[str, Any]]
+    unpriced: frozenset[str] = frozenset()  # places of limits that have a price, which was not worked out
 
     def of_limits(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Limit rows of a plan with their marginal values filled in."""
@@ -51,7 +56,7 @@ class Explanation:
             None,
         )
         if key is None:
-            return row | {"marginal_value_divisible": None, "note": POINTS_NOTE}
+            return row | {"marginal_value_divisible": None, "note": SIZE_NOTE if row["path"] in self.unpriced else POINTS_NOTE}
         binds = row["slack"] <= BINDING * abs(row["limit"])
         return row | {
             "marginal_value": self.fixed.get(key) if binds else None,
@@ -71,8 +76,8 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     """
     ways = _ways(form, solution)
     sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
-    found = prices(form.data, solution.values, sizes, [members for _, members in ways], options)
-    paths = rows_by_path(problem, form)
+    paths, unpriced = rows_by_path(problem, form), form.data.slots * (len(form.points) + len(form.arcs)) > MOST_PRICED
+    found = None if unpriced else prices(form.data, solution.values, sizes, [members for _, members in ways], options)
     fixed = {(path, None): _summed(solution, row) for path, row in paths.items()} if solution.row_duals else {}
     fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
@@ -86,7 +91,8 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
             if found is not None:
                 divisible[key] = float(found.sizes[u])
     entries = found.entries if found is not None else (None,) * len(ways)
-    return Explanation(unit, fixed, divisible, _runner_up(problem, form, solution, ways, entries, unit))
+    runner_up = _runner_up(problem, form, solution, ways, entries, unit, SIZE_NOTE if unpriced else NONE_FITS)
+    return Explanation(unit, fixed, divisible, runner_up, frozenset(paths if unpriced else ()))
 
 
 def size_name(lot: Lot) -> str:
@@ -101,16 +107,16 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     paths |= {
         f"{s.meter.path}.connection": ("connection", r) for r, s in enumerate(problem.sites) if s.meter is not None and math.isfinite(s.meter.connection_w)
     }
-    limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
-    paths |= {f"{offer.path}.supply": ("supply", s) for s, offer in enumerate(limited)}
+    paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem))}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 
 
 def _summed(solution: Solution, row: Row) -> float:
-    """Duals of all rows (slots, windows) of a limit together."""
+    """Duals of all rows (slots, windows, and failures of a zone) of a limit together."""
     block, position = row
-    index, duals = solution.row_duals.get(block, (np.zeros((0, 1), dtype=np.int64), np.zeros(0)))
-    return float(duals[index[:, 0] == position].sum())
+    none = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
+    (index, duals), (failing, more) = (solution.row_duals.get(name, none) for name in (block, f"survived {block}"))
+    return float(duals[index[:, 0] == position].sum() + more[failing[:, 1] == position].sum())
 
 
 # -- runner-up ---------------------------------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ def _ways(form: Formulation, solution: Solution) -> list[tuple[Way, list[int]]]:
 
 
 def _runner_up(
-    problem: Problem, form: Formulation, solution: Solution, ways, entries, unit: str
+    problem: Problem, form: Formulation, solution: Solution, ways, entries, unit: str, untold: str
 ) -> list[dict[str, Any]]:
     best: dict[str, tuple[float, Way, list[int]]] = {}
     for (way, members), margin in zip(ways, entries, strict=True):
@@ -139,11 +145,11 @@ def _runner_up(
             best[way[0]] = margin, way, members
     held = {form.lots[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5}
     rows = []
-    for site in (site.region for site in problem.sites if site.region in held):
+    for site in (site.region for site in problem.sites if site.region in held and site.api is None):
         if site not in best:
             tried = any(way[0] == site for way, _ in ways)
             words = (
-                "no other system could be brought in under the limits"
+                untold
                 if tried
                 else "all systems that are offered there are in use"
             )
@@ -187,11 +193,12 @@ def _words(
         return f"would have to cause {show(margin, 'kg')} less carbon per system over the horizon{share}"
     words = f"would have to cost {show(margin, unit)} less per system over the horizon{share}"
     if how == "buy":
-        words += f": {show(margin / problem.economics.capital_share, unit)} off its price"
+        words += f": {show(margin / max(form.holdings[u][1].share for u in members), unit)} off its price"
     return words
 
 
 def _own(form: Formulation, members: list[int], functional: str) -> float:
-    """What one system obtained this way comes to in itself, throughout, on the network that comes to least."""
-    values, lots = form.data.holding_cost[functional], [form.holdings[u][0] for u in members]
-    return min(sum(float(values[u]) for u in members if form.holdings[u][0] == k) for k in set(lots))
+    """What one system obtained this way comes to in itself, as long as it can be there, on the network that comes to least."""
+    values, lots = form.data.holding_cost[functional], {form.holdings[u][0] for u in members}
+    total = sum if form.lots[min(lots)].offer.how in BY_WINDOW else max
+    return min(total(float(values[u]) for u in members if form.holdings[u][0] == k) for k in lots)

@@ -6,16 +6,19 @@ Not here: the rows and columns themselves (`solvers`), and how points came about
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from planner.apis import request_price
 from planner.line_arrays import line_data
 from planner.lots import Lot
 from planner.meter_arrays import meter_arrays
+from planner.phases import Term, supplies, terms_of, worth_from
 from planner.points import Candidates, Point
-from planner.problem import NO_TREE, Problem
+from planner.porting import port_data
+from planner.problem import NO_TREE, PhaseFacts, Problem, TrainingFacts
 from planner.spread import spread_data
 from solvers.data import Limit, Objective, PlanData
 
@@ -35,7 +38,7 @@ class Formulation:
 
     data: PlanData
     lots: tuple[Lot, ...]
-    holdings: tuple[tuple[int, int], ...]  # (lot, window or -1)
+    holdings: tuple[tuple[int, Term], ...]  # (lot, when and at what price)
     points: tuple[Point, ...]
     arcs: tuple[tuple[int, int, int, int], ...]  # (workload, origin, site, pool)
     origins: tuple[str, ...]
@@ -79,7 +82,8 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
     lot_of = {id(lot): k for k, lot in enumerate(lots)}
     origins = tuple(dict.fromkeys(o.region for w in problem.serving for o in w.spec.origins))
     points, point_pool, point_job = _list_points(candidates, problem)
-    holdings = tuple((k, w) for k, lot in enumerate(lots) for w in (range(calendar.windows) if lot.offer.how == "on_demand" else (-1,)))
+    holdings = tuple((k, term) for k, lot in enumerate(lots) for term in terms_of(problem, lot.site, lot.offer))
+    limits = tuple(_limits(problem))
     arcs = tuple(
         (problem.serving.index(pool.workload), origins.index(origin), site_of[pool.site], q)
         for q, pool in enumerate(candidates.pools)
@@ -95,13 +99,14 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         slot_window=calendar.window,
         slot_hours_s=calendar.seconds,
         site_power_limit_w=np.array([site.power_limit_w for site in problem.sites]),
-        site_fixed={COST: np.array([site.fixed_cost_per_s for site in problem.sites]) * float(calendar.seconds @ calendar.discount)},
+        site_fixed={COST: np.array([site.fixed_cost_per_s * worth_from(calendar, site) for site in problem.sites])},
         lot_site=np.array([site_of[lot.site.region] for lot in lots], dtype=np.int64),
         lot_group=np.array([groups.setdefault((lot.site.region, lot.system.name), len(groups)) for lot in lots], dtype=np.int64),
         lot_fabric=_fabric_numbers(lots),
         holding_lot=np.array([k for k, _ in holdings], dtype=np.int64),
-        holding_window=np.array([w for _, w in holdings], dtype=np.int64),
-        holding_upper=_uppers(problem, lots, holdings, points, holding_cost, objective, by_need),
+        holding_window=np.array([term.first for _, term in holdings], dtype=np.int64),
+        holding_last=np.array([term.last for _, term in holdings], dtype=np.int64),
+        holding_upper=_uppers(problem, lots, holdings, points, holding_cost, objective, limits, by_need),
         holding_cost=holding_cost,
         holding_power_w=np.array([lots[k].idle_it_w * lots[k].site.pue if lots[k].owned else 0.0 for k, _ in holdings]),
         point_pool=point_pool,
@@ -119,10 +124,11 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         demand=demand,
         job_work=np.array([job.spec.tokens for job in problem.training]),
         job_window_mask=np.array([calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]).reshape(-1, calendar.slots),
-        limits=tuple(_limits(problem)),
+        limits=limits,
         objective=objective,
         lines=line_data(problem, arcs, arc_kinds, origins),
         spread=spread_data(problem, demand),
+        ports=port_data(problem, points, COST),
         **meter_arrays(problem),
         **_supplies(problem, lots, holdings),
         **_trees(problem, site_of),
@@ -149,21 +155,24 @@ def _fabric_numbers(lots: Iterable[Lot]) -> np.ndarray:
 def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> dict[str, np.ndarray]:
     """What holding one system costs whether it works or not: capital or rent, building, and idle energy."""
     calendar, money = problem.calendar, problem.economics
-    life_s = money.system_life_years * calendar.horizon_s / money.years
-    result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, ENERGY, CAPITAL)}
-    for u, (k, window) in enumerate(holdings):
+    limited = {p: capital_of(phase) for p, phase in enumerate(problem.phases) if math.isfinite(phase.capital)}
+    result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, ENERGY, CAPITAL, *limited.values())}
+    for u, (k, term) in enumerate(holdings):
         lot = lots[k]
-        held = np.ones(calendar.slots, dtype=bool) if window < 0 else calendar.window == window
+        held = term.mask(calendar)
         idle_w, r = lot.idle_it_w * lot.site.pue, site_of[lot.site.region]
         seconds = calendar.seconds[held]
-        cost = (lot.capital + lot.fabric_capital) * money.capital_share + lot.facility_capital * money.facility_share
-        cost += lot.rent_per_s * float(seconds @ calendar.discount[held])
+        capital = term.price + lot.fabric_capital if lot.owned else 0.0
+        cost = capital * term.share + lot.facility_capital * term.facility_share
+        cost += (lot.hall_per_s if lot.owned else term.price) * float(seconds @ calendar.discount[held])
         paid_w, counted_w = rates.settled_w(idle_w if lot.owned else 0.0, idle_w, r)
         cost += paid_w * rates.cost_per_w[r, held].sum()
         result[COST][u] = cost
-        result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + lot.system.embodied_kg * seconds.sum() / life_s
+        result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + lot.system.embodied_kg * seconds.sum() / lot.offer.life_s(money)
         result[ENERGY][u] = counted_w * seconds.sum()
-        result[CAPITAL][u] = lot.capital + lot.fabric_capital
+        result[CAPITAL][u] = capital
+        if term.phase in limited:
+            result[limited[term.phase]][u] = capital
     return result
 
 
@@ -181,35 +190,35 @@ def _point_costs(points, site_of, rates: Rates) -> dict[str, np.ndarray]:
 
 
 def _egress(problem: Problem, candidates: Candidates, arcs, origins, arc_kinds) -> np.ndarray:
-    """Cost over the slot of one request per second on each arc."""
+    """Cost over the slot of one request per second on each arc: traffic, and tokens that are bought."""
     weight = problem.calendar.seconds * problem.calendar.discount
     result = np.zeros((len(arcs), problem.calendar.slots))
-    for a, (w, o, _, q) in enumerate(arcs):
+    for a, (w, o, r, q) in enumerate(arcs):
         path = problem.routes(problem.serving[w].name, origins[o], candidates.pools[q].site)[arc_kinds[a]]
-        result[a] = weight * problem.egress_bytes(problem.serving[w]) * path.price_per_byte
+        result[a] = weight * (problem.egress_bytes(problem.serving[w]) * path.price_per_byte + request_price(problem.sites[r], problem.serving[w], problem.calendar))
     return result
 
 
 def _demand(problem: Problem, origins) -> np.ndarray:
     demand = np.zeros((len(problem.serving), len(origins), problem.calendar.slots))
     for w, workload in enumerate(problem.serving):
-        for i, origin in enumerate(workload.spec.origins):
-            demand[w, origins.index(origin.region)] = workload.requests_per_s[i][problem.calendar.hour]
+        for origin, rate in zip(workload.spec.origins, workload.requests_by_slot(problem.calendar), strict=True):
+            demand[w, origins.index(origin.region)] = rate
     return demand
 
 
 def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
-    limited = [offer for offer in problem.offers if math.isfinite(offer.supply)]
-    members = [(s, u) for s, offer in enumerate(limited) for u, (k, _) in enumerate(holdings) if lots[k].offer is offer]
-    # systems of one kind bought in several ways stand on one network together
+    limited = supplies(problem)
+    members = [(s, u) for s, supply in enumerate(limited) for u, (k, term) in enumerate(holdings) if lots[k].offer is supply.offer and supply.phase in (None, term.phase)]
+    # systems of one kind bought in several ways or phases stand on one network together
     shared: dict[tuple[str, str, str, int | None], list[int]] = {}
     for u, (k, _) in enumerate(holdings):
         if lots[k].plant is not None:
             shared.setdefault((lots[k].site.region, lots[k].system.name, lots[k].fabric, lots[k].size), []).append(u)
-    together = [held for held in shared.values() if len({holdings[u][0] for u in held}) > 1]
+    together = [held for held in shared.values() if len(held) > 1]
     members += [(len(limited) + i, u) for i, held in enumerate(together) for u in held]
     return {
-        "supply_limit": np.array([*(offer.supply for offer in limited), *(lots[holdings[held[0]][0]].largest for held in together)]),
+        "supply_limit": np.array([*(supply.most for supply in limited), *(lots[holdings[held[0]][0]].largest for held in together)]),
         "supply_member": np.array(members, dtype=np.int64).reshape(-1, 2),
     }
 
@@ -236,6 +245,14 @@ def _limits(problem: Problem) -> Iterable[Limit]:
     ):
         if math.isfinite(upper):
             yield Limit(path, functional, upper)
+    for phase in problem.phases:
+        if math.isfinite(phase.capital):
+            yield Limit(f"{phase.path}.capital", capital_of(phase), phase.capital)
+
+
+def capital_of(phase: PhaseFacts) -> str:
+    """The functional that counts what is bought in a phase."""
+    return f"{CAPITAL} of {phase.name}"
 
 
 def _objective(problem: Problem) -> Objective:
@@ -246,7 +263,7 @@ def _objective(problem: Problem) -> Objective:
     return Objective({"cost": COST, "carbon": CARBON}[asked.minimise])
 
 
-def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: Objective, by_need: bool) -> np.ndarray:
+def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: Objective, limits: Sequence[Limit], by_need: bool) -> np.ndarray:
     """Largest useful count of each holding: physics and money (unless `by_need`), else what would carry the whole demand alone."""
     need = np.zeros(len(lots))
     lot_of = {id(lot): k for k, lot in enumerate(lots)}
@@ -257,25 +274,26 @@ def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: O
             k = lot_of[id(use.lot)]
             systems_of[k] = systems_of.get(k, 0.0) + use.systems
         for k, systems in systems_of.items():
-            if point.workload in problem.training:
+            if isinstance(point.workload, TrainingFacts):
                 need[k] += systems
             else:
                 key = (k, point.workload.name)
                 per_request[key] = max(per_request.get(key, 0.0), systems / point.capacity)
+    peaks = {workload.name: workload.peak_requests_per_s for workload in problem.serving}
     for (k, name), systems in per_request.items():
-        workload = next(w for w in problem.serving if w.name == name)
-        peak = workload.requests_per_s.sum(axis=0).max()
+        peak = peaks[name]
         need[k] += systems * peak if not objective.maximises else (math.inf if peak > 0 else 0.0)
     result = np.zeros(len(holdings))
-    for u, (k, _) in enumerate(holdings):
+    for u, (k, term) in enumerate(holdings):
         lot = lots[k]
         draw = lot.idle_it_w * lot.site.pue if lot.owned else 0.0
         needed = [math.ceil(need[k]) if math.isfinite(need[k]) else math.inf, lot.largest]
         ceilings = needed if by_need else [
             *needed,
             lot.offer.supply,
+            lot.offer.phase_supply[term.phase] if lot.offer.phase_supply else math.inf,
             lot.site.power_limit_w / draw if draw else math.inf,
-            *(upper / holding_cost[name][u] for name, upper in ((COST, problem.budget), (CAPITAL, problem.capital), (CARBON, problem.carbon_kg)) if holding_cost[name][u] > 0),
+            *(limit.upper / holding_cost[limit.functional][u] for limit in limits if holding_cost[limit.functional][u] > 0),
         ]  # fmt: skip
         result[u] = math.floor(min(ceilings)) if math.isfinite(min(ceilings)) else math.inf
     if not np.isfinite(result).all():

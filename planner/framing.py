@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
 from planner import __version__
+from planner.ledger import Assumption
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates
 from planner.problem import Problem
@@ -93,3 +95,26 @@ def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]
         "columns": solution.columns,
         "integers": solution.integers,
     }
+
+
+def assumption_rows(assumptions: Iterable[Assumption], lines: Mapping[tuple[str, str, str, str], float]) -> list[dict[str, Any]]:
+    """Each assumed figure with the share of the objective that is computed from it; `lines`: amounts by component, site, system and way."""
+    total = sum(lines.values())
+    of_component: dict[str, dict[tuple[str, str, str, str], float]] = {}
+    for line, amount in lines.items():
+        of_component.setdefault(line[0], {})[line] = amount
+    shares: dict[tuple[tuple[str, str, str], ...], float] = {}  # many figures are assumed of one thing
+    rows = []
+    for assumption in assumptions:
+        scope, share = assumption.scope, None
+        if scope and total:
+            if scope not in shares:
+                near = [mine for component, mine in of_component.items() if any(pattern[0] in ("*", component) for pattern in scope)]
+                shares[scope] = sum(amount for mine in near for line, amount in mine.items() if any(_fits(pattern, line) for pattern in scope)) / total
+            share = shares[scope]
+        rows.append({"path": assumption.path, "value": assumption.value, "unit": assumption.unit, "reason": assumption.reason, "share": share})
+    return rows
+
+
+def _fits(pattern: tuple[str, str, str], line: tuple[str, str, str, str]) -> bool:
+    return all(wanted in ("*", found) for wanted, found in zip(pattern, line))

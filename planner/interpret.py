@@ -5,23 +5,28 @@ Not here: the check of the plan (`planner.verify`), which shares no code with th
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from planner.accounts import Accounts, Decisions, fabric_rows, limit_rows
+from planner.apis import ROLE
 from planner.explain import Explanation
 from planner.failover import Failures
 from planner.formulate import CARBON, Formulation
-from planner.framing import dropped, provenance, sense_and_unit, solver, versions
+from planner.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
 from planner.intervals import serving_bounds, serving_tier, training_bounds
 from planner.line_accounts import LineDecisions
 from planner.meter_accounts import MeterDecisions, rings
+from planner.phase_report import obtained, phase_rows
+from planner.phases import API, BY_WINDOW
 from planner.placements import placement_of
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
-from planner.points import Candidates, Point
+from planner.points import Candidates, Point, use_row
 from planner.problem import Problem, TrainingFacts
 from planner.spread import is_asked
 from solvers.joint import Solution
@@ -56,7 +61,7 @@ class _Interpreter:
         self.decided = Decisions(
             problem=problem,
             form=form,
-            count=np.rint(solution.values["n"]).astype(int),
+            count=self._counts(),
             active=self.active,
             flow=self.flow,
             used=tuple(self.point_id),
@@ -74,12 +79,14 @@ class _Interpreter:
     def _active(self) -> np.ndarray:
         """[point, slot] replicas at work: no more than the flows and the work need (idle slack of the solver removed)."""
         data, values = self.data, self.solution.values
-        active = np.zeros((len(self.form.points), data.slots))
+        active, standing = np.zeros((len(self.form.points), data.slots)), self._standing()
         for q in range(len(self.candidates.pools)):
             members = np.flatnonzero(data.point_pool == q)
-            offered = data.point_capacity[members] @ values["x"][members]
+            running = np.where(standing[members], values["x"][members], 0.0)
+            running = np.where(running.any(axis=0), running, values["x"][members])
+            offered = data.point_capacity[members] @ running
             wanted = self.flow[data.arc_pool == q].sum(axis=0)
-            active[members] = values["x"][members] * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
+            active[members] = running * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
         for p in np.flatnonzero(data.point_job >= 0):
             if values["y"][p] > 0.5:
                 j = data.point_job[p]
@@ -89,6 +96,25 @@ class _Interpreter:
                 done = data.point_capacity[p] * float(share @ data.slot_hours_s)
                 active[p] = share * (data.job_work[j] / done)
         return active
+
+    def _standing(self) -> np.ndarray:
+        """[point, slot] whether all its systems are there: what runs on a millionth of one is the solver's rounding."""
+        data = self.data
+        there = np.zeros((len(data.lot_site), data.windows))
+        np.add.at(there, data.holding_lot, np.rint(self.solution.values["n"])[:, None] * data.covers())
+        standing = np.ones((len(data.point_pool), data.slots), dtype=bool)
+        np.logical_and.at(standing, data.point_uses[:, 0], (there > 0)[data.point_uses[:, 1]][:, data.slot_window])
+        return standing
+
+    def _counts(self) -> np.ndarray:
+        """[holding] systems, and of an API as many tokens per second as are used at most."""
+        count = np.rint(self.solution.values["n"]).astype(int)
+        for u, (k, _) in enumerate(self.form.holdings):
+            if self.form.lots[k].offer.how == API:
+                mine = self.data.point_uses[:, 1] == k
+                used = self.data.point_uses_systems[mine] @ self.active[self.data.point_uses[mine, 0]]
+                count[u] = math.ceil(used.max(initial=0.0) * (1 - NEGLIGIBLE))
+        return count
 
     def _lines(self) -> LineDecisions | None:
         if self.problem.lines is None:
@@ -137,13 +163,14 @@ class _Interpreter:
             **({"spread": self.decided.spread()} if is_asked(problem) else {}),
             **({"failures": self.failures.rows(self.point_id, {q: self._pool_name(q) for q in range(len(self.candidates.pools))})} if self.failures.flow else {}),
             **({} if self.decided.meters is None else {"electricity": self.decided.meters.table()}),
+            **({"phases": phase_rows(self.decided, self.accounts)} if problem.phases else {}),
             "costs": costs,
             "cost_lines": _lines(self.accounts.lines),
             "carbon_lines": _lines(self.accounts.carbon),
             "limits": self.explanation.of_limits(limit_rows(self.decided, self.accounts, self._all_slo())),
             "runner_up": self.explanation.runner_up,
             "dropped": dropped(self.candidates),
-            "assumptions": self._assumptions(value),
+            "assumptions": assumption_rows(problem.assumptions, self.accounts.carbon if self.data.objective.functional == CARBON else self.accounts.lines),
             "provenance": provenance(problem),
             "versions": versions(),
             "solver": solver(problem, solution),
@@ -154,8 +181,8 @@ class _Interpreter:
 
     def _totals(self, cost: float) -> dict[str, float]:
         chips = np.zeros(self.problem.calendar.windows)
-        for u, (k, window) in enumerate(self.form.holdings):
-            chips[slice(None) if window < 0 else window] += self.count[u] * self.form.lots[k].system.chips
+        for u, (k, term) in enumerate(self.form.holdings):
+            chips[term.first : term.last + 1] += self.count[u] * self.form.lots[k].system.chips
         served = sum(float(self.flow[a] @ self.problem.calendar.seconds) * self.problem.serving[w].spec.lengths.output for a, (w, *_) in enumerate(self.form.arcs))
         return {
             "cost": cost,
@@ -173,12 +200,14 @@ class _Interpreter:
                 "system": lot.system.name,
                 "count": int(self.count[u]),
                 "how": lot.offer.how,
-                "phase": None if window < 0 else window,
+                "phase": term.first if lot.offer.how in BY_WINDOW else None,
                 "fabric": lot.fabric,
                 "fabric_size": lot.size,
                 "offer": lot.offer.path,
+                **({"tenant": lot.tenant} if lot.tenant else {}),
+                **(obtained(self.problem, term) if term.dated else {}),
             }
-            for u, (k, window) in enumerate(self.form.holdings)
+            for u, (k, term) in enumerate(self.form.holdings)
             if self.count[u] and (lot := self.form.lots[k])
         ]
 
@@ -217,9 +246,10 @@ class _Interpreter:
             "tokens": float(tokens @ seconds),
             "cost": cost,
             "cost_per_million_tokens": cost / worth * 1e6 if worth else None,
+            **({"revenue": worth * workload.sold_at, "margin": worth * workload.sold_at - cost} if is_serving and workload.sold_at is not None else {}),
             "slo": self._slo(workload, mine) if is_serving else [],
             "utilisation": self._utilisation(mine),
-            "mfu": mfu if mine else None,
+            "mfu": mfu if any(chip_seconds.values()) else None,
         }
 
     def _point(self, p: int) -> dict[str, Any]:
@@ -230,23 +260,7 @@ class _Interpreter:
             "site": point.site,
             "pool": self._pool_name(self.data.point_pool[p]) if pool else None,
             **({} if point.power_cap is None else {"power_cap": point.power_cap}),
-            "pools": [
-                {
-                    "role": use.role,
-                    "system": use.lot.system.name,
-                    "how": use.lot.offer.how,
-                    "fabric": use.lot.fabric,
-                    "fabric_size": use.lot.size,
-                    "offer": use.lot.offer.path,
-                    "precision": use.precision,
-                    "layout": dict(use.layout),
-                    "batch": use.batch,
-                    "workers": use.workers,
-                    "systems_per_replica": use.systems,
-                    "extra_power_w": use.extra_it_w,
-                }
-                for use in point.uses
-            ],
+            "pools": [use_row(use) for use in point.uses],
             "capacity": point.capacity,
             "capacity_unit": "request/s" if pool else "token/s",
             "latency_s": dict(point.latency),
@@ -267,7 +281,9 @@ class _Interpreter:
         return placement_of(job, use.lot.system, use.lot.plant, use.layout, use.precision, self.problem.constants)
 
     def _spread(self, point: Point) -> dict[str, Any]:
-        """The 80 % interval of the point's times and capacity, and the tier that it is of."""
+        """The 80 % interval of the point's times and capacity, and the tier that it is of; none of what others promise."""
+        if point.uses[0].role == ROLE:
+            return {"interval_80": None, "tier": ""}
         if point.interval:
             return {"interval_80": training_bounds(point.interval, point.time_s, point.capacity), "tier": point.interval.tier}
         known = self.problem.constants.measured_serving
@@ -284,19 +300,25 @@ class _Interpreter:
         return rows
 
     def _at_origin(self, p: int, name: str) -> float:
-        point, pool = self.form.points[p], self.candidates.pools[self.data.point_pool[p]]
-        travel = 0.0 if name.startswith("tpot") else max(
-            self.problem.routes(pool.workload.name, origin, pool.site)[self.form.arc_kinds[a]].rtt_s
-            for a, origin in ((a, self.form.origins[arc[1]]) for a, arc in enumerate(self.form.arcs) if arc[3] == self.data.point_pool[p])
-            if self.flow[a].max() > 0 or self.failures.carries(a)
-        )  # fmt: skip
-        return point.latency[name] + travel
+        travel = 0.0 if name.startswith("tpot") else self._travel_s[int(self.data.point_pool[p])]
+        return self.form.points[p].latency[name] + travel
+
+    @cached_property
+    def _travel_s(self) -> dict[int, float]:
+        """By pool, the longest round trip of those that it serves."""
+        found: dict[int, float] = {}
+        for a in np.flatnonzero(self.flow.max(axis=1, initial=0.0) > 0).tolist() + [a for a in range(len(self.form.arcs)) if self.failures.carries(a)]:
+            _, o, _, q = self.form.arcs[a]
+            pool = self.candidates.pools[q]
+            way = self.problem.routes(pool.workload.name, self.form.origins[o], pool.site)[self.form.arc_kinds[a]]
+            found[q] = max(found.get(q, 0.0), way.rtt_s)
+        return found
 
     def _utilisation(self, mine: list[int]) -> float | None:
         """Chips at work in the mean over those at the peak."""
         busy = sum((self.form.points[p].chips * self.active[p] for p in mine), np.zeros(self.data.slots))
         seconds = self.problem.calendar.seconds
-        return float(busy @ seconds / seconds.sum() / busy.max()) if mine else None
+        return float(busy @ seconds / seconds.sum() / busy.max()) if mine and busy.any() else None
 
     def _routes(self) -> list[dict[str, Any]]:
         return [
@@ -324,9 +346,9 @@ class _Interpreter:
         calendar, every, own = self.problem.calendar, self.decided.site_power_w(owned_only=False), self.decided.site_power_w(owned_only=True)
         rows = []
         for r, site in enumerate(self.problem.sites):
-            if not every[r].any() and site.meter is None:
-                continue
             here = [p for p in self.point_id if self.form.points[p].site == site.region]
+            if not every[r].any() and site.meter is None and not here:
+                continue
             for t in range(calendar.slots):
                 hour = int(calendar.hour[t])
                 rows.append(
@@ -345,19 +367,6 @@ class _Interpreter:
                         "active": {self.point_id[p]: float(self.active[p, t]) for p in here if self.active[p, t] > 0},
                     }
                 )
-        return rows
-
-    def _assumptions(self, objective: float) -> list[dict[str, Any]]:
-        """Each assumed figure with the share of the objective that is computed from it."""
-        lines = self.accounts.carbon if self.data.objective.functional == CARBON else self.accounts.lines
-        total = sum(lines.values())
-        rows = []
-        for assumption in self.problem.assumptions:
-            share = None
-            if assumption.scope and total:
-                hit = (amount for (component, site, system, _), amount in lines.items() if any(_fits(pattern, (component, site, system)) for pattern in assumption.scope))
-                share = sum(hit) / total
-            rows.append({"path": assumption.path, "value": assumption.value, "unit": assumption.unit, "reason": assumption.reason, "share": share})
         return rows
 
 
@@ -379,10 +388,6 @@ def _exactly_served(flow: np.ndarray, form: Formulation, solution: Solution) -> 
                 wanted[ring] = total[ring] * ((wanted[ring] @ step) / (total[ring] @ step) if total[ring].any() else 1.0)
         result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
     return result
-
-
-def _fits(pattern: tuple[str, str, str], line: tuple[str, str, str]) -> bool:
-    return all(wanted in ("*", found) for wanted, found in zip(pattern, line))
 
 
 def _lines(lines: dict[tuple[str, str, str, str], float]) -> list[dict[str, Any]]:

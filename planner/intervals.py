@@ -7,7 +7,7 @@ of a new source; on a chip that no measurement shows, that of a new chip; and on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,6 +45,9 @@ class Calibration:
     bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
     chips: frozenset[str]
     anchors: Mapping[tuple[str, str, str], float]  # (chip, precision, label) -> measured / predicted of the user's own runs
+    levels: tuple[float, ...] = ()  # of the quantiles below
+    residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)  # (tier, label) -> quantiles of measured / predicted
+    rank_correlation: np.ndarray | None = None  # [label, label] of the errors of one run
 
     def tier(self, chip: str, precision: str, label: str) -> str:
         """How far a run on `chip` is from the measurements behind the model."""
@@ -70,10 +73,14 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         _, chip, precision, *label = key.split("|")
         for name in label or labels:  # an offset of training holds for all architectures
             own.setdefault((chip, precision, name), []).append(ledger.value("constants", f"{model}_anchor", key))
+    missed = catalog.get("constants", f"{model}_residuals")
     return Calibration(
         bands=bands,
         chips=frozenset(name.removeprefix("chip ") for name in seen if name.startswith("chip ")),
         anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
+        levels=missed.series("levels"),
+        residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},
+        rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels))) if missed.get("rank_correlation") else None,
     )
 
 

@@ -53,14 +53,15 @@ def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) ->
 
 def search(
     job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
-    narrowest: int = 1, most: int | None = None, plant: Plant | None = None,
+    narrowest: int = 1, most: int | None = None, plant: Plant | None = None, memory: np.ndarray | None = None,
 ) -> Search:  # fmt: skip
     """The layouts that fit in memory and whose groups the network carries, fastest first, `most` of them.
 
-    `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run. `plant`: as in `evaluate`.
+    `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run; `memory`: what is needed, where that is
+    known. `plant`: as in `evaluate`.
     """
     carried = carries(plant, layouts)
-    memory = memory_needed(job, layouts, constants, narrowest)
+    memory = memory_needed(job, layouts, constants, narrowest) if memory is None else memory
     fits = carried & (memory <= system.hbm_bytes)
     fitting = layouts.take(fits)
     step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants, plant)

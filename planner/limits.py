@@ -25,6 +25,7 @@ from planner.spec import PRECISIONS
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
 LONGEST_YEARS = 30
+EARLIER = (0.9, 0.75, 0.5, 0.25)  # of the time until a job may begin, tried in turn
 NETWORK_PARTS = (
     "radix",
     "port_bytes_per_s",
@@ -34,7 +35,7 @@ NETWORK_PARTS = (
     "switch_power_w",
     "optic_power_w",
 )
-WAYS = {"buy": "bought", "reserved": "reserved", "on_demand": "rented on demand"}
+WAYS = {"buy": "bought", "reserved": "reserved", "on_demand": "rented on demand", "spot": "rented on the spot market", "api": "had, in output tokens per second"}
 METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}
 
 
@@ -83,7 +84,6 @@ def limits_of(document: Mapping[str, Any], problem: Problem, catalog: Catalog, n
     return [
         *_totals(document, problem),
         *_power(document, problem),
-        *_connections(document, problem),
         *_supplies(document, problem),
         *_workloads(document, problem, names),
         *_export(document, problem, catalog),
@@ -175,14 +175,6 @@ def _power(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
             )
 
 
-def _connections(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    for site in problem.sites:
-        if site.meter is not None and math.isfinite(site.meter.connection_w):
-            path, most = f"{site.meter.path}.connection", site.meter.connection_w
-            words = f"the grid delivers at most {show(most, 'W')} to our own systems in {site.region}"
-            yield Limit(path, f"connection of {site.region}", words, at(document, path), is_row=True, unit="W", amount=most)
-
-
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for offer in problem.offers:
         if math.isfinite(offer.supply):
@@ -205,11 +197,7 @@ def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
     for workload in (*problem.training, *problem.serving):
         if workload.name in names:
-            yield from (
-                _deadline(document, problem, workload)
-                if isinstance(workload, TrainingFacts)
-                else _slo(document, workload)
-            )
+            yield from _dates(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
             if workload.spec.residency is not None:
                 yield from _residency(problem, workload)
             if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
@@ -230,10 +218,14 @@ def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]
         yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit)
 
 
-def _deadline(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) -> Iterator[Limit]:
+def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) -> Iterator[Limit]:
+    if job.spec.start:
+        path = f"{job.path}.start"
+        earlier = tuple(((path, f"{job.spec.start * share / DAY_S:.4g} d"),) for share in EARLIER)
+        words = f"{job.name} must not begin before {show(job.spec.start, 's')} after the start of the horizon"
+        yield Limit(path, f"start of {job.name}", words, at(document, path), loose=((path, "0 s"),), choices=(*earlier, ((path, "0 s"),)))
     path, spec = f"{job.path}.deadline", job.spec
-    since = "" if not spec.start else f" and not begin before {show(spec.start, 's')}"
-    words = f"{job.name} must be done {show(spec.deadline, 's')} after the start of the horizon{since}"
+    words = f"{job.name} must be done {show(spec.deadline, 's')} after the start of the horizon"
     latest = problem.spec.horizon.years * YEAR_S
     loose = ((path, f"{latest / DAY_S:g} d"),)
     name, years = f"deadline of {job.name}", problem.spec.horizon.years
@@ -260,8 +252,9 @@ def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iter
 
 
 def _places(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
-    offered = list(dict.fromkeys(offer.system for offer in problem.offers))
-    for i, site in enumerate(problem.sites):
+    own = [site for site in problem.sites if site.api is None]
+    offered = list(dict.fromkeys(offer.system for offer in problem.offers if any(site.region in offer.prices for site in own)))
+    for i, site in enumerate(own):
         path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
         if missing:
             choices = tuple(((path, [*site.systems, name]),) for name in missing)
@@ -274,7 +267,7 @@ def _places(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
                 choices=choices,
             )
         yield _network(problem, catalog, i)
-    regions = [site.region for site in problem.sites]
+    regions = [site.region for site in own]
     for i, offer in enumerate(problem.spec.offers or ()):
         missing = [region for region in regions if offer.regions and region not in problem.offers[i].prices]
         if missing:

@@ -96,7 +96,8 @@ class Traffic(Block):
 
 
 class Spread(Block):
-    """How a workload must be spread over zones; a site is a zone of its own unless its `zone` says otherwise."""
+    """How a workload must be spread over zones; a site is a zone of its own unless its `zone` says otherwise. Shares are those of what
+    is served in an hour, which is what comes in it unless requests may wait."""
 
     zones: Annotated[int, Field(ge=1, le=100), WHOLE] = 1
     """Zones that must serve, each at least `least_share` of every hour's requests."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from catalog.units import show
+from catalog.units import YEAR_S, show
 from planner.changes import either
 from planner.document import at
 from planner.formulate import Formulation
@@ -58,12 +58,18 @@ def _demands(document: Mapping[str, Any], problem: Problem, workload: ServingFac
             )  # fmt: skip
 
 
+    path, asked = f"{workload.path}.traffic.weights.window", workload.spec.traffic.weights.window
+    if asked is not None:
+        words = f"an update of the weights of {workload.name} must have crossed each line within {show(asked, 's')}"
+        yield Limit(path, f"time for updates of {workload.name}", words, at(document, path), loose=((path, "365 d"),), unit="s", amount=asked, most=YEAR_S)
+
+
 def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
     asked, path = workload.spec.spread, f"{workload.path}.spread"
     if asked is None:
         return
     if asked.largest_share is not None and asked.largest_share < 1:
-        wider = [round(share, 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
+        wider = [round(float(share), 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
         yield Limit(
             f"{path}.largest_share", f"largest share of {workload.name} in one zone", f"one zone may serve at most {asked.largest_share:.0%} of {workload.name}",
             asked.largest_share, loose=((f"{path}.largest_share", None),), choices=tuple(((f"{path}.largest_share", share),) for share in wider),
@@ -107,13 +113,15 @@ def _offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> 
 def fixed_worth(problem: Problem, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
     """Change of the objective per unit of a share or of a number of units, every integer held, by path and name as in `explain`."""
     found: dict[tuple[str, str | None], float] = {}
-    index, duals = solution.row_duals.get("share", (np.zeros((0, 3), dtype=np.int64), np.zeros(0)))
-    total = form.data.demand.sum(axis=1)
+    nothing = np.zeros((0, 3), dtype=np.int64), np.zeros(0)
+    both = [solution.row_duals.get(block, nothing) for block in ("share", "share hosted")]
+    index, duals = (np.concatenate(parts) for parts in zip(*both, strict=True))
+    served = np.zeros((len(problem.serving), form.data.slots))
+    np.add.at(served, form.data.arc_workload, solution.values["f"])
     for w, workload in enumerate(problem.serving):
         if workload.spec.spread is not None and workload.spec.spread.largest_share is not None:
             mine = index[:, 0] == w
-            grown = float(np.ravel(solution.values["lambda"])[0]) if form.data.scaled()[w] else 1.0
-            found[f"{workload.path}.spread.largest_share", None] = float(duals[mine] @ total[w, index[mine, 2]]) * grown
+            found[f"{workload.path}.spread.largest_share", None] = float(duals[mine] @ served[w, index[mine, 2]])
     for i, line in enumerate(problem.spec.lines or ()):
         if line.units is not None:
             found[f"lines[{i}].units", None] = 0.0  # more units are of no use to those rented

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.fabric_links import Plant
 from planner.fabric_names import PROVIDER
@@ -31,6 +31,7 @@ class Lot:
     max_it_w: float  # nameplate of one system and its share of the fabric
     idle_it_w: float
     largest: float  # systems that one such fabric can hold
+    tenant: str = ""  # whose workloads it is for; everybody's where it is empty
 
     @property
     def owned(self) -> bool:
@@ -42,13 +43,23 @@ class Lot:
         return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
 
     @property
+    def hall_per_s(self) -> float:
+        """Rent of the hall in which one system of our own stands."""
+        return self.site.hall_per_w_s * self.max_it_w if self.owned else 0.0
+
+    @property
+    def headroom(self) -> float:
+        """Part by which serving holds more systems than work, for those that are taken away."""
+        return (self.offer.spot.headroom or 0.0) if self.offer.spot else 0.0
+
+    @property
     def size(self) -> int | None:
         """Systems that the network as built can join; None where there is none of our own."""
         return None if self.plant is None else self.plant.systems
 
     @property
     def name(self) -> str:
-        return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}"
+        return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 
 def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
@@ -72,7 +83,7 @@ def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
             kept = _not_dominated(found, reach_of(site, offer, system))
             dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
             lots += kept
-    return lots, +dropped
+    return [lot if tenant == lot.tenant else replace(lot, tenant=tenant) for tenant in problem.tenants() for lot in lots], +dropped
 
 
 def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> Lot:

@@ -55,7 +55,7 @@ def plant_of(design: str, systems: int, system: SystemFacts, parts: NetworkFacts
     ports, kind = ports_of(system, parts), Design.named(design)
     if kind.kind == "scale-up" or not ports:
         return None
-    rate = system.chips * system.nic_bytes_per_s / ports
+    rate = parts.used_share * system.chips * system.nic_bytes_per_s / ports
     return Plant(
         kind, systems, system.chips, ports, rate, parts.radix, system.scaleup_bytes_per_s, parts.alpha_s or 0.0, parts.hop_latency_s or 0.0
     )
@@ -93,12 +93,17 @@ def reach_of(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> float:
     return min(offer.supply, site.power_limit_w / (system.idle_w * site.pue) if system.idle_w else math.inf)
 
 
-def bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float = math.inf) -> Iterator[Band]:
+@lru_cache(maxsize=4096)
+def bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float = math.inf) -> tuple[Band, ...]:
     """The bands of a design that fewer than `reach` systems cannot do without, smallest first; none where no two systems can be joined.
 
     Price and power of a system are its share of the network of the band that is cheapest (draws least) per system, of those for at most
     `reach`: no network of the band costs less, and more reach never costs more.
     """
+    return tuple(_bands(design, system, parts, reach))
+
+
+def _bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float) -> Iterator[Band]:
     if Design.named(design).kind == "scale-up":
         yield Band(None, 0.0, 0.0, math.inf)
         return
@@ -218,3 +223,16 @@ def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) 
         "most_hops": int(net.most_hops),
         "latency_s": float(latency_s(net.most_hops, plant.alpha_s, plant.hop_latency_s)) if known and net.most_hops else None,
     }
+
+
+def other_designs(site: SiteFacts, system: SystemFacts, design: str, systems: int) -> list[dict[str, Any]]:
+    """What the same systems would pay for, and get out of, each other design that the site allows and that can join them, in whole parts."""
+    parts, rows = site.network, []
+    for other in (name for name in site.fabrics if name != design and Design.named(name).kind != "scale-up"):
+        size = next((size for size in _sizes(other, ports_of(system, parts), parts.radix) if size >= systems), None)
+        plant = None if size is None else plant_of(other, int(size), system, parts)
+        net = None if plant is None else whole_network(plant, systems, parts)
+        if net is not None and bool(net.holds):
+            price = float(price_of(net, parts)) / systems
+            rows.append({"design": other, "price_per_system": price, "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s})
+    return rows

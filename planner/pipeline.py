@@ -5,12 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.document import read_document
 from planner.hourly import with_series
 from planner.plan import Plan
 from planner.spec import PlanSpec
+
+if TYPE_CHECKING:
+    from planner.formulate import Formulation
+    from planner.points import Candidates
+    from planner.problem import Problem
+    from solvers.data import PlanData
+    from solvers.joint import Solution
+    from solvers.outcome import Options
 
 Progress = Callable[[str], None]
 THREADS = 2
@@ -26,17 +34,17 @@ def solve(
     Raises SpecError for an invalid spec and OSError for an unreadable file; infeasible, unbounded and out of time
     are plans with that status.
     """
-    document = _read(source, hourly)
+    document = read_spec(source, hourly)
     return solve_document(document, overlays=overlays, progress=progress, threads=threads)
 
 
 def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()) -> dict[str, int]:
     """Counts of what a valid spec asks about; raises SpecError with every problem of an invalid one."""
-    document = _read(source, hourly)
+    document = read_spec(source, hourly)
     return check_document(document, overlays=overlays)
 
 
-def _read(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
+def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
     if isinstance(source, Mapping):
         return with_series(source, hourly)
     return with_series(read_document(Path(source).read_bytes()), [*hourly, Path(source).parent])
@@ -61,30 +69,47 @@ def solve_document(
 ) -> Plan:
     """As `solve`, for a document that was read already."""
     from planner.candidates import find_candidates
+    from planner.resolve import resolve_document
+
+    say, began = progress or (lambda line: None), time.perf_counter()
+    problem = resolve_document(document, overlays)
+    if problem.spec.robust is not None:
+        from planner.robust_plan import robust_plan
+
+        return robust_plan(problem, document, overlays=overlays, progress=progress, threads=threads)
+    candidates = find_candidates(problem)
+    kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
+    say(f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s")
+    return answer(problem, candidates, document, overlays=overlays, progress=progress, threads=threads)
+
+
+def answer(
+    problem: Problem, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
+    threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
+    prepare: Callable[[Formulation], Formulation] | None = None,
+) -> Plan:  # fmt: skip
+    """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan;
+    `prepare`: changes the program's input before it is solved."""
     from planner.diagnosis import diagnose
     from planner.dispatch import dispatched, is_asked
     from planner.explain import explain
     from planner.formulate import Unbounded, formulate
     from planner.framing import sense_and_unit, without_answer
     from planner.interpret import interpret
-    from planner.resolve import resolve_document
-    from solvers.joint import solve as solve_program
+    from solvers.joint import solve as solve_cold
 
-    say, began = progress or (lambda line: None), time.perf_counter()
-    problem = resolve_document(document, overlays)
-    candidates = find_candidates(problem)
-    kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
-    say(f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s")
+    say = progress or (lambda line: None)
     try:
         form = formulate(problem, candidates)
     except Unbounded:
         return without_answer(problem, candidates, "unbounded", None, document)
-    options = _options(problem.spec, threads)
-    solution = solve_program(form.data, options)
+    form = prepare(form) if prepare is not None else form
+    options = options_of(problem.spec, threads)
+    solution = (solve_program or solve_cold)(form.data, options)
     say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status} in {solution.seconds:.1f} s")
     if not solution.values:
         diagnosis = None
-        if solution.status == "infeasible":
+        if solution.status == "infeasible" and diagnosing:
             say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
             diagnosis = diagnose(problem, candidates, document, overlays, options)
         return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
@@ -97,7 +122,7 @@ def solve_document(
     return Plan({**plan.document, "dispatch": found})
 
 
-def _options(spec: PlanSpec, threads: int):
+def options_of(spec: PlanSpec, threads: int = THREADS) -> Options:
     from solvers.backends import Options
 
     asked = spec.solver

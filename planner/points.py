@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from planner.intervals import Interval
 from planner.lots import Lot
@@ -23,6 +24,25 @@ class Use:
     layout: Mapping[str, int]
     batch: int = 0
     workers: int = 1  # copies of the layout in one replica
+
+
+def use_row(use: Use) -> dict[str, Any]:
+    """A pool as a plan document lists it."""
+    return {
+        "role": use.role,
+        "system": use.lot.system.name,
+        "how": use.lot.offer.how,
+        "fabric": use.lot.fabric,
+        "fabric_size": use.lot.size,
+        "offer": use.lot.offer.path,
+        **({"tenant": use.lot.tenant} if use.lot.tenant else {}),
+        "precision": use.precision,
+        "layout": dict(use.layout),
+        "batch": use.batch,
+        "workers": use.workers,
+        "systems_per_replica": use.systems,
+        "extra_power_w": use.extra_it_w,
+    }
 
 
 @dataclass(frozen=True, slots=True)

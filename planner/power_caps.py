@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.derating import Derating, stretch_of
 from planner.ledger import Ledger
 from planner.points import Point, Pool, Use
 from planner.problem import CapCurve, SystemFacts
@@ -58,10 +59,10 @@ def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, fl
     return Capped(speed, tuple(extra)) if speed < 1 else None
 
 
-def with_caps(pool: Pool, slo: Sequence[tuple[str, str, float]]) -> Pool:
+def with_caps(pool: Pool, slo: Sequence[tuple[str, str, float]], derating: Derating | None = None) -> Pool:
     """The pool with a capped form of each point that keeps its limits at the origins."""
     capped = [point for plain in pool.points for point in capped_points(plain)]
-    return replace(pool, points=(*pool.points, *(p for p in capped if _in_time(p, pool.allowance_s, slo)))) if capped else pool
+    return replace(pool, points=(*pool.points, *(p for p in capped if _in_time(p, pool.allowance_s, slo, derating)))) if capped else pool
 
 
 def capped_points(point: Point) -> list[Point]:
@@ -81,8 +82,9 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
     )  # fmt: skip
 
 
-def _in_time(point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]]) -> bool:
-    return all(point.latency[f"{metric}.{p}"] + (0.0 if metric == "tpot" else allowance_s) <= limit for metric, p, limit in slo)
+def _in_time(point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]], derating: Derating | None) -> bool:
+    stretch = stretch_of(derating, (use.lot.system for use in point.uses))
+    return all(point.latency[f"{metric}.{p}"] * stretch.get(metric, 1.0) + (0.0 if metric == "tpot" else allowance_s) <= limit for metric, p, limit in slo)
 
 
 def stretched(stated: Mapping[str, Any], capped: Capped) -> dict[str, Any]:

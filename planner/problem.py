@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from catalog.units import YEAR_S
 from models.operators import Architecture
 from models.roofline import ChipRates
-from planner.calendar import TYPICAL_DAY, TYPICAL_DAYS, Calendar
+from planner.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.constants import ModelConstants
 from planner.ledger import Assumption, Citation
 from planner.line_facts import Carrier, LineNetwork
 from planner.meters import MeterFacts
 from planner.spec import Limits, PlanSpec, Serving, Training
 
+if TYPE_CHECKING:
+    from planner.derating import Derating
+
 BATCH_UNIT = 64  # sequences
 FULL, REDUCED = "full", "reduced"
+FLEET = "fleet"  # of a robust plan: the program with at least the fleet that was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,9 @@ class SystemFacts:
     idle_w: float
     embodied_kg: float
     export_cn: str
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
 
     def rates(self, precision: str, scaleout_bytes_per_s: float | None = None) -> ChipRates:
         """Rates for the closed forms, with the scale-out bandwidth that the fabric leaves (the NIC's by default)."""
@@ -73,6 +83,16 @@ class NetworkFacts:
     hop_latency_s: float | None = None  # a switch with its cable
     copper_link_price: float | None = None  # of a link within a rack
     rack_systems: int = 1
+    used_share: float = 1.0  # of the links' rate that messages reach
+
+
+@dataclass(frozen=True, slots=True)
+class SpotFacts:
+    """How long a system is kept on average, and until another stands in its place; `headroom`: None where nothing is served on it."""
+
+    interval_s: float
+    wait_s: float
+    headroom: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +104,17 @@ class OfferFacts:
     how: str
     prices: Mapping[str, float]
     supply: float  # inf where nothing limits it
+    from_s: float = 0.0  # first delivery, from the start of the horizon
+    until_s: float = math.inf  # no delivery from then on
+    life_years: float | None = None  # None: that of all systems
+    price_change: float = 0.0  # per year
+    phase_prices: tuple[float | None, ...] = ()  # by phase, in place of `prices`
+    phase_supply: tuple[float, ...] = ()  # by phase
+    spot: SpotFacts | None = None  # None: what is obtained stays
+
+    def life_s(self, money: Economics) -> float:
+        """Service life of a system."""
+        return (money.system_life_years if self.life_years is None else self.life_years) * YEAR_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +123,18 @@ class CapCurve:
 
     power: np.ndarray
     speed: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFacts:
+    """Tokens of others. Prices per token at the start of the horizon; `latency`: "ttft.p95" -> seconds in its region."""
+
+    region: str
+    input_price: float
+    output_price: float
+    price_change: float  # per year
+    latency: Mapping[str, float]
+    workloads: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +156,14 @@ class SiteFacts:
     meter: MeterFacts | None = None  # None: each joule costs the price of its hour
     power_caps: tuple[float, ...] = ()  # shares of nameplate
     cap_curve: CapCurve | None = None  # None without caps
+    from_s: float = 0.0  # nothing stands there before
+    hall_per_w_s: float = 0.0  # rent of a hall, by nameplate; there is no building then
+    api: ApiFacts | None = None  # None: a site of our own
+
+    @property
+    def place(self) -> str:
+        """The region of the catalog in which it lies."""
+        return self.region if self.api is None else self.api.region
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +174,22 @@ class ServingFacts:
     requests_per_s: np.ndarray  # [origin, hour of the calendar's period]
     weights_bytes: float
     weights_from: str
+    growth: np.ndarray | None = None  # [window] what the demand is multiplied by; None: the same throughout
+    sold_at: float | None = None  # per output token, with the prompt that belongs to it, in the spec's currency
 
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def peak_requests_per_s(self) -> float:
+        """Of all origins together in the busiest hour."""
+        return float(self.requests_per_s.sum(axis=0).max() * (1.0 if self.growth is None else self.growth.max()))
+
+    def requests_by_slot(self, calendar: Calendar) -> np.ndarray:
+        """[origin, slot] requests/s."""
+        flat = self.requests_per_s[:, calendar.hour]
+        return flat if self.growth is None else flat * self.growth[calendar.window]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +233,32 @@ NO_TREE = TreeFacts((), (), {})  # where the program chooses how weights travel
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseFacts:
+    """A stretch of the build-out; `capital` is inf where nothing limits it."""
+
+    name: str
+    path: str
+    start_s: float
+    end_s: float
+    capital: float
+
+
+@dataclass(frozen=True, slots=True)
+class PortingFacts:
+    """What must be paid once before any of the `workloads`, which run one architecture, run on chips of a family."""
+
+    path: str
+    family: str
+    architecture: str
+    cost: float
+    workloads: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"{self.architecture} on {self.family}"
+
+
+@dataclass(frozen=True, slots=True)
 class Economics:
     discount_rate: float
     years: int
@@ -201,15 +290,33 @@ class Problem:
     citations: tuple[Citation, ...]
     catalog_digest: str
     lines: LineNetwork | None = None  # None: no choice of lines, `paths` and `trees` say how traffic goes
+    phases: tuple[PhaseFacts, ...] = ()  # empty where all is obtained at the start
+    porting: tuple[PortingFacts, ...] = ()
+    derating: Derating | None = None  # what a robust plan counts on instead of predictions
 
     @property
     def bound_of(self) -> str:
         """Whether the program is the whole problem ("full"), or one on fewer hours than its series have ("reduced")."""
-        if self.calendar.kind == TYPICAL_DAY:
-            shaped = any(w.spec.demand.week or w.spec.demand.months for w in self.serving)
-            profiles = (c.profile for site in self.spec.sites if site.electricity for c in site.electricity.ppa)
-            return REDUCED if shaped or any(site.hourly for site in self.spec.sites) or any(p != "flat" for p in profiles) else FULL
-        return REDUCED if self.calendar.kind == TYPICAL_DAYS else FULL
+        if self.calendar.kind not in (TYPICAL_DAY, TYPICAL_DAYS):
+            return FULL
+        shaped = any(w.spec.demand.week or w.spec.demand.months for w in self.serving)
+        profiles = (c.profile for site in self.spec.sites if site.electricity for c in site.electricity.ppa)
+        return REDUCED if shaped or any(p != "flat" for p in profiles) or self._has_other_hours() else FULL
+
+    def _has_other_hours(self) -> bool:
+        """Whether hours stand for others of which the spec says more: of sampled days a series may have just their hours."""
+        if self.spec.horizon.calendar != SAMPLED_DAYS:
+            return self.calendar.kind == TYPICAL_DAYS or any(site.hourly for site in self.spec.sites)
+        hours = len(self.calendar.days) * SLOTS_PER_DAY
+        given = (values for site in self.spec.sites if site.hourly for values in self.spec.series[site.hourly.file].columns.values())
+        return any(sum(value is not None for value in values) > hours for values in given)
+
+    def tenant_of(self, workload: ServingFacts | TrainingFacts) -> str:
+        """Who holds the systems that a workload runs on; nobody in particular where all share them."""
+        return {"all": "", "kind": workload.spec.kind, "none": workload.name}[self.spec.sharing]
+
+    def tenants(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(self.tenant_of, (*self.serving, *self.training))))
 
     def routes(self, workload: str, origin: str, site: str) -> Mapping[str, PathFacts | Carrier]:
         """Ways of requests from an origin to a site by their kind of line; no kind where there is no choice."""

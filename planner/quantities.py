@@ -75,7 +75,7 @@ def _money(per: str, example: str, least: float, most: float) -> Any:
     def read(value: Any) -> tuple[float, str]:
         return read_money(value, per, example, least, most)
 
-    words = "An amount of money with its currency" + {"s": ", per time.", "J": ", per energy.", "byte": ", per amount of data.", "W": ", per power.", "W s": ", per power and time."}.get(per, ".")
+    words = "An amount of money with its currency" + {"s": ", per time.", "J": ", per energy.", "byte": ", per amount of data.", "token": ", per token.", "W": ", per power.", "W s": ", per power and time."}.get(per, ".")
     schema = WithJsonSchema({"type": "string", "description": words, "examples": [example], "x-unit": f"currency/{per}" if per else "currency"})
     return Annotated[tuple[float, str], BeforeValidator(read), schema]
 
@@ -124,6 +124,7 @@ Amount = _money("", "420M CNY", CENT, MOST_MONEY)
 AmountPerSecond = _money("s", "2M USD/year", CENT / YEAR_S, MOST_MONEY / YEAR_S)
 BytePrice = _money("byte", "0.02 USD/GB", NANO / TERA, CENT)
 EnergyPrice = _money("J", "0.08 USD/kWh", NANO / KWH_J, GIGA / KWH_J)
+TokenPrice = _money("token", "0.3 USD/1M tokens", NANO * MICRO, CENT)
 PowerPrice = _money("W", "150 USD/kW", NANO, GIGA)
 PeakPrice = _money("W s", "15 USD/kW-month", NANO / YEAR_S, GIGA / MONTH_S)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.units import YEAR_S
 from models.decode import ServingLayouts
 from models.fabric_links import Plant
 from models.percentiles import latency_s
@@ -19,6 +20,7 @@ from planner.placements import placement_of
 from planner.power_caps import capped_at, stretched
 from planner.problem import NO_TREE, OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
 from planner.verify_electricity import ElectricityCheck
+from planner.verify_phases import InTime
 
 Key = tuple[str, str, str, str, int | None, str]  # site, system, how, fabric, its size, offer
 
@@ -39,6 +41,7 @@ class CheckedLot:
     idle_it_w: float
     plant: Plant | None
     largest: float
+    nameplate_w: float = 0.0  # of one system of our own and its share of the fabric
 
     @property
     def scaleout_bytes_per_s(self) -> float:
@@ -54,7 +57,8 @@ class Lots:
         self.offers = {offer.path: offer for offer in problem.offers}
         self._known: dict[Key, CheckedLot] = {}
 
-    def __getitem__(self, key: Key) -> CheckedLot:
+    def __getitem__(self, key: tuple) -> CheckedLot:
+        key = key[:6]  # whoever holds it
         if key not in self._known:
             self._known[key] = self._lot(*key)
         return self._known[key]
@@ -84,6 +88,7 @@ class Lots:
             idle_it_w=system.idle_w + band.power_w,
             plant=band.plant,
             largest=band.largest,
+            nameplate_w=system.power_w + band.power_w,
         )  # fmt: skip
 
 
@@ -133,6 +138,8 @@ def _evaluate(problem: Problem, workload: ServingFacts | TrainingFacts, held: Se
         return _training(problem, workload, held[0], row)
     if [pool["role"] for pool in pools] == ["serve"]:
         return _one_pool(problem, workload, held[0], row)
+    if [pool["role"] for pool in pools] == ["api"]:
+        return _bought(workload, held[0], row)
     if [pool["role"] for pool in pools] == ["prefill", "decode"]:
         return _two_pools(problem, workload, held, row)
     raise ValueError(f"pools {[pool['role'] for pool in pools]} are not those of a serving point")
@@ -145,7 +152,7 @@ def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
     return layout
 
 
-def _systems(lot: CheckedLot, pool: Mapping[str, Any]) -> float:
+def systems_of(lot: CheckedLot, pool: Mapping[str, Any]) -> float:
     """Systems that one replica of the pool blocks."""
     layout = pool["layout"]
     stage, chips, domain = layout["tp"] * layout["dp"], lot.system.chips, lot.system.scaleup_chips
@@ -158,6 +165,14 @@ def _systems(lot: CheckedLot, pool: Mapping[str, Any]) -> float:
     return each * pool["workers"]
 
 
+def _ready(lot: CheckedLot) -> float:
+    """Systems held over those at work, where some may be taken away. Raises ValueError where nothing may be served."""
+    spot = lot.offer.spot
+    if spot is not None and spot.headroom is None:
+        raise ValueError(f"{lot.system.name} on the spot market serves nothing without headroom")
+    return 1.0 + spot.headroom if spot is not None else 1.0
+
+
 def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
     pool = row["pools"][0]
     if pool["workers"] != 1:
@@ -167,10 +182,10 @@ def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Ma
         workload, lot.system, lot.scaleout_bytes_per_s, layout, float(pool["batch"]), pool["precision"], problem.constants.serving
     )
     shares = {name: float(share) for name, share in found.shares.items()}
-    systems = _systems(lot, pool)
+    systems = systems_of(lot, pool)
     extra = systems * serving_points.extra_power_w(lot.system, shares, problem.constants.power)
     return _evaluated(
-        workload, row, [lot], [systems], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
+        workload, row, [lot], [systems * _ready(lot)], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
         serving_points.mfu(workload, float(found.requests_per_s), [(rates, float(layout.chips))], float(found.computed_share)), float(found.memory_bytes),
         **_spread(problem, row, [lot], float(found.requests_per_s), _latency(found, workload)),
     )  # fmt: skip
@@ -188,22 +203,39 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
         float(second["batch"]), (first["workers"], second["workers"]), first["precision"], problem.constants.serving,
     )  # fmt: skip
     sides = [{n: float(v) for n, v in shares.items()} for shares in (found.prefill_shares, found.point.shares)]
-    systems = [_systems(lot, pool) for lot, pool in zip(held, row["pools"])]
+    systems = [systems_of(lot, pool) for lot, pool in zip(held, row["pools"])]
     extra = [n * disaggregated_points.pool_power_w(shares, lot.system, problem) for n, shares, lot in zip(systems, sides, held)]
     rate = float(found.point.requests_per_s)
     chips = [(lot.system.rates(p["precision"]), float(layout.chips) * p["workers"]) for lot, p, layout in zip(held, row["pools"], layouts)]
     return _evaluated(
-        workload, row, held, systems, extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
+        workload, row, held, [n * _ready(lot) for n, lot in zip(systems, held)], extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
         serving_points.mfu(workload, rate, chips, float(found.point.computed_share)), float(found.point.memory_bytes),
         **_spread(problem, row, held, rate, _latency(found.point, workload)),
     )  # fmt: skip
+
+
+def _bought(workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
+    """A request per second from an API: what it promises, in tokens per second."""
+    api, pool = lot.site.api, row["pools"][0]
+    if api is None or workload.name not in api.workloads or pool["layout"] or pool["batch"] or pool["workers"] != 1 or pool["precision"]:
+        raise ValueError(f"{row['id']}: is no way to buy tokens")
+    latency = {f"{metric}.{p}": api.latency[f"{metric}.{p}"] for metric, p, _ in workload.spec.slo.limits()}
+    return _evaluated(workload, row, [lot], [float(workload.spec.lengths.output)], [0.0], True, 1.0, latency, {}, 0.0, 0.0)
+
+
+def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> float:
+    """Of one request that an API answers in a window that begins then; nothing at a site of our own."""
+    if site.api is None:
+        return 0.0
+    lengths = workload.spec.lengths
+    return (site.api.input_price * lengths.input + site.api.output_price * lengths.output) * (1 + site.api.price_change) ** (begin_s / YEAR_S)
 
 
 def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant))
+    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant), lot.offer.spot)
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")
@@ -268,42 +300,46 @@ def add_up(
     points: Mapping[str, tuple[Mapping[str, Any], Evaluated]],
     traffic: Mapping[str, Mapping[tuple[str, str], float]],
     electricity: ElectricityCheck | None = None,
+    times: Sequence[InTime] = (),
 ) -> Sums:
     """Every cost, every kilogram and every joule of the plan, hour by hour; `traffic`: egress cost by workload, site and line.
 
-    `electricity`: what the meters come to; None where electricity is no decision.
+    `electricity`: what the meters come to; None where electricity is no decision. `times`: when each row of the fleet is held.
     """
     calendar, money = problem.calendar, problem.economics
     hours = [
         (t, int(calendar.window[t]), int(calendar.hour[t]), float(calendar.seconds[t]), float(calendar.discount[t]))
         for t in range(calendar.slots)
     ]
-    life_s = money.system_life_years * calendar.horizon_s / money.years
     lines: dict[tuple[str, str, str, str], float] = defaultdict(float)
     carbon: dict[tuple[str, str, str, str], float] = defaultdict(float)
     use: dict[tuple[str, tuple[str, str, str]], float] = defaultdict(float)
     energy = 0.0
 
-    for row in fleet:
+    for row, when in zip(fleet, times, strict=True):
         lot, n = lots[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]], row["count"]
         place = row["site"], row["system"], row["how"]
+        if row["how"] == "api":
+            continue  # its tokens are paid, which is in `traffic`
         if lot.owned:
-            lines["systems", *place] += n * lot.capital * money.capital_share
-            lines["fabric", *place] += n * lot.fabric_capital * money.capital_share
-            lines["facility", *place] += n * lot.facility_capital * money.facility_share
+            lines["systems", *place] += n * when.price * when.share
+            lines["fabric", *place] += n * lot.fabric_capital * when.share
+            lines["facility", *place] += n * lot.facility_capital * when.facility_share
         for _, window, hour, seconds, discount in hours:
-            if row["phase"] not in (None, window):
+            if window not in when.windows:
                 continue
             joules = n * lot.idle_it_w * lot.site.pue * seconds
             if lot.owned and lot.site.meter is not None:
                 joules = 0.0  # settled at the meter, as part of the whole site
             energy += joules
             carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
-            carbon["embodied", *place] += n * lot.system.embodied_kg * seconds / life_s
+            carbon["embodied", *place] += n * lot.system.embodied_kg * seconds / lot.offer.life_s(money)
             if lot.owned:
                 lines["energy", *place] += joules * float(lot.site.price_per_j[hour]) * discount
+                if lot.site.hall_per_w_s:
+                    lines["colocation", *place] += n * lot.nameplate_w * lot.site.hall_per_w_s * seconds * discount
             else:
-                lines["rent", *place] += n * lot.rent_per_s * seconds * discount
+                lines["rent", *place] += n * when.price * seconds * discount
 
     for name, replicas in active.items():
         row, computed = points[name]
@@ -322,11 +358,10 @@ def add_up(
     names = [w.name for w in (*problem.serving, *problem.training)]
     by_workload = _shares(lines, use, names)
     used_sites = {row["site"] for row in fleet}
-    worth = sum(seconds * discount for _, _, _, seconds, discount in hours)
     at_site = {site: _shares({k: v for k, v in lines.items() if k[1] == site}, use, names) for site in used_sites}
     for site in problem.sites:
         if site.fixed_cost_per_s and site.region in used_sites:
-            amount = site.fixed_cost_per_s * worth
+            amount = site.fixed_cost_per_s * worth_of(problem, site)
             lines["site", site.region, "", ""] += amount
             total = sum(at_site[site.region].values())
             for name in names:
@@ -340,10 +375,11 @@ def add_up(
     for (component, region), amount in (electricity.carbon if electricity else {}).items():
         carbon[component, region, "", ""] += amount
     energy += electricity.drawn_j if electricity else 0.0
+    bought = {site.region for site in problem.sites if site.api is not None}
     for name, sites in traffic.items():
         for (site, kind), amount in sites.items():
             if amount:
-                lines["egress", site, kind, ""] += amount
+                lines["api" if site in bought else "egress", site, kind, ""] += amount
                 by_workload[name] += amount
     for workload in problem.serving:
         tree = problem.trees.get(workload.name, NO_TREE)
@@ -351,7 +387,20 @@ def add_up(
         for edge in {edge for site in hosts for edge in tree.edges_above.get(site, ())}:
             lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
             by_workload[workload.name] += tree.edge_cost[edge]
+    for facts in problem.porting:
+        users = {computed.workload for row, computed in points.values() if any(problem.systems[pool["system"]].family == facts.family for pool in row["pools"])}
+        users &= set(facts.workloads)
+        for name in users:
+            lines["porting", "", facts.label, ""] = facts.cost
+            by_workload[name] += facts.cost / len(users)
     return Sums(dict(lines), dict(carbon), by_workload, energy)
+
+
+def worth_of(problem: Problem, site: SiteFacts) -> float:
+    """Present worth of a unit per second from when the site is there [s]."""
+    calendar = problem.calendar
+    there = [bool(calendar.edges_s[w] >= site.from_s - 1e-6) for w in range(calendar.windows)]
+    return sum(float(s * d) for s, d, w in zip(calendar.seconds, calendar.discount, calendar.window) if there[int(w)])
 
 
 def _shares(lines: Mapping[tuple[str, str, str, str], float], use: Mapping[tuple[str, tuple[str, str, str]], float], names: Sequence[str]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
-from planner import electricity_report, line_report
+from planner import electricity_report, grades, line_report, phase_tables, robust_report, story, worth
 from planner.plan import TABLES, Plan
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -21,10 +21,13 @@ COMPONENT_WORDS = {
     "systems": "systems (capital)",
     "fabric": "fabric (capital)",
     "facility": "building (capital)",
+    "colocation": "rented hall",
     "energy": "electricity",
     "rent": "rent",
     "site": "fixed cost of sites",
     "egress": "traffic to users",
+    "api": "tokens from APIs",
+    "porting": "porting of architectures",
     "weights": "distribution of weights",
     "lines": "rent of lines",
     "control": "control of sites",
@@ -34,6 +37,7 @@ COMPONENT_WORDS = {
 
 LIMITS, RUNNER_UP, FABRICS = "Limits", "What comes next at each site", "The networks between our own systems"
 NOTES = {
+    **robust_report.NOTES,
     FABRICS: "Whole parts for the systems that stand on each, and their price. A system is charged its share of the cheapest network per "
     "system that has as many tiers and that supply and power allow, so that one which is filled in part is charged less than its switches cost.",
     LIMITS: "Worth: what one unit more of a limit changes the objective by. Fleet held: every integer is fixed. "
@@ -55,7 +59,7 @@ def render(plan: Plan, form: str) -> str:
 def csv_tables(plan: Plan) -> dict[str, str]:
     """One CSV text per table of the plan."""
     tables = {name: as_csv(plan[name]) for name in TABLES}
-    tables |= {name: as_csv(plan[name]) for name in (*line_report.TABLES, *electricity_report.TABLES) if name in plan.document}
+    tables |= {name: as_csv(plan[name]) for name in (*line_report.TABLES, *electricity_report.TABLES, phase_tables.PHASES) if name in plan.document}
     tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
     return tables
 
@@ -67,7 +71,7 @@ def headline(plan: Plan) -> str:
         return words
     objective = plan.objective
     value = f"{_amount(objective['value'])} {objective['unit']}"
-    of = " on these typical days" if plan["bound_of"] == "reduced" else ""
+    of = {"reduced": " on these typical days", "fleet": " with at least this fleet"}.get(plan["bound_of"], "")
     proof = f"; no plan{of} is better than {_amount(plan['bound'])} (gap {plan.gap:.3%})" if plan.gap is not None else "; no bound was proven"
     return f"{words}: {_goal(plan)} {value}{proof}"
 
@@ -85,10 +89,13 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         (FABRICS, [_fabric_row(row) for row in plan["fabrics"]]),
         ("How it runs", _point_rows(plan)),
         ("What each workload gets", [_workload_row(w, currency) for w in plan["workloads"]]),
+        *grades.sections(plan),
         (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
         ("Who is served from where", _route_rows(plan)),
         *line_report.sections(plan),
         *electricity_report.sections(plan),
+        *robust_report.sections(plan),
+        *phase_tables.sections(plan),
         (LIMITS, [_limit_row(row) for row in plan["limits"]]),
         (RUNNER_UP, [_runner_up_row(row) for row in plan["runner_up"]]),
         ("Dropped on the way", [{"workload": w, "reason": reason, "count": n} for w, reasons in plan["dropped"].items() for reason, n in reasons.items()]),
@@ -98,8 +105,9 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _text(plan: Plan) -> str:
-    parts = [plan["name"], headline(plan), _totals_line(plan)]
-    parts += [f"{heading}\n" + "".join(f"  - {line}\n" for line in lines) for heading, lines in _diagnosis(plan)]
+    parts = [plan["name"], headline(plan), _totals_line(plan), robust_report.words(plan)]
+    for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan)):
+        parts.append(f"{heading}\n" + "".join(textwrap.fill(line, 118, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False) + "\n" for line in lines))
     for heading, rows in _sections(plan):
         note = textwrap.fill(NOTES[heading], 118, initial_indent="  ", subsequent_indent="  ") + "\n" if heading in NOTES else ""
         parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
@@ -108,8 +116,8 @@ def _text(plan: Plan) -> str:
 
 
 def _markdown(plan: Plan) -> str:
-    parts = [f"# {plan['name']}", f"**{headline(plan)}**", _totals_line(plan)]
-    parts += [f"## {heading}\n\n" + "".join(f"- {line}\n" for line in lines) for heading, lines in _diagnosis(plan)]
+    parts = [f"# {plan['name']}", plan["spec"].get("note", ""), f"**{headline(plan)}**", _totals_line(plan), robust_report.words(plan)]
+    parts += [f"## {heading}\n\n" + "".join(f"- {line}\n" for line in lines) for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan))]
     for heading, rows in _sections(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
         parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")
@@ -155,6 +163,8 @@ def _closing(plan: Plan) -> str:
 
 def _fleet_row(row: dict[str, Any]) -> dict[str, Any]:
     when = "throughout" if row["phase"] is None else f"phase {row['phase']}"
+    if "windows" in row:
+        when = row["obtained"] or "phases {} to {}".format(*row["windows"])
     return {"site": row["site"], "system": row["system"], "count": row["count"], "how": row["how"].replace("_", " "), "fabric": row["fabric"], "when": when}
 
 
@@ -207,6 +217,8 @@ def _layout(pool: dict[str, Any]) -> str:
     sizes = " ".join(f"{key}{value}" for key, value in pool["layout"].items() if key in ("tp", "pp", "dp", "cp", "ep") and value != 1) or "1 chip"
     copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
     batch = f" batch {pool['batch']}" if pool["batch"] else ""
+    if pool["role"] == "api":
+        return "bought tokens"
     role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
     return f"{role}{copies}{sizes}{batch}"
 

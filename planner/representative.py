@@ -67,8 +67,8 @@ def _peak_day(series: np.ndarray) -> int | None:
 
 def distances(by_day: list[np.ndarray], days: np.ndarray) -> np.ndarray:
     """[day, day] Euclidean distances over all series, each in units of its own standard deviation."""
-    spread = [series.std() for series in by_day]
-    features = np.hstack([series[days] / s for series, s in zip(by_day, spread) if s > 0] or [np.zeros((len(days), 1))])
+    varied = [(series, spread) for series in by_day if (spread := series.std()) > SAME * np.abs(series).max()]
+    features = np.hstack([(series[days] - series.mean()) / spread for series, spread in varied] or [np.zeros((len(days), 1))])
     square = (features**2).sum(axis=1)
     return np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * features @ features.T, 0.0))
 

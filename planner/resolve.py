@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training_constants import GEMM_FAMILIES
-from planner import lines, wan
+from planner import apis, lines, phase_facts, wan
 from planner.architectures import shape_of, weights_bytes
-from planner.calendar import DAYS_PER_YEAR, TYPICAL_DAY, TYPICAL_DAYS, Calendar, Clock, build_calendar
+from planner.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, TYPICAL_DAYS, Calendar, Clock, build_calendar, sampled_days
 from planner.constants import model_constants
 from planner.demand import demand_by_hour
 from planner.electricity import carbon_by_hour, price_by_hour
@@ -28,10 +28,14 @@ from planner.hardware import network_facts, system_facts
 from planner.ledger import Ledger
 from planner.meters import meter_facts
 from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
+from planner.phases import borders, demand_growth
+from planner.porting import porting_facts
 from planner.power_caps import measured_curve
 from planner.problem import (
     Economics,
     OfferFacts,
+    PhaseFacts,
+    PortingFacts,
     Problem,
     ServingFacts,
     SiteFacts,
@@ -80,22 +84,33 @@ class _Resolver:
     catalog: Catalog
     ledger: Ledger = field(init=False)
     clock: Clock = field(init=False)
+    stands_for: np.ndarray | None = field(init=False)
+    phases: tuple[PhaseFacts, ...] = ()
     problems: list[SpecProblem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.catalog)
-        self.clock = Clock(self.spec.horizon.start, self.spec.horizon.calendar != TYPICAL_DAY)
+        horizon = self.spec.horizon
+        stands_for = sampled_days(horizon.days) if horizon.calendar == SAMPLED_DAYS else np.arange(DAYS_PER_YEAR)
+        self.clock = Clock(horizon.start, horizon.calendar != TYPICAL_DAY, tuple(np.unique(stands_for).tolist()))
+        self.stands_for = stands_for if self.clock.whole_year else None
 
     def problem(self) -> Problem:
         spec = self.spec
         self._block_assumptions()
         money = self._economics()
         serving, training = self._workloads()
+        self.phases = phase_facts.phase_facts(spec, self._convert, self._wrong)
         sites = self._sites(money)
         offers = self._offers(sites)
         systems = self._systems(offers)
         self._unmeasured(training, systems)
+        places = self._apis(sites)
+        sites += [site for site, _, _ in places]
+        offers += [offer for _, offer, _ in places]
+        systems |= {system.name: system for _, _, system in places}
         self._check_objective()
+        porting = self._porting(systems)
         offered = lines.offered_lines(spec, self.ledger, self._find, self._convert, self._wrong)
         licences = self._licences()
         budget, capital = self._limit("budget"), self._limit("capital")
@@ -104,10 +119,11 @@ class _Resolver:
         calendar = build_calendar(
             spec.horizon.years,
             money.discount_rate,
-            (*(edge for job in training for edge in (job.spec.start, job.spec.deadline)), *lines.borders(offered)),
+            (*(edge for job in training for edge in (job.spec.start, job.spec.deadline)), *lines.borders(offered), *self._borders(offers, sites, money)),
             spec.horizon.start,
-            np.arange(DAYS_PER_YEAR) if self.clock.whole_year else None,
+            self.stands_for,
         )
+        serving = [self._growing(workload, calendar) for workload in serving]
         paths, trees, network = self._network(sites, serving, calendar, offered)
         self._stop_if_wrong()
         limits = spec.limits.model_copy(update={"licences": licences})
@@ -132,7 +148,31 @@ class _Resolver:
             citations=tuple(sorted(self.ledger.citations.values(), key=lambda c: c.path)),
             catalog_digest=self.catalog.digest,
             lines=network,
+            phases=self.phases,
+            porting=porting,
         )
+
+    def _porting(self, systems: Mapping[str, SystemFacts]) -> tuple[PortingFacts, ...]:
+        if self.spec.porting is None:
+            return ()
+        for i, entry in enumerate(self.spec.porting):
+            amount, currency = entry.cost
+            self.ledger.assume(f"porting[{i}].cost", amount, currency, entry.note or "stated in the spec", ("porting", "*", "*"))
+        named = {i: r.name for i, e in enumerate(self.spec.porting) if e.architecture and (r := self._find("architectures", e.architecture, f"porting[{i}].architecture"))}
+        runs = {w.name: self.catalog.get("architectures", w.architecture).name for w in self.spec.workloads if self.catalog.has("architectures", w.architecture)}
+        return porting_facts(self.spec, runs, named, systems, self._convert, self._wrong)
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def _borders(self, offers: Sequence[OfferFacts], sites: Sequence[SiteFacts], money: Economics) -> Iterable[float]:
+        growing = any(isinstance(workload, Serving) and workload.demand.growth_per_year for workload in self.spec.workloads)
+        return borders(self.phases, offers, sites, money, growing)
+
+    def _growing(self, workload: ServingFacts, calendar: Calendar) -> ServingFacts:
+        demand = workload.spec.demand
+        factors = phase_facts.factors(demand, workload.path, self.phases, self._wrong)
+        growth = demand_growth(calendar, demand.growth_per_year, self.phases, factors)
+        return workload if growth is None else replace(workload, growth=growth)
 
     # -- money -----------------------------------------------------------------------------------------------------
 
@@ -246,7 +286,11 @@ class _Resolver:
             source = found.name
         named = [origin.model_copy(update={"region": region.name}) for origin, region in zip(workload.origins, origins)]
         workload = workload.model_copy(update={"origins": named})  # an alias is a region's own name from here on
-        return ServingFacts(path, workload, shape, np.array(by_hour), weights_bytes(shape, workload.precision), source)
+        sold_at = None
+        if (price := workload.selling_price) is not None:
+            prompt = workload.lengths.input / workload.lengths.output
+            sold_at = self._convert(*price.output, path=f"{path}.selling_price.output") + prompt * self._convert(*price.input, path=f"{path}.selling_price.input")
+        return ServingFacts(path, workload, shape, np.array(by_hour), weights_bytes(shape, workload.precision), source, sold_at=sold_at)
 
     def _check_residency(self, workload: Serving | Training, path: str) -> None:
         zones = residency_zones(self.catalog)
@@ -310,7 +354,12 @@ class _Resolver:
         pue = site.pue if site.pue is not None else self.ledger.optional("regions", here, "pue")
         if pue is None:
             pue = self.ledger.default("pue_default", f"{path}.pue", "no PUE is published for this region", ("energy", here, "*"))
-        building = self.ledger.optional("regions", here, "construction_cost")
+        hall = 0.0
+        if site.colocation is not None:  # in place of a building
+            building, hall = 0.0, self._convert(*site.colocation, path=f"{path}.colocation")
+            self.ledger.assume(f"{path}.colocation", hall, f"{self.spec.currency}/W s", site.note or "stated in the spec", ("colocation", here, "*"))
+        else:
+            building = self.ledger.optional("regions", here, "construction_cost")
         if building is None:
             reason = "no construction cost is published for this region"
             building = self.ledger.default("facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*"))
@@ -325,7 +374,7 @@ class _Resolver:
             fixed_cost_per_s=0.0 if site.fixed_cost is None else self._convert(*site.fixed_cost),
             systems=systems,
             fabrics=tuple(dict.fromkeys(site.fabrics)),
-            network=network_facts(network, self.ledger, self._convert),
+            network=replace(network_facts(network, self.ledger, self._convert), used_share=site.network_share),
             export_zone=region.text.get("export_zone", "none"),
             zones=tuple(filter(None, (region.text.get("residency"), region.text.get("country")))),
             fails_with=site.zone or here,
@@ -335,6 +384,8 @@ class _Resolver:
                 site.electricity, region, self.ledger, self._convert, path, self.clock, self.spec.series,
                 money.discount_rate, money.years, money.system_life_years, site.tariff,
             ),
+            from_s=phase_facts.site_from_s(site, path, self.spec, self._wrong),
+            hall_per_w_s=hall,
         )
 
     def _offers(self, sites: Sequence[SiteFacts]) -> list[OfferFacts]:
@@ -354,7 +405,7 @@ class _Resolver:
                 continue
             allowed = {region.name for region in regions}
             here = [site for site in sites if not allowed or site.region in allowed]
-            amount = offer.amount()
+            amount, scope = offer.amount(), ("systems" if offer.how == "buy" else "rent", "*", system.name)
             if amount is None:
                 prices = self._catalog_prices(system.name, offer.how, here)
                 if not prices and here:
@@ -362,9 +413,15 @@ class _Resolver:
             else:
                 price = self._convert(*amount, path=f"{path}.price")
                 prices = {site.region: price for site in here}
-                scope = ("systems" if offer.how == "buy" else "rent", "*", system.name)
                 self.ledger.assume(f"{path}.price", offer.price, "", offer.note or "stated in the spec", scope)
-            offers.append(OfferFacts(path, system.name, offer.how, prices, math.inf if offer.supply is None else offer.supply))
+            facts = OfferFacts(path, system.name, offer.how, prices, math.inf if offer.supply is None else offer.supply)
+            for term in sorted(offer.model_fields_set & {"interruption_interval", "restart", "headroom"}):
+                self.ledger.assume(f"{path}.{term}", getattr(offer, term), "1" if term == "headroom" else "s", offer.note or "stated in the spec", scope)
+            if offer.price_change_per_year:
+                self.ledger.assume(f"{path}.price_change_per_year", offer.price_change_per_year, "1", offer.note or "stated in the spec", scope)
+            for phase, price in offer.price_by_phase.items():
+                self.ledger.assume(f"{path}.price_by_phase.{phase}", price, "", offer.note or "stated in the spec", scope)
+            offers.append(phase_facts.offer_in_time(facts, offer, self.spec, self.phases, self._convert, self._wrong))
         return offers
 
     def _catalog_prices(self, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, float]:
@@ -378,6 +435,15 @@ class _Resolver:
                 figure = self.ledger.figure("offers", record.name, "price")
                 prices[site.region] = self._convert(figure.value, figure.unit[:3])
         return prices
+
+    def _apis(self, sites: Sequence[SiteFacts]) -> list[tuple[SiteFacts, OfferFacts, SystemFacts]]:
+        for i, api in enumerate(self.spec.apis or ()):
+            for kind in api.model_fields_set & {"input", "output"}:
+                amount, currency = getattr(api, kind)
+                self.ledger.assume(f"apis[{i}].{kind}", amount, f"{currency}/token", api.note or "stated in the spec", ("api", api.name, "*"))
+            self.ledger.assume(f"apis[{i}].carbon", 0.0, "kg/token", "what its tokens emit is not stated and not counted")
+        taken = [*self.catalog.names("regions"), *self.catalog.names("systems")]
+        return apis.api_places(self.spec, self.clock.hours, taken, self._find, self._convert, self._wrong)
 
     def _systems(self, offers: Iterable[OfferFacts]) -> dict[str, SystemFacts]:
         systems: dict[str, SystemFacts] = {}
@@ -402,7 +468,7 @@ class _Resolver:
     def _network(self, sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], calendar: Calendar, offered: Sequence[lines.Offered] | None):
         from solvers.network import distribution_tree, wan_graph
 
-        regions = sorted({site.region for site in sites} | {o.region for w in serving for o in w.spec.origins} | {w.weights_from for w in serving})
+        regions = sorted({site.place for site in sites} | {o.region for w in serving for o in w.spec.origins} | {w.weights_from for w in serving})
         edges = wan.edges_between(regions, self.ledger, self._convert)
         if offered is not None:
             return {}, {}, lines.line_network(offered, edges, sites, serving, self.ledger)
@@ -410,14 +476,16 @@ class _Resolver:
         paths, trees = {}, {}
         worth = float((calendar.window_seconds() / YEAR_S * calendar.window_discount()).sum())
         for workload in serving:
-            allowed = [s.region for s in sites if permitted(workload, s)]
+            allowed = [s.region for s in sites if s.api is None and permitted(workload, s)]
+            reached = list(dict.fromkeys(s.place for s in sites if permitted(workload, s)))
             origins = [origin.region for origin in workload.spec.origins]
 
-            def through(region: str, allowed=allowed, origins=origins, workload=workload) -> bool:
-                return workload.spec.residency is None or region in allowed or region in origins
+            def through(region: str, reached=reached, origins=origins, workload=workload) -> bool:
+                return workload.spec.residency is None or region in reached or region in origins
 
-            found = wan.best_paths(graph, ((o, s) for o in origins for s in allowed), through)
-            paths |= {(workload.name, o, s): path for (o, s), path in found.items()}
+            found = wan.best_paths(graph, origins, reached, through)
+            paths |= {(workload.name, o, s): path for (o, s), path in found.items() if s in allowed}
+            paths |= apis.api_paths(workload, found, sites)
             tree = distribution_tree(graph, workload.weights_from, allowed, weight="price_per_byte")
             per_edge = workload.weights_bytes * workload.spec.weight_updates_per_year * worth
             trees[workload.name] = TreeFacts(

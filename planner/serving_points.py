@@ -9,16 +9,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from models.batching import BOUNDS, ServingPoint, aggregated
 from models.decode import ServingLayouts
 from models.operators import Architecture, forward_flops_per_token
-from models.percentiles import latency_s, within_slo
+from models.percentiles import SloScreen, latency_s
 from models.power import PowerConstants, serving_power_w
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from planner.derating import stretch_of
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem import Problem, ServingFacts, SystemFacts
@@ -113,11 +115,12 @@ def make_grid(workload: ServingFacts, system: SystemFacts, precision: str, scale
     return Grid(system, precision, layouts, systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)), point)
 
 
-def limits_at_site(slo: Slo, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
-    """Limits that hold at the site once the round trip is taken off those that it counts against."""
+def limits_at_site(slo: Slo, allowance_s: float, stretch: Mapping[str, float] = {}) -> Mapping[str, list[tuple[str | float, float]]]:
+    """Limits that hold at the site once the round trip is taken off those that it counts against; `stretch`: what latencies may grow by."""
     limits: dict[str, list[tuple[str | float, float]]] = {}
     for metric, percentile, limit in slo.limits():
-        limits.setdefault(metric, []).append((QUANTILES[percentile], limit - (0.0 if metric == "tpot" else allowance_s)))
+        left = limit - (0.0 if metric == "tpot" else allowance_s)
+        limits.setdefault(metric, []).append((QUANTILES[percentile], left / stretch.get(metric, 1.0)))
     return limits
 
 
@@ -133,46 +136,64 @@ def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: P
     """
     if problem.spec.objective.maximise or not rate.any():
         return rate
-    whole = max(float(workload.requests_per_s.sum(axis=0).max()), float(rate[rate > 0].min()))
+    whole = max(workload.peak_requests_per_s, float(rate[rate > 0].min()))
     return np.where(rate <= whole, rate, 0.0)
 
 
-def choose(workload: ServingFacts, grids: Sequence[Grid], allowance_s: float, problem: Problem, dropped: Counter[str]) -> list[Choice]:
-    """Of each system, the largest capacity per layout under the limits, then the points no other beats, a few at most."""
-    slo, most, power = workload.spec.slo, problem.spec.solver.points_per_system, problem.constants.power
-    limits = limits_at_site(slo, allowance_s)
-    kept: list[tuple[float, float, Choice]] = []
-    for grid in grids:
-        satisfied = np.asarray(within_slo(grid.point, limits).satisfied)
-        fits = np.asarray(grid.point.fits)
-        dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
-        dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
-        able = np.where(satisfied, grid.point.requests_per_s, 0.0)
-        rate = no_larger_than_the_work(able, workload, problem)
-        dropped["serves more than the whole demand"] += int((able > rate).sum())
-        best = rate.argmax(axis=1)
-        for layout in np.flatnonzero(rate.max(axis=1) > 0):
-            batch = int(best[layout])
-            dropped["another batch of the layout does more"] += int((rate[layout] > 0).sum()) - 1
-            per_request = grid.systems[layout] / rate[layout, batch]
-            watts = extra_power_w(grid.system, at(grid.point.shares, rate.shape, (layout, batch)), power)
-            kept.append((per_request, per_request * watts, Choice(grid, int(layout), batch)))
-    kept.sort(key=lambda item: item[:2])
-    front: list[Choice] = []
-    least_power = np.inf
-    for _, watts, choice in kept:
-        if watts < least_power * (1 - 1e-9):
-            least_power = watts
-            front.append(choice)
-    dropped["beaten by another point on systems and power"] += len(kept) - len(front)
-    dropped["beyond points_per_system"] += max(len(front) - most, 0)
-    return front[:most]
+class Chooser:
+    """The points of one workload on one kind of system; what is worked out once serves the limits of all origins."""
+
+    def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: Problem):
+        self.workload, self.grids, self.problem = workload, grids, problem
+        self._stretch = stretch_of(problem.derating, (grid.system for grid in grids))
+        common = {"tpot": self._limits(0.0).get("tpot", ())}
+        self._screens = [SloScreen(grid.point, common) for grid in grids]
+        self._watts = [grid_power_w(grid, problem.constants.power) for grid in grids]
+        self._known: dict[tuple[int, int, int], Choice] = {}  # so that one point is one object, whatever origins it serves
+
+    def _limits(self, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
+        return limits_at_site(self.workload.spec.slo, allowance_s, self._stretch)
+
+    def choose(self, allowance_s: float, dropped: Counter[str]) -> list[Choice]:
+        """The largest capacity per layout under the limits, then the points no other beats, a few at most."""
+        most = self.problem.spec.solver.points_per_system
+        further = {metric: held for metric, held in self._limits(allowance_s).items() if metric != "tpot"}
+        kept: list[tuple[float, float, tuple[int, int, int]]] = []
+        for g, (grid, screen, watts) in enumerate(zip(self.grids, self._screens, self._watts, strict=True)):
+            satisfied, fits = screen.satisfied(further), np.asarray(grid.point.fits)
+            dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
+            dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
+            able = np.where(satisfied, grid.point.requests_per_s, 0.0)
+            rate = no_larger_than_the_work(able, self.workload, self.problem)
+            dropped["serves more than the whole demand"] += int((able > rate).sum())
+            layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
+            dropped["another batch of the layout does more"] += int((rate > 0).sum()) - layouts.size
+            batches = best[layouts]
+            per_request = grid.systems[layouts] / rate[layouts, batches]
+            drawn = per_request * watts[layouts, batches]
+            kept += zip(per_request.tolist(), drawn.tolist(), ((g, layout, batch) for layout, batch in zip(layouts.tolist(), batches.tolist())))
+        kept.sort(key=lambda item: item[:2])
+        front: list[tuple[int, int, int]] = []
+        least_power = np.inf
+        for _, drawn_w, place in kept:
+            if drawn_w < least_power * (1 - 1e-9):
+                least_power = drawn_w
+                front.append(place)
+        dropped["beaten by another point on systems and power"] += len(kept) - len(front)
+        dropped["beyond points_per_system"] += max(len(front) - most, 0)
+        return [self._known.setdefault(place, Choice(self.grids[place[0]], *place[1:])) for place in front[:most]]
 
 
-def extra_power_w(system: SystemFacts, shares: Mapping[str, float], constants: PowerConstants) -> float:
+def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
+    """[layout, batch] IT power above idle of one fully occupied system [W]."""
+    watts = extra_power_w(grid.system, grid.point.shares, constants)
+    return np.broadcast_to(watts, np.shape(grid.point.requests_per_s))
+
+
+def extra_power_w(system: SystemFacts, shares: Mapping[str, Any], constants: PowerConstants) -> Any:
     """IT power above idle of one fully occupied system whose engine's time goes by `shares` of the parts of a step [W]."""
     bounds = {name: sum(shares[part] for part in parts) for name, parts in BOUNDS.items()}
-    return float(serving_power_w(bounds, system.idle_w, system.power_w, constants)) - system.idle_w
+    return serving_power_w(bounds, system.idle_w, system.power_w, constants) - system.idle_w
 
 
 def at(values: Mapping[str, np.ndarray], shape: tuple[int, ...], index: tuple[int, ...]) -> dict[str, float]:
@@ -206,7 +227,7 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
         role="serve",
         lot=lot,
         systems=systems,
-        extra_it_w=systems * extra_power_w(grid.system, shares, power),
+        extra_it_w=systems * float(extra_power_w(grid.system, shares, power)),
         precision=grid.precision,
         layout=layout,
         batch=int(BATCHES[choice.batch]),

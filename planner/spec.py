@@ -13,12 +13,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, YEAR_S
-from planner.blocks import MOST_ENTRIES, Block, Drafting, PrefixSharing
+from planner.blocks import MOST_ENTRIES, Block, Drafting, PrefixSharing, SellingPrice
 from planner.document import read_document
 from planner.errors import SpecError
 from planner.fabric_names import DEFAULT_FABRICS, FabricName
+from planner.frontier_spec import Alternative, of_one_source
 from planner.line_blocks import Line, Security, Spread, Traffic
 from planner.malformed import problems_of
+from planner.phase_spec import DemandInTime, Moment, OfferInTime, Phases
 from planner.power_spec import Electricity, HourlyFile, Series
 from planner.quantities import (
     WHOLE,
@@ -29,6 +31,7 @@ from planner.quantities import (
     Fraction,
     Kilograms,
     Name,
+    PeakPrice,
     Rate,
     Real,
     RequestRate,
@@ -41,6 +44,9 @@ from planner.quantities import (
     Watts,
     offer_price,
 )
+from planner.robust_spec import Robust
+from planner.slo_spec import Api, Slo
+from planner.spot_spec import Porting, SpotTerms
 
 SCHEMA_VERSION = 1
 LEAST_WEIGHT = 1e-6  # of an hour, a share
@@ -69,10 +75,11 @@ class Horizon(Block):
     """First day."""
     years: Annotated[int, Field(ge=1, le=30), WHOLE] = 1
     """Whole years of 365 days."""
-    calendar: Literal["representative-day", "representative-days", "full-year"] = "representative-day"
-    """How time is cut: one typical day of 24 hours between any two starts or deadlines, some `days` of the year, or all of them."""
+    calendar: Literal["representative-day", "representative-days", "sampled-days", "full-year"] = "representative-day"
+    """How time is cut: one typical day of 24 hours between any two starts or deadlines, the `days` most typical of the year, `days` at even
+    distances, each for the days around it, or all of them."""
     days: Annotated[int, Field(ge=1, le=365), WHOLE] | None = None
-    """Typical days of "representative-days"; the days of the true peaks come on top."""
+    """Of "representative-days", where the days of the true peaks come on top, and of "sampled-days"."""
     dispatch: Switch = True
     """Whether a plan on fewer hours than its series have is run through all hours of the year afterwards."""
     discount_rate: Fraction | None = None
@@ -80,8 +87,8 @@ class Horizon(Block):
 
     @model_validator(mode="after")
     def _days(self) -> Horizon:
-        if (self.days is not None) != (self.calendar == "representative-days"):
-            raise ValueError('"days" (such as 12) belongs to the calendar "representative-days", and is needed there')
+        if (self.days is not None) != (self.calendar in ("representative-days", "sampled-days")):
+            raise ValueError('"days" (such as 12) belongs to the calendars "representative-days" and "sampled-days", and is needed there')
         return self
 
 
@@ -110,7 +117,7 @@ def _an_hour_or_none(wait: float) -> float:
     return wait
 
 
-class Demand(Block):
+class Demand(DemandInTime):
     """Mean over the day, as requests or as output tokens; `profile`: 24 weights by local hour of the origin."""
 
     requests_per_s: RequestRate | None = None
@@ -164,39 +171,6 @@ class Origin(Block):
     """Its part of the demand; the shares of all origins add up to 1."""
 
 
-class Percentiles(Block):
-    """Limits on a latency by percentile; all that are given must hold."""
-
-    mean: Seconds | None = None
-    p50: Seconds | None = None
-    p90: Seconds | None = None
-    p95: Seconds | None = None
-    p99: Seconds | None = None
-
-    def limits(self) -> list[tuple[str, float]]:
-        return [(name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None]
-
-
-class Slo(Block):
-    """Time to first token, time per output token and end to end, as the user at the origin sees them."""
-
-    ttft: Percentiles | None = None
-    """Time to first token."""
-    tpot: Percentiles | None = None
-    """Time per output token after the first."""
-    e2e: Percentiles | None = None
-    """From the request to the last token."""
-
-    def limits(self) -> list[tuple[str, str, float]]:
-        """(metric, percentile, limit in seconds) for every limit given."""
-        return [
-            (metric, percentile, limit)
-            for metric in type(self).model_fields
-            if (block := getattr(self, metric)) is not None
-            for percentile, limit in block.limits()
-        ]
-
-
 class Serving(Block):
     """Requests to answer, day after day."""
 
@@ -204,13 +178,17 @@ class Serving(Block):
     kind: Literal["serving"]
     architecture: Name
     """An architecture of the catalog."""
+    alternatives: Annotated[list[Alternative], SOME, AfterValidator(of_one_source)] | None = None
+    """Architectures that `tokenwatt frontier --against quality` puts in its place; plans do not read them."""
     demand: Demand
     lengths: Lengths
     origins: Annotated[list[Origin], SOME]
     """Where the users are."""
     slo: Slo = Slo()
     grade: Literal["consumer", "professional", "frontier"] | None = None
-    """Grade of the tokens; a label."""
+    """Grade of the tokens; a label, by which costs and margins are summed up."""
+    selling_price: SellingPrice | None = None
+    """What its tokens are sold at; it decides nothing, and gives the plan a margin."""
     precision: Precisions = ["fp8", "bf16"]
     """Precisions of the weights that may be used."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
@@ -235,14 +213,6 @@ class Serving(Block):
     spread: Spread | None = None
     """How it must be spread over zones; anyhow where it is left out."""
     note: str = ""
-
-    @field_validator("spread")
-    @classmethod
-    def _at_once(cls, spread: Spread | None, known: ValidationInfo) -> Spread | None:
-        demand = known.data.get("demand")
-        if spread is not None and demand is not None and demand.deferral:
-            raise ValueError('shares are those of each hour\'s requests, which may wait here; remove it or "deferral"')
-        return spread
 
     @field_validator("origins")
     @classmethod
@@ -309,8 +279,12 @@ class Site(Block):
     """Designs of the network between our own systems that may be chosen; ":3" after a tree's name tapers its leaves by that ratio."""
     network: Name = "InfiniBand NDR"
     """A fabric of the catalog: the switches, cables and optics of that network."""
+    network_share: Annotated[Real, Field(gt=0, le=1)] = 1.0
+    """Share of that network's rate that messages of our own systems reach: less where software copies them on the way."""
     fixed_cost: AmountPerSecond | None = None
     """Paid as soon as anything stands there."""
+    colocation: PeakPrice | None = None
+    """Rent of a hall for our own systems, per nameplate power and time, in place of a building; electricity is paid on top."""
     electricity_price: EnergyPrice | None = None
     """One price for all hours, in place of the catalog's."""
     tariff: Name | None = None
@@ -323,6 +297,8 @@ class Site(Block):
     """Purchase, contracts and storage as decisions; each joule costs the price of its hour where it is left out."""
     pue: Annotated[Real, Field(ge=1, le=5)] | None = None
     """Power at the meter over power of the systems; the region's where it is left out."""
+    available_from: Moment | None = None
+    """When it is built; nothing stands there before. From the start of the horizon on where it is left out."""
     zone: Name | None = None
     """Zone of `spread`: sites with the same word fail together; a zone of its own where it is left out."""
     note: str = ""
@@ -335,12 +311,12 @@ class Site(Block):
         return tariff
 
 
-class Offer(Block):
+class Offer(SpotTerms, OfferInTime):
     """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
 
     system: Name
     """A system of the catalog."""
-    how: Literal["buy", "reserved", "on_demand"]
+    how: Literal["buy", "reserved", "on_demand", "spot"]
     price: Annotated[str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})] | None = None
     """Per system when bought, per system and time when rented."""
     supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
@@ -359,6 +335,14 @@ class Offer(Block):
         if price is not None and "how" in known.data:
             offer_price(price, known.data["how"] == "buy")
         return price
+
+    @model_validator(mode="after")
+    def _in_time(self) -> Offer:
+        self.check_prices(self.how == "buy")
+        self.check_terms(self.how)
+        if self.life is not None and self.how != "buy":
+            raise ValueError('"life" belongs to what is bought; remove it')
+        return self
 
 
 class Limits(Block):
@@ -417,8 +401,16 @@ class PlanSpec(Block):
     sites: Annotated[list[Site], SOME]
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
     """Ways to obtain systems; all of the catalog for the systems that the sites name where it is left out."""
+    phases: Phases | None = None
+    """Stretches of the build-out, from the start of the horizon on; all is obtained at the start where it is left out."""
+    apis: Annotated[list[Api], SOME] | None = None
+    """Tokens on offer by the million, beside systems."""
+    porting: Annotated[list[Porting], SOME] | None = None
+    """Costs of bringing architectures to families of chips; none where it is left out."""
     lines: Annotated[list[Line], SOME] | None = None
     """Lines on offer between sites; where it is left out all traffic takes the best path at a price per byte."""
+    sharing: Literal["all", "kind", "none"] = "all"
+    """Which workloads may work on the same systems: all, those of one kind (serving, training), or none."""
     limits: Limits = Limits()
     overrides: dict[str, Override] = {}
     """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""
@@ -427,6 +419,8 @@ class PlanSpec(Block):
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; filled in from the files where it is left out."""
     solver: SolverOptions = SolverOptions()
+    robust: Robust | None = None
+    """How sure the plan shall be under uncertain times, demand and prices; the likeliest values are taken where it is left out."""
 
     @field_validator("workloads")
     @classmethod

@@ -19,12 +19,13 @@ from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
 from models.reliability import best_goodput, checkpoint_write_s, spares_needed
 from planner.constants import Reliability
+from planner.derating import counted_share
 from planner.intervals import Interval
-from planner.layouts import carries, evaluate, interval_of, memory_needed, search, space
+from planner.layouts import Search, carries, evaluate, interval_of, memory_needed, search, space
 from planner.lots import Lot
 from planner.networks import uneven
 from planner.points import Point, Use
-from planner.problem import Problem, SystemFacts, TrainingFacts
+from planner.problem import Problem, SpotFacts, SystemFacts, TrainingFacts
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
 WIDER = (1.0, 1.3, 1.8, 2.5)  # widths offered, as multiples of the least that meets the deadline
@@ -50,7 +51,7 @@ class Width:
 
 def evaluate_one(
     job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str,
-    plant: Plant | None = None,
+    plant: Plant | None = None, spot: SpotFacts | None = None,
 ) -> Width:  # fmt: skip
     """One layout in plain numbers, its interval that of a stated tier.
 
@@ -63,15 +64,15 @@ def evaluate_one(
     if not carries(plant, layouts)[0]:
         raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
     step = evaluate(job, system, scaleout, precision, layouts, problem.constants, plant)
-    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier)
+    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot)
 
 
 def _width(
     job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem,
-    tier: str | None = None,
+    tier: str | None = None, spot: SpotFacts | None = None,
 ) -> Width:  # fmt: skip
     seconds = float(step.step_s[i])
-    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability)
+    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot)
     tokens_per_s = float(step.tokens_per_s[i]) * lasting
     return Width(
         layout=layouts.row(i),
@@ -83,15 +84,20 @@ def _width(
         breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
         fits=bool(memory[i] <= system.hbm_bytes),
         goodput=lasting,
-        time_s={"step": seconds, "run": job.spec.tokens / tokens_per_s},
+        time_s={"step": seconds, "run": job.spec.tokens / tokens_per_s if tokens_per_s else math.inf},
         interval=interval_of(job, system, precision, problem.constants, tier),
     )
 
 
-def goodput_of(job: TrainingFacts, chips: int, facts: Reliability) -> float:
-    """Share of the time that is not lost to failures and checkpoints at the best checkpoint interval."""
+def goodput_of(job: TrainingFacts, chips: int, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None) -> float:
+    """Share of the time that is not lost to failures, systems taken away, and checkpoints at the best checkpoint interval."""
     write_s = checkpoint_write_s(parameter_counts(job.architecture).total, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
-    return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s))
+    if spot is None:
+        return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s))
+    failing, taken = 1.0 / facts.chip_interruption_s, 1.0 / (spot.interval_s * chips_per_system)  # of a chip, per second
+    restart_s = facts.recovery_s + spot.wait_s * taken / (failing + taken)  # one in so many interruptions also waits
+    with np.errstate(over="ignore"):  # so wide that it never gets on
+        return float(best_goodput(chips, 1.0 / (failing + taken), write_s, restart_s))
 
 
 def systems_needed(chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
@@ -102,18 +108,44 @@ def systems_needed(chips: int, system: SystemFacts, owned: bool, facts: Reliabil
     return working + float(spares_needed(working, facts.chip_failure_s / system.chips, facts.repair_s, facts.availability))
 
 
-def widths(job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropped: Counter[str]) -> tuple[list[Width], int]:
+class Searches:
+    """The fastest layouts on so many systems: jobs of one shape share them, and kinds of system with as many chips their spaces."""
+
+    def __init__(self, problem: Problem):
+        self._constants = problem.constants
+        self._spaces: dict[tuple, tuple[Layouts, np.ndarray]] = {}
+        self._found: dict[tuple, Search] = {}
+
+    def fastest(self, job: TrainingFacts, lot: Lot, precision: str, count: int) -> Search | None:
+        """None where no layout on so many systems is legal."""
+        system, plant, scaleout = lot.system, uneven(lot.plant), lot.scaleout_bytes_per_s
+        shape = job.architecture, job.batch_sequences, job.spec.sequence_tokens, count * system.chips, system.scaleup_chips
+        if shape not in self._spaces:
+            layouts = space(job, count * system.chips, system.scaleup_chips, every=False)
+            self._spaces[shape] = layouts, memory_needed(job, layouts, self._constants, LEAST_WIDTH) if len(layouts) else np.zeros(0)
+        layouts, memory = self._spaces[shape]
+        if not len(layouts):
+            return None
+        key = (*shape, system.name, precision, scaleout, plant)
+        if key not in self._found:
+            self._found[key] = search(job, system, scaleout, precision, layouts, self._constants, most=1, plant=plant, memory=memory)
+        return self._found[key]
+
+
+def widths(
+    job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropped: Counter[str], searches: Searches
+) -> tuple[list[Width], int]:
     """Widths of the job on a lot: the least that meets the deadline and some wider ones, which leave dear hours free."""
     system, evaluated = lot.system, 0
     most = 1 if lot.scaleout_bytes_per_s <= 0 else min(ceiling, LARGEST)
     if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
         most = 0
-    needed = job.spec.tokens / (job.spec.deadline - job.spec.start)
+    needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
     least: float | None = None
     found: list[Width] = []
     count = _first_count(job, system, needed)
     while count <= most and (least is None or count <= least * WIDER[-1] * 1.2):
-        best, tried = _best(job, lot, count, problem, dropped)
+        best, tried = _best(job, lot, count, problem, dropped, searches)
         evaluated += tried
         if best is not None and best.tokens_per_s >= needed:
             least = least or float(count)
@@ -148,27 +180,26 @@ def _next_count(count: int) -> int:
     return (count // unit + 1) * unit
 
 
-def _best(job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: Counter[str]) -> tuple[Width | None, int]:
+def _best(
+    job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: Counter[str], searches: Searches
+) -> tuple[Width | None, int]:
     """The fastest layout on `count` systems over the asked precisions."""
     system, best, tried = lot.system, None, 0
     for precision in job.spec.precision:
         if precision not in system.flop_per_s:
             dropped["system has none of the asked precisions"] += 1
             continue
-        layouts = space(job, count * system.chips, system.scaleup_chips, every=False)
-        if not len(layouts):
+        found = searches.fastest(job, lot, precision, count)
+        if found is None:
             dropped["no legal layout on so many chips"] += 1
             continue
-        found = search(
-            job, system, lot.scaleout_bytes_per_s, precision, layouts, problem.constants, narrowest=LEAST_WIDTH, most=1, plant=uneven(lot.plant)
-        )
         tried += found.legal
         dropped["fabric carries no such group"] += found.legal - found.carried
         dropped["does not fit memory"] += found.carried - found.fitting
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1
-        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem)
+        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried

@@ -14,24 +14,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planner.candidates import Grids, find_candidates
-from planner.document import Edits, edited
+from planner.document import Edits
 from planner.errors import SpecError
 from planner.explain import rows_by_path
 from planner.formulate import formulate
 from planner.limits import Limit
-from planner.lots import Lot, build_lots
-from planner.points import Candidates, Point
+from planner.lots import Lot
+from planner.points import Candidates
 from planner.problem import Problem
-from planner.resolve import catalog_of, resolve_document
+from planner.resolve import catalog_of
 from planner.spec import Objective
+from planner.variants import Variants, some
 from solvers.backends import Options
 from solvers.data import PlanData
 from solvers.diagnose import Elastic, Row, is_feasible, with_limits
 
 LEAST_SECONDS = 30.0
-AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
-AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.")
 
 
 def merged(first: Edits, second: Edits) -> Edits:
@@ -73,13 +71,9 @@ class Trials:
         self.document, self.overlays, self.options = document, overlays, options
         self.catalog = catalog_of(problem.spec, overlays, {})
         self.ends = time.perf_counter() + max(options.time_limit_s, LEAST_SECONDS)
-        self._grids: Grids = {}
-        self._problems: dict[str, Problem] = {"[]": problem}
+        self._all = Variants(document, overlays, problem, candidates)
         self._variants: dict[tuple, Variant] = {}
         self._answers: dict[tuple, bool | None] = {}
-        self._points = {
-            (w.name, "[]", frozenset()): _of(candidates, w.name) for w in (*problem.serving, *problem.training)
-        }
 
     @property
     def seconds_left(self) -> float:
@@ -134,7 +128,7 @@ class Trials:
 
     def one_pool(self, names: Collection[str]) -> Edits:
         """Edits that leave out separate pools, of which most are evaluated: what is found without them is there with them."""
-        return tuple((f"{w.path}.disaggregation", "never") for w in self._problems["[]"].serving if w.name in names)
+        return tuple((f"{w.path}.disaggregation", "never") for w in self._all.base.serving if w.name in names)
 
     # -- variants --------------------------------------------------------------------------------------------------
 
@@ -147,23 +141,20 @@ class Trials:
         )
 
     def problem(self, edits: Edits) -> Problem:
-        key = json.dumps(edits)
-        if key not in self._problems:
-            self._problems[key] = resolve_document(edited(self.document, edits), self.overlays)
-        return self._problems[key]
+        return self._all.problem(edits)
 
     def variant(self, names: frozenset[str], edits: Edits, networks: frozenset[int] = frozenset()) -> Variant:
         """The program's input with these workloads only; `networks`: sites whose networks may be of any size."""
         key = (names, json.dumps(edits), networks)
         if key not in self._variants:
             try:
-                self._variants[key] = self._formulated(_some(self.problem(edits), names, networks), edits, networks)
+                self._variants[key] = self._formulated(some(self.problem(edits), names, networks), edits, networks)
             except SpecError:  # a figure that only the edited spec needs is not known
                 self._variants[key] = Variant(None)
         return self._variants[key]
 
     def _formulated(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Variant:
-        found = self._candidates(problem, edits, networks)
+        found = self._all.candidates(problem, edits, networks)
         served = {(pool.workload.name, origin) for pool in found.pools for origin in pool.origins}
         for workload in problem.serving:
             asked = (
@@ -178,70 +169,6 @@ class Trials:
         form = formulate(replace(problem, spec=cheapest), found, by_need=True)
         return Variant(form.data, rows_by_path(problem, form), found.lots, self.limited_options())
 
-    def _candidates(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Candidates:
-        """Points of each workload, found once for all variants that are alike to it, on the lots of this variant."""
-        lots = {_key(lot): lot for lot in build_lots(problem)[0]}
-        pools, training = [], {}
-        for workload in (*problem.serving, *problem.training):
-            key = (workload.name, json.dumps([edit for edit in edits if _concerns(edit[0], workload)]), networks, frozenset(lots))
-            if key not in self._points:
-                self._points[key] = find_candidates(_some(problem, {workload.name}, ()), self._grids)
-            found = self._points[key]
-            pools += [
-                replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points))
-                for pool in found.pools
-            ]
-            if workload.name in found.training:
-                training[workload.name] = tuple(_moved(p, workload, lots) for p in found.training[workload.name])
-        points = [p for pool in pools for p in pool.points] + [p for of_job in training.values() for p in of_job]
-        used = {id(use.lot) for point in points for use in point.uses}
-        return Candidates(tuple(lot for lot in lots.values() if id(lot) in used), tuple(pools), training, {}, 0)
-
 
 def _edits(loose: Collection[Limit]) -> Edits:
     return tuple(edit for limit in loose for edit in limit.loose)
-
-
-def _of(candidates: Candidates, name: str) -> Candidates:
-    pools = tuple(pool for pool in candidates.pools if pool.workload.name == name)
-    return replace(
-        candidates, pools=pools, training={job: points for job, points in candidates.training.items() if job == name}
-    )
-
-
-def _concerns(path: str, workload) -> bool:
-    """Whether an edit may change the points of a workload: not so for what limits the whole plan, and for another workload."""
-    if path.startswith("workloads["):
-        return path.startswith(f"{workload.path}.")
-    return not (
-        path.startswith(AMOUNTS)
-        or path.endswith((".power", ".connection"))
-        or (path.endswith(".supply") and workload.spec.kind == "serving")
-    )
-
-
-def _key(lot: Lot) -> tuple[str, str]:
-    return lot.name, lot.offer.path
-
-
-def _moved(point: Point, workload, lots: Mapping[tuple[str, str], Lot]) -> Point:
-    return replace(point, workload=workload, uses=tuple(replace(use, lot=lots[_key(use.lot)]) for use in point.uses))
-
-
-def _some(problem: Problem, names: Collection[str], networks: Collection[int]) -> Problem:
-    """Some workloads of the problem only, some sites' networks large enough for anything at the same price per port."""
-    sites = list(problem.sites)
-    for i in networks:
-        n = sites[i].network
-        if n is None:
-            continue
-        large = replace(
-            n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE
-        )
-        sites[i] = replace(sites[i], network=large)
-    return replace(
-        problem,
-        sites=tuple(sites),
-        serving=tuple(w for w in problem.serving if w.name in names),
-        training=tuple(job for job in problem.training if job.name in names),
-    )

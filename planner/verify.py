@@ -22,6 +22,8 @@ from planner.verify_amounts import Amounts
 from planner.verify_electricity import ElectricityCheck
 from planner.verify_failover import FailoverCheck
 from planner.verify_lines import LineCheck
+from planner.verify_phases import PhaseCheck
+from planner.verify_robust import RobustCheck
 from planner.verify_spread import SpreadCheck
 
 UNANSWERED = ("infeasible", "unbounded", "limit")
@@ -37,7 +39,7 @@ def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:
     problem = resolve(parse_spec(document["spec"]), overlays)
     if not same_catalog(problem, document):
         problem = _with_recorded_figures(document, overlays)
-    return findings(problem, document)
+    return findings(problem, document, overlays)
 
 
 def catalog_note(plan: Plan, overlays: Sequence[Path] = ()) -> str:
@@ -51,14 +53,22 @@ def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
     return problem.catalog_digest == document["catalog_digest"]
 
 
-def findings(problem: Problem, document: Mapping[str, Any]) -> list[Finding]:
+def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Finding]:
     """What in `document` does not hold for `problem`, which is its own spec resolved."""
     check = _Check(problem, document, same_catalog(problem, document))
     try:
         check.run()
+        check.robustness(overlays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError) as error:
         check.say("plan", f"cannot be read through: {type(error).__name__} {error}")
     return check.found
+
+
+def read_through(problem: Problem, document: Mapping[str, Any]) -> Amounts:
+    """What a plan with an answer holds and comes to, whatever is wrong with it."""
+    check = _Check(problem, document, same_catalog(problem, document))
+    check.run()
+    return check
 
 
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> Problem:
@@ -88,9 +98,19 @@ class _Check(Amounts):
         self._spread()
         self._failures()
         self._amounts()
+        self._phases()
         self._limits()
         self._objective()
         self._dispatch()
+
+    def robustness(self, overlays: Sequence[Path]) -> None:
+        """Where the spec asks how sure the plan is."""
+        there = isinstance(self.document.get("robustness"), Mapping)
+        answered = self.document["objective"]["value"] is not None
+        if (there and self.problem.spec.robust is None) or (answered and there != (self.problem.spec.robust is not None)):
+            self.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
+        elif there and answered:
+            RobustCheck(self, overlays).run()
 
     def _electricity(self) -> None:
         """Where the spec makes a site's electricity a decision."""
@@ -130,6 +150,13 @@ class _Check(Amounts):
             self.spread.run()
         elif "spread" in self.document:
             self.say("spread", "no workload of the spec asks for one")
+
+    def _phases(self) -> None:
+        """Where the spec has phases."""
+        if self.problem.phases:
+            PhaseCheck(self).run()
+        elif "phases" in self.document:
+            self.say("phases", "the spec has none")
 
     def _failures(self) -> None:
         """Where a workload must outlast the failure of a zone."""

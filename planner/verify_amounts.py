@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.findings import TOLERANCE
-from planner.recheck import add_up
-from planner.verify_decisions import Decisions, key_of
+from planner.problem import FLEET, PhaseFacts
+from planner.recheck import add_up, worth_of
+from planner.verify_decisions import Decisions
+from planner.verify_phases import InTime
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
 STATUS_ROUNDING = 1e-8  # a solver judged its status by its own sum, before the plan was added up
@@ -24,7 +26,7 @@ class Amounts(Decisions):
     # -- amounts ---------------------------------------------------------------------------------------------------
 
     def _amounts(self) -> None:
-        self.sums = add_up(self.problem, self.lots, self.document["fleet"], self.active, self.points, self.traffic, self.electricity)
+        self.sums = add_up(self.problem, self.lots, self.document["fleet"], self.active, self.points, self.traffic, self.electricity, self.times)
         if self.lines is not None:
             self.sums.lines.update(self.lines.costs)
             for name, amount in self.lines.by_workload.items():
@@ -46,9 +48,8 @@ class Amounts(Decisions):
     def _copies(self) -> None:
         """A site where only a copy of weights is kept has its fixed cost too, which belongs to all alike."""
         names = [*self.serving, *self.training]
-        worth = sum(float(s * d) for s, d in zip(self.problem.calendar.seconds, self.problem.calendar.discount))
         for region in self.lines.copies - {row["site"] for row in self.document["fleet"]}:
-            amount = self.sites[region].fixed_cost_per_s * worth
+            amount = self.sites[region].fixed_cost_per_s * worth_of(self.problem, self.sites[region])
             if amount:
                 self.sums.lines["site", region, "", ""] = amount
                 for name in names:
@@ -83,9 +84,11 @@ class Amounts(Decisions):
                 "cost": self.sums.by_workload[name],
                 "cost_per_million_tokens": self.sums.by_workload[name] / worth * 1e6 if worth else None,
                 "utilisation": sum(busy.values()) / sum(seconds) / peak if peak else None,
-                "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values()) if mine else None,
+                "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values()) if any(busy.values()) else None,
             }
-            self.equal(f"workloads[{w}]", {key: row[key] for key in computed}, computed)
+            if name in self.serving and (sold_at := self.serving[name].sold_at) is not None:
+                computed |= {"revenue": worth * sold_at, "margin": worth * sold_at - self.sums.by_workload[name]}
+            self.equal(f"workloads[{w}]", {key: row.get(key) for key in computed}, computed)
             for i, point in enumerate(row["points"]):
                 self.equal(f"workloads[{w}].points[{i}].peak_replicas", point["peak_replicas"], max(self.active[point["id"]]))
             self._slo(w, row)
@@ -141,17 +144,24 @@ class Amounts(Decisions):
             if math.isfinite(offer.supply):
                 taken = [sum(c[w] for key, c in self.held.items() if self.lots[key].offer is offer) for w in range(calendar.windows)]
                 yield f"{offer.path}.supply", f"supply of {offer.system} ({offer.how})", max(taken), offer.supply
+            for phase, most in zip(problem.phases, offer.phase_supply):
+                rows = [(row["count"], when.windows) for row, when in self._obtained_in(phase) if row["offer"] == offer.path]
+                taken = [sum(n for n, windows in rows if w in windows) for w in range(calendar.windows)]
+                if math.isfinite(most):
+                    yield f"{offer.path}.supply_by_phase.{phase.name}", f"supply of {offer.system} ({offer.how}) in {phase.name}", max(taken), most
         for key, counts in self.held.items():
             lot = self.lots[key]
             if math.isfinite(lot.largest):
                 name = f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
                 yield f"{lot.site.path}.fabrics", name, max(counts), lot.largest
-        bought = sum(row["count"] * (self.lots[key_of(row)].capital + self.lots[key_of(row)].fabric_capital) for row in self.document["fleet"])
+        prices = [row["count"] * (when.price + lot.fabric_capital) if lot.owned else 0.0 for row, when, lot in zip(self.document["fleet"], self.times, self.fleet_lots)]
+        bought = sum(prices)
         bought += self.electricity.capital if self.electricity else 0.0
         for path, name, value, limit in (
             ("limits.budget", "present value of all costs", sum(self.sums.lines.values()), problem.budget),
             ("limits.capital", "purchase price of systems and fabric", bought, problem.capital),
             ("limits.carbon", "carbon", sum(self.sums.carbon.values()), problem.carbon_kg),
+            *((f"{phase.path}.capital", f"purchase price in {phase.name}", sum(n for n, when in zip(prices, self.times) if when.phase == p), phase.capital) for p, phase in enumerate(problem.phases)),
         ):
             if math.isfinite(limit):
                 yield path, name, value, limit
@@ -169,10 +179,15 @@ class Amounts(Decisions):
                     worst = max(self._at_origin(n, metric, percentile) for n in mine)
                     yield f"{workload.path}.slo.{metric}.{percentile}", f"{metric.upper()} {percentile} of {workload.name}", worst, limit
 
+    def _obtained_in(self, phase: PhaseFacts) -> list[tuple[Mapping[str, Any], InTime]]:
+        position = self.problem.phases.index(phase)
+        return [(row, when) for row, when in zip(self.document["fleet"], self.times) if when.phase == position]
+
     def _objective(self) -> None:
         document, asked = self.document, self.problem.spec.objective
-        if document["bound_of"] != self.problem.bound_of:
-            self.say("bound_of", f"says {document['bound_of']!r}, the program is the {self.problem.bound_of} one")
+        bound_of = self.problem.bound_of if self.problem.spec.robust is None else FLEET
+        if document["bound_of"] != bound_of:
+            self.say("bound_of", f"says {document['bound_of']!r}, the program is the {bound_of} one")
         value, bound, gap = document["objective"]["value"], document["bound"], document["gap"]
         if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
             self.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")

@@ -6,15 +6,16 @@ Amounts are in verify_amounts.py.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.units import HOUR_S
 from planner.findings import TOLERANCE, Report, close
-from planner.networks import fabric_row
+from planner.networks import fabric_row, other_designs
 from planner.problem import Problem, ServingFacts, exportable, permitted
-from planner.recheck import Evaluated, Key, Lots, evaluate_point
+from planner.recheck import CheckedLot, Evaluated, Lots, evaluate_point, tokens_price
 from planner.verify_electricity import OF_A_METER, slot_rings
+from planner.verify_phases import InTime, in_time
 
 
 class Decisions(Report):
@@ -53,7 +54,9 @@ class Decisions(Report):
                 if not permitted(facts, site):
                     self.say(path, f"residency forbids {facts.name} in {site.region}")
                 for pool in point["pools"]:
-                    if pool["precision"] not in facts.spec.precision:
+                    if pool.get("tenant", "") != self.problem.tenant_of(facts):
+                        self.say(path, f"runs on systems held by {pool.get('tenant') or 'all'}, which the spec's sharing forbids")
+                    if pool["role"] != "api" and pool["precision"] not in facts.spec.precision:
                         self.say(path, f"precision {pool['precision']} was not asked for")
         names = [w["name"] for w in self.document["workloads"]]
         if sorted(names) != sorted([*self.serving, *self.training]):
@@ -61,41 +64,57 @@ class Decisions(Report):
 
     def _fleet(self) -> None:
         windows = self.problem.calendar.windows
+        self.times: list[InTime] = []
+        self.fleet_lots: list[CheckedLot] = []
         self.held: dict[tuple, list[float]] = defaultdict(lambda: [0.0] * windows)
-        networks: dict[tuple[str, str], dict[tuple, float]] = defaultdict(lambda: defaultdict(float))
+        networks: dict[tuple[str, str], dict[tuple, tuple[list[float], float]]] = defaultdict(dict)
         for i, row in enumerate(self.document["fleet"]):
             path, key = f"fleet[{i}]", key_of(row)
             lot, phase = self.lots[key], row["phase"]
             if type(row["count"]) is not int or row["count"] < 1:
                 self.say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
-            if (phase is not None) != (row["how"] == "on_demand"):
-                self.say(f"{path}.phase", "on-demand systems are held by phase, all others throughout")
+            if (phase is not None) != (row["how"] in ("on_demand", "spot")):
+                self.say(f"{path}.phase", "on-demand and spot systems are held by phase, all others throughout")
+            when = in_time(self.problem, lot, row)
+            self.times.append(when)
+            self.fleet_lots.append(lot)
+            for words in when.wrong:
+                self.say(path, words)
             if not exportable(lot.system, lot.site, self.problem.spec.limits):
                 self.say(path, f"export control bars {row['system']} from {row['site']}")
             if row["how"] == "buy":
-                networks[row["site"], row["system"]][row["fabric"], row["fabric_size"]] += row["count"]
-            for window in range(windows) if phase is None else [phase]:
+                chosen = networks[row["site"], row["system"]]
+                together, charged = chosen.get((row["fabric"], row["fabric_size"]), ([0.0] * windows, 0.0))
+                together = [n + row["count"] * (w in when.windows) for w, n in enumerate(together)]
+                chosen[row["fabric"], row["fabric_size"]] = together, charged + row["count"] * lot.fabric_capital
+            for window in when.windows:
                 self.held[key][window] += row["count"]
-            self.at_most(path, row["count"], lot.largest, f"systems on one {row['fabric']} network")
+            self.at_most(path, max(self.held[key]), lot.largest, f"systems on one {row['fabric']} network")
         for (site, system), chosen in networks.items():
             if len(chosen) > 1:
                 self.say("fleet", f"{system} in {site} stands on several networks: {', '.join(f'{name} for {size}' for name, size in chosen)}")
         self._fabrics(networks)
 
-    def _fabrics(self, networks: Mapping[tuple[str, str], Mapping[tuple, float]]) -> None:
+    def _fabrics(self, networks: Mapping[tuple[str, str], Mapping[tuple, tuple[list[float], float]]]) -> None:
         """The parts of every network, counted again for the systems that the fleet puts on it."""
         computed: dict[tuple, dict[str, Any]] = {}
         for (site, system), chosen in networks.items():
-            for (design, size), count in chosen.items():
+            for (design, size), (together, charged) in chosen.items():
+                count = max(together)
                 lot = next(lot for key in self.held if (lot := self.lots[key]).owned and key[:2] == (site, system) and key[3:5] == (design, size))
                 if lot.plant is not None:
                     self.at_most("fleet", count, lot.largest, f"{system} on one {design} network in {site}")
-                    computed[site, system, design, size] = {"systems": int(count)} | fabric_row(lot.plant, int(count), count * lot.fabric_capital, lot.site.network)
+                    computed[site, system, design, size] = {
+                        "systems": int(count),
+                        "instead": other_designs(lot.site, lot.system, design, int(count)),
+                    } | fabric_row(lot.plant, int(count), charged, lot.site.network)
         stated = {(row["site"], row["system"], row["design"], row["size"]): row for row in self.document["fabrics"]}
         if stated.keys() != computed.keys() or len(stated) < len(self.document["fabrics"]):
             self.say("fabrics", "must be the networks that the fleet stands on, each once")
             return
         for key, parts in computed.items():
+            if "instead" not in stated[key]:  # plans of earlier versions do not compare
+                del parts["instead"]
             self.equal(f"fabrics {'/'.join(map(str, key[:3]))}", {name: stated[key][name] for name in parts}, parts)
 
     # -- hours -----------------------------------------------------------------------------------------------------
@@ -118,43 +137,47 @@ class Decisions(Report):
         used = {row["site"] for row in self.document["fleet"]} | {name for name, site in self.sites.items() if site.meter is not None}
         if seen != {(site, t) for site in used for t in range(calendar.slots)}:
             self.say("schedule", "must have one row for each used site and slot")
-        self.hours = {(site, t): self._hour(site, t) for site in self.sites for t in range(calendar.slots)}
+        self.hours = {(site, t): row for site in self.sites for t, row in enumerate(self._hours(site))}
         for i, row in enumerate(self.document["schedule"]):
             decided = ("active", *OF_A_METER) if self.sites[row["site"]].meter is not None else ("active",)
             self.equal(f"schedule[{i}]", {k: v for k, v in row.items() if k not in decided}, self.hours[row["site"], row["slot"]])
         self._installed()
 
-    def _hour(self, region: str, t: int) -> dict[str, Any]:
+    def _hours(self, region: str) -> Iterator[dict[str, Any]]:
+        """A row for each slot of a site."""
         calendar, site = self.problem.calendar, self.sites[region]
-        phase, hour = int(calendar.window[t]), int(calendar.hour[t])
-        every = own = 0.0
-        for key, counts in self.held.items():
-            lot = self.lots[key]
-            if lot.site.region == region:
+        held = [(counts, self.lots[key]) for key, counts in self.held.items() if self.lots[key].site.region == region]
+        at_work = [(replicas, self.points[name][1].extra) for name, replicas in self.active.items() if self.points[name][0]["site"] == region]
+        for t in range(calendar.slots):
+            phase, hour = int(calendar.window[t]), int(calendar.hour[t])
+            every = own = 0.0
+            for counts, lot in held:
                 watts = counts[phase] * lot.idle_it_w * site.pue
                 every += watts
                 own += watts if lot.owned else 0.0
-        for name, replicas in self.active.items():
-            point, computed = self.points[name]
-            if point["site"] == region:
-                for lot, extra in computed.extra:
+            for replicas, extras in at_work:
+                for lot, extra in extras:
                     every += replicas[t] * extra * site.pue
                     own += replicas[t] * extra * site.pue if lot.owned else 0.0
-        seconds = float(calendar.seconds[t])
-        return {
-            "site": region, "slot": t, "phase": phase, **calendar.when(t), "seconds": seconds,
-            "power_w": every, "own_power_w": own, "energy_j": every * seconds,
-            "price_per_j": float(site.price_per_j[hour]), "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
-        }  # fmt: skip
+            seconds = float(calendar.seconds[t])
+            yield {
+                "site": region, "slot": t, "phase": phase, **calendar.when(t), "seconds": seconds,
+                "power_w": every, "own_power_w": own, "energy_j": every * seconds,
+                "price_per_j": float(site.price_per_j[hour]), "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
+            }  # fmt: skip
 
     def _installed(self) -> None:
         calendar = self.problem.calendar
+        uses = [
+            (key_of(pool | {"site": point["site"]}), systems, replicas)
+            for name, replicas in self.active.items()
+            for point, computed in (self.points[name],)
+            for pool, systems in zip(point["pools"], computed.systems)
+        ]
         for t in range(calendar.slots):
             busy: dict[tuple, float] = defaultdict(float)
-            for name, replicas in self.active.items():
-                point, computed = self.points[name]
-                for pool, systems in zip(point["pools"], computed.systems):
-                    busy[key_of(pool | {"site": point["site"]})] += replicas[t] * systems
+            for key, systems, replicas in uses:
+                busy[key] += replicas[t] * systems
             for key, systems in busy.items():
                 self.at_most(f"schedule slot {t}", systems, self.held[key][int(calendar.window[t])], f"systems at work of {'/'.join(key[:3])}")
 
@@ -178,15 +201,17 @@ class Decisions(Report):
             self.round_trips[row["pool"]].append(path.rtt_s)
             self.tokens[workload.name][t] += row["tokens_per_s"]
             weight = float(calendar.seconds[t] * calendar.discount[t])
-            self.traffic[workload.name][row["site"], row.get("line", "")] += requests * weight * self.problem.egress_bytes(workload) * path.price_per_byte
+            bought = tokens_price(self.sites[row["site"]], workload, float(calendar.edges_s[calendar.window[t]]))
+            self.traffic[workload.name][row["site"], row.get("line", "")] += requests * weight * (self.problem.egress_bytes(workload) * path.price_per_byte + bought)
         factor = self._factor()
         for workload in self.serving.values():
+            rates = workload.requests_by_slot(calendar)
             if workload.spec.demand.deferral:
                 self._waiting(workload, served, factor.get(workload.name, 1.0))
                 continue
             for o, origin in enumerate(workload.spec.origins):
                 for t in range(calendar.slots):
-                    asked = float(workload.requests_per_s[o][calendar.hour[t]]) * factor.get(workload.name, 1.0)
+                    asked = float(rates[o][t]) * factor.get(workload.name, 1.0)
                     if not close(served[workload.name, origin.region, t], asked):
                         self.say(f"routes {workload.name} from {origin.region} slot {t}", f"serves {served[workload.name, origin.region, t]:.9g} of {asked:.9g} requests/s")
         capacity: dict[tuple[str, int], float] = defaultdict(float)
@@ -200,10 +225,11 @@ class Decisions(Report):
     def _waiting(self, workload: ServingFacts, served: Mapping[tuple[str, str, int], float], factor: float) -> None:
         """All requests are served, none before it comes and none after it has waited as long as it may, first come first served."""
         calendar, hours = self.problem.calendar, int(workload.spec.demand.deferral // HOUR_S)
+        rates = workload.requests_by_slot(calendar)
         for o, origin in enumerate(workload.spec.origins):
             for ring in slot_rings(calendar.next):
                 steps = [float(calendar.step_s[t]) for t in ring]
-                come = [float(workload.requests_per_s[o][calendar.hour[t]]) * factor * s for t, s in zip(ring, steps)]
+                come = [float(rates[o][t]) * factor * s for t, s in zip(ring, steps)]
                 gone = [served[workload.name, origin.region, t] * s for t, s in zip(ring, steps)]
                 path = f"routes {workload.name} from {origin.region} slots {ring[0]}-{ring[-1]}"
                 if not close(sum(gone), sum(come)):
@@ -246,5 +272,6 @@ class Decisions(Report):
                 self.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
 
 
-def key_of(row: Mapping[str, Any]) -> Key:
-    return row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]
+def key_of(row: Mapping[str, Any]) -> tuple:
+    """What is held by whom: a key of `Lots`, and the tenant."""
+    return row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"], row.get("tenant", "")

@@ -37,7 +37,7 @@ class FailoverCheck:
         for workload in self.must.values():
             for v in range(calendar.windows):
                 here = [t for t in range(calendar.slots) if int(calendar.window[t]) == v]
-                asked = [float(sum(rates[calendar.hour[t]] for rates in workload.requests_per_s)) for t in here]
+                asked = [float(sum(rates[t] for rates in workload.requests_by_slot(calendar))) for t in here]
                 found.add(here[next(i for i, rate in enumerate(asked) if rate >= max(asked) * (1 - 1e-12))])
         return found
 
@@ -61,7 +61,7 @@ class FailoverCheck:
         factor = check._factor()
         for workload in self.must.values():
             for o, origin in enumerate(workload.spec.origins):
-                wanted = float(workload.requests_per_s[o][problem.calendar.hour[t]]) * factor.get(workload.name, 1.0)
+                wanted = float(workload.requests_by_slot(problem.calendar)[o][t]) * factor.get(workload.name, 1.0)
                 if not close(served[workload.name, origin.region], wanted):
                     check.say(path, f"serves {served[workload.name, origin.region]:.9g} of {wanted:.9g} requests/s of {workload.name} from {origin.region}")
         able: dict[str, float] = defaultdict(float)

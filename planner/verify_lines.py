@@ -109,7 +109,8 @@ class LineCheck:
                     self.carried[line][name, traffic] += mean * seconds
                     price = mean * seconds * discount * self.lines[line].price_per_byte
                     self.paid[line][traffic] += price
-                    self.costs[traffic, row["to"], row["kind"], ""] += price
+                    if price:  # what is sent at no price of its own is no component of the costs
+                        self.costs[traffic, row["to"], row["kind"], ""] += price
                     self.by_workload[name] += price
 
     def _complete(self, hosts, streams, trees) -> None:

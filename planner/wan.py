@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from catalog.lookup import Catalog
 from planner.ledger import Ledger
 from planner.problem import PathFacts
 
@@ -37,10 +36,11 @@ def edges_between(regions: Sequence[str], ledger: Ledger, convert: Money) -> lis
     booked as an assumption.
     """
     catalog = ledger.catalog
+    known = frozenset(catalog.names("wan"))
     result = []
     for i, a in enumerate(regions):
         for b in regions[i + 1 :]:
-            name = _pair(catalog, a, b)
+            name = next((name for name in (f"{a}|{b}", f"{b}|{a}") if name in known), None)
             rtt = ledger.optional("wan", name, "rtt_s") if name else None
             if rtt is None:
                 rtt = _fibre_rtt(ledger, a, b)
@@ -53,11 +53,6 @@ def edges_between(regions: Sequence[str], ledger: Ledger, convert: Money) -> lis
     return result
 
 
-def _pair(catalog: Catalog, a: str, b: str) -> str | None:
-    known = catalog.names("wan")
-    return next((name for name in (f"{a}|{b}", f"{b}|{a}") if name in known), None)
-
-
 def _fibre_rtt(ledger: Ledger, a: str, b: str) -> float:
     points = [ledger.value("regions", region, field) for region in (a, b) for field in ("latitude", "longitude")]
     factor = ledger.figure("defaults", "fibre_path_factor", "value")
@@ -66,13 +61,14 @@ def _fibre_rtt(ledger: Ledger, a: str, b: str) -> float:
     return rtt
 
 
-def best_paths(graph: nx.Graph, pairs: Iterable[tuple[str, str]], permitted: Callable[[str], bool]) -> dict[tuple[str, str], PathFacts]:
-    """Shortest path by latency for each (origin, site), through permitted regions only."""
-    from solvers.network import best_path
+def best_paths(
+    graph: nx.Graph, origins: Iterable[str], sites: Sequence[str], permitted: Callable[[str], bool]
+) -> dict[tuple[str, str], PathFacts]:
+    """Shortest path by latency for each (origin, site), through permitted regions only; the sites are permitted."""
+    from solvers import network
 
-    result = {}
-    for origin, site in pairs:
-        found = best_path(graph, origin, site, weight="rtt_s", permitted=permitted)
-        if found is not None:
-            result[origin, site] = PathFacts(found.totals["rtt_s"], found.totals["price_per_byte"], tuple(found.nodes))
-    return result
+    return {
+        (origin, site): PathFacts(found.totals["rtt_s"], found.totals["price_per_byte"], found.nodes)
+        for origin in origins
+        for site, found in network.best_paths(graph, origin, sites, weight="rtt_s", permitted=permitted).items()
+    }

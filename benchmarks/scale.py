@@ -1,0 +1,260 @@
+"""Size: made-up questions of three sizes planned through the ordinary pipeline, with the gap that was proven for the whole problem.
+
+    python benchmarks/scale.py small|medium|large [--seed N] [--no-plain] [--gap G] [--time-limit S]
+    python benchmarks/scale.py growth                  time against hours, sites and systems around the medium size
+    python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md
+
+The last line of a size is one JSON object. "build_s" ends where the solver begins, "solve_s" is the solver's, "total_s" goes from the
+spec to the plan; "rows" and "columns" are those of the whole program, whatever part of it was ever held in memory, and "gap" is
+against the whole problem. "plain" is that program in one piece given to HiGHS for 150 s, in a process of its own and in no other
+figure; its gap is null where it found no solution, or had no room. Which questions: benchmarks/scale_spec.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.scale_spec import SIZES, Size, question
+from planner.tables import as_markdown
+
+ASKED = {"small": (0.001, 60.0), "medium": (0.003, 200.0), "large": (0.01, 900.0)}  # gap, time limit [s]
+SEEDS = (0, 1, 2)
+PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30
+STAGES = {
+    "names and figures": ("planner.resolve", "resolve_document"), "operating points": ("planner.candidates", "find_candidates"),
+    "arrays": ("planner.formulate", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.explain", "explain"),
+    "plan document": ("planner.interpret", "interpret"),
+}  # fmt: skip
+BUILD = ("names and figures", "operating points", "arrays")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One question answered: the times of the stages [s], the plan, and what was handed to the solver and came back."""
+
+    stages: dict[str, float]
+    total_s: float
+    plan: dict[str, Any]
+    data: Any
+    solution: Any
+    peak_mb: float
+
+    @property
+    def build_s(self) -> float:
+        return sum(self.stages[name] for name in BUILD)
+
+
+@contextmanager
+def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterator[None]:
+    """While this lasts, the calls of the stages are timed, and their first argument and their result kept."""
+    before = {}
+    for stage, (module, name) in STAGES.items():
+        home = importlib.import_module(module)
+        before[stage] = home, name, getattr(home, name)
+        stages[stage] = 0.0
+
+        def call(*args: Any, stage: str = stage, inner: Any = before[stage][2], **named: Any) -> Any:
+            begin = time.perf_counter()
+            found = inner(*args, **named)
+            stages[stage] += time.perf_counter() - begin
+            kept[stage] = args[0], found
+            return found
+
+        setattr(home, name, call)
+    try:
+        yield
+    finally:
+        for home, name, inner in before.values():
+            setattr(home, name, inner)
+
+
+def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int) -> Run:
+    from planner.pipeline import solve
+
+    stages: dict[str, float] = {}
+    kept: dict[str, tuple[Any, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        document = question(size, seed, Path(folder), gap, time_limit_s)
+        with timed(stages, kept):
+            begin = time.perf_counter()
+            plan = solve(document, hourly=[Path(folder)], progress=lambda line: print(line, file=sys.stderr, flush=True), threads=threads)
+            total = time.perf_counter() - begin
+    return Run(stages, total, plan.document, *kept["solver"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+
+
+def figures(name: str, found: Run) -> dict[str, Any]:
+    """The line of a size, without "plain"."""
+    return {
+        "size": name, "rows": found.solution.rows, "columns": found.solution.columns, "build_s": round(found.build_s, 2),
+        "solve_s": round(found.stages["solver"], 2), "total_s": round(found.total_s, 2), "gap": found.solution.gap,
+        "bound_of": found.plan["bound_of"], "peak_mb": round(found.peak_mb),
+    }  # fmt: skip
+
+
+def binding(found: Run) -> tuple[float, float] | tuple[None, None]:
+    """Shares of the sites whose power, and of the systems whose supply, has no room for one more system; None without a plan."""
+    if not found.solution.values:
+        return None, None
+    power = {row["path"]: row["slack"] for row in found.plan["limits"] if row["path"].endswith(".power")}
+    supply = {row["path"]: row["slack"] for row in found.plan["limits"] if row["path"].endswith(".supply")}
+    least = float(found.data.holding_power_w[found.data.holding_power_w > 0].min())  # of an idle system, at the meter
+    return float(np.mean([slack < least for slack in power.values()])), float(np.mean([slack < 1 for slack in supply.values()]))
+
+
+# -- the program in one piece ------------------------------------------------------------------------------------------
+
+
+def plain(data: Any, gap: float, threads: int) -> dict[str, Any]:
+    """Seconds and gap of HiGHS on the whole program, in a process of its own."""
+    from dataclasses import fields
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.pickle"
+        path.write_bytes(pickle.dumps({field.name: getattr(data, field.name) for field in fields(data)}))
+        begin = time.perf_counter()
+        ended = subprocess.run(
+            [sys.executable, __file__, "plain", "--data", path, "--gap", str(gap), "--threads", str(threads)], capture_output=True, text=True, check=False
+        )
+        seconds = time.perf_counter() - begin
+    said = ended.stdout.strip().splitlines()
+    told = json.loads(said[-1]) if ended.returncode == 0 and said else {"gap": None, "status": "out of memory"}
+    print(f"plain: {told['status']}", file=sys.stderr)
+    return {"plain_s": round(seconds, 2), "plain_gap": told["gap"]}
+
+
+def solve_plain(path: Path, gap: float, threads: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (PLAIN_MEMORY, PLAIN_MEMORY))
+    from solvers import backends
+    from solvers.data import PlanData
+    from solvers.joint import build, objective_vector
+
+    data = PlanData(**pickle.loads(path.read_bytes()))
+    program = build(data)
+    options = backends.Options(gap=gap, time_limit_s=PLAIN_LIMIT_S, threads=threads, method="direct")
+    found = backends.solve(program, objective_vector(program, data), "min", options, polished=False)
+    print(json.dumps({"gap": found.gap, "status": found.status}))
+
+
+# -- report ------------------------------------------------------------------------------------------------------------
+
+
+def measured(name: str, seed: int, threads: int) -> dict[str, Any]:
+    """A size in a process of its own, so that its memory is its own: the figures and, under "stages", where the time went."""
+    command = [sys.executable, __file__, name, "--seed", str(seed), "--threads", str(threads), "--stages"]
+    print(name, seed, file=sys.stderr, flush=True)
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    stages, line = ended.stdout.strip().splitlines()[-2:]
+    return json.loads(line) | {"seed": seed, "stages": json.loads(stages)}
+
+
+AXES = {
+    "hours": [replace(SIZES["medium"], hours=24 * days) for days in (4, 7, 14)],
+    "sites": [replace(SIZES["medium"], sites=sites) for sites in (8, 15, 30)],
+    "systems": [replace(SIZES["medium"], systems=systems) for systems in (10, 20, 40)],
+}
+
+
+def growth(threads: int) -> list[dict[str, Any]]:
+    """Times around the medium size along one axis at a time, and the exponent of each by a fit in logarithms."""
+    rows = []
+    for axis, sizes in AXES.items():
+        found = [run(size, 0, *ASKED["medium"], threads) for size in sizes]
+        at = np.log([getattr(size, axis) for size in sizes])
+        row: dict[str, Any] = {"axis": axis, "at": ", ".join(str(getattr(size, axis)) for size in sizes)}
+        for part, seconds in (("build", [r.build_s for r in found]), ("solve", [r.stages["solver"] for r in found]), ("total", [r.total_s for r in found])):
+            row[f"{part}_s"] = ", ".join(f"{s:.1f}" for s in seconds)
+            row[f"{part} exponent"] = round(float(np.polyfit(at, np.log(seconds), 1)[0]), 2)
+        row["gaps"] = ", ".join(_percent(r.solution.gap) for r in found)
+        rows.append(row)
+    return rows
+
+
+def report(write: bool, threads: int, sizes: list[str]) -> None:
+    rows = [measured(name, seed, threads) for name in sizes for seed in SEEDS]
+    table = [
+        {
+            "size": row["size"], "seed": row["seed"], "rows": f"{row['rows']:,}", "columns": f"{row['columns']:,}", "build s": row["build_s"],
+            "solve s": row["solve_s"], "total s": row["total_s"], "gap": _percent(row["gap"]), "of": row["bound_of"], "peak MB": row["peak_mb"],
+            "plain s": row["plain_s"], "plain gap": _percent(row["plain_gap"]), "power binds": _percent(row["stages"]["power"]),
+            "supply binds": _percent(row["stages"]["supply"]),
+        }
+        for row in rows
+    ]  # fmt: skip
+    worst, parts = ([told([row for row in rows if row["size"] == name]) for name in sizes] for told in (_worst, _parts))
+    text = "# Size\n\n`python benchmarks/scale.py report --write`\n\n" + __doc__.split("\n\n", 2)[2].strip() + "\n\n"
+    text += (HERE / "scale_spec.py").read_text(encoding="utf-8").split('"""')[1].strip() + "\n"
+    text += "\n## Three seeds\n\n" + as_markdown(table) + "\n## The worst of three seeds\n\n" + as_markdown(worst)
+    text += "\n## Where the time goes\n\nShares of the whole, mean of the seeds.\n\n" + as_markdown(parts)
+    text += "\n## Growth\n\nAround the medium size, along one axis at a time; exponents fitted in logarithms. Seconds end at the time limit.\n\n" + as_markdown(growth(threads))
+    print(text)
+    if write:
+        (HERE / "scale.md").write_text(text, encoding="utf-8")
+
+
+def _percent(gap: float | None) -> str:
+    return "none" if gap is None else f"{gap:.2%}"
+
+
+def _worst(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    gap, plain_gap = ([row[name] for row in rows] for name in ("gap", "plain_gap"))
+    return {
+        "size": rows[0]["size"], "gap": _percent(None if None in gap else max(gap)), **{name: max(row[name] for row in rows) for name in ("total_s", "peak_mb")},
+        "plain gap": _percent(None if None in plain_gap else max(plain_gap)),
+    }  # fmt: skip
+
+
+def _parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    known = [row["stages"] for row in rows]
+    shares = {stage: float(np.mean([row[stage] / row["total"] for row in known])) for stage in STAGES}
+    return {"size": rows[0]["size"], **{stage: f"{share:.0%}" for stage, share in shares.items()}, "other": f"{1 - sum(shares.values()):.0%}"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=(*SIZES, "growth", "report", "plain"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--gap", type=float)
+    parser.add_argument("--time-limit", type=float)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--no-plain", action="store_true", help="leave out the program in one piece")
+    parser.add_argument("--stages", action="store_true", help="print where the time went, and what binds, one line before the last")
+    parser.add_argument("--write", action="store_true", help="write the report into benchmarks/scale.md")
+    parser.add_argument("--sizes", default=",".join(SIZES), help="of the report")
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.what == "plain":
+        return solve_plain(asked.data, asked.gap, asked.threads)
+    if asked.what == "report":
+        return report(asked.write, asked.threads, asked.sizes.split(","))
+    if asked.what == "growth":
+        return print(as_markdown(growth(asked.threads)))
+    gap, limit = (own if given is None else given for given, own in zip((asked.gap, asked.time_limit), ASKED[asked.what]))
+    found = run(SIZES[asked.what], asked.seed, gap, limit, asked.threads)
+    line = figures(asked.what, found)
+    alone = {"plain_s": None, "plain_gap": None} if asked.no_plain else plain(found.data, gap, asked.threads)
+    if asked.stages:
+        power, supply = binding(found)
+        print(json.dumps({stage: round(seconds, 3) for stage, seconds in found.stages.items()} | {"total": round(found.total_s, 3), "power": power, "supply": supply}))
+    print(json.dumps(line | alone))
+
+
+if __name__ == "__main__":
+    main()
