@@ -32,8 +32,10 @@ CLASSES = (
 )
 JOBS = ("Qwen3-8B", "Llama-2-13b-hf", "Qwen3-14B", "Qwen3-32B")
 PUE = 1.3  # about that of the regions
-MOST_SYSTEMS = 64  # of one kind: what one tier of the network joins
-LOAD, SERVING = 30.0, 0.7  # systems needed per site, and the share of them that serves
+MOST_SYSTEMS = 512  # of one kind: what one tier of the network joins
+NETWORK = {"radix": MOST_SYSTEMS, "port_bytes_per_s": "50 GB/s", "switch_price": "300000 USD", "link_price_one_tier": "1500 USD",
+           "link_price_two_tier": "3000 USD", "switch_power_w": "9 kW", "optic_power_w": "15 W"}  # fmt: skip
+LOAD, SERVING = 100.0, 0.85  # systems needed per site, and the share of them that serves
 PEAK = 1.25  # of a class over its mean, all origins together
 POWER, SUPPLY = 0.9, 1.0  # what there is of both, over the need
 TRAINING_EFFICIENCY = 0.44  # as in CLASSES; these only serve to set power and supply against the need
@@ -85,8 +87,8 @@ def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: floa
         ],
         "sites": [
             {
-                "region": site, "power": f"{power[i]:.0f} W", "fabrics": ["rail-only"], "hourly": f"{site}.csv",
-                "fixed_cost": f"{rng.uniform(0.5, 2.0) * 6e3 * LOAD:.0f} USD/year",
+                "region": site, "power": f"{power[i]:.0f} W", "fabrics": ["rail-only"], "network": "Made-up network", "hourly": f"{site}.csv",
+                "fixed_cost": f"{rng.uniform(0.5, 2.0) * 2e3 * LOAD:.0f} USD/year",
             }
             for i, site in enumerate(sites)
         ],
@@ -95,7 +97,7 @@ def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: floa
             for system, amount in zip(systems, supply, strict=True)
         ],
         "limits": {"export_control": False},
-        "catalog": {"chips": [system.chip() for system in systems], "systems": [system.record() for system in systems]},
+        "catalog": {"chips": [system.chip() for system in systems], "systems": [system.record() for system in systems], "fabrics": [{"name": "Made-up network", "figures": _figures(**NETWORK)}]},
         "solver": {"gap": gap, "time_limit": f"{time_limit_s:g} s", "points_per_system": size.points},
     }  # fmt: skip
 

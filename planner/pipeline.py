@@ -105,7 +105,7 @@ def answer(
         return without_answer(problem, candidates, "unbounded", None, document)
     form = prepare(form) if prepare is not None else form
     options = options_of(problem.spec, threads)
-    solution = (solve_program or solve_cold)(form.data, options)
+    solution = (solve_program or solve_cold)(form.data, options_of(problem.spec, threads, progress))
     say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status} in {solution.seconds:.1f} s")
     if not solution.values:
         diagnosis = None
@@ -122,8 +122,8 @@ def answer(
     return Plan({**plan.document, "dispatch": found})
 
 
-def options_of(spec: PlanSpec, threads: int = THREADS) -> Options:
+def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
     from solvers.backends import Options
 
     asked = spec.solver
-    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=threads)
+    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=threads, method=asked.method, progress=progress)

@@ -377,6 +377,8 @@ class SolverOptions(Block):
     time_limit: Seconds = 60.0
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
     backend: Literal["highs", "pulp"] = "highs"
+    method: Literal["auto", "direct", "branch", "decomposed"] = "auto"
+    """The solver's own search, a search over the yes-or-no choices, the slots one by one where that can be, or which of them suits the size."""
     points_per_system: Annotated[int, Field(ge=1, le=100), WHOLE] = 3
     """Most operating points of a workload that go on from one system at one site."""
 

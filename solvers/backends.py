@@ -237,7 +237,12 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
 
     binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
     counts = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower > 1))
-    search = Search(binary, counts, relaxation.solve, finish, options.gap, options.node_limit or NODES, known)
+
+    def tell(parts: int, value: float, bound: float) -> None:
+        best = f"best {abs(value / scaled.objective):,.6g}, gap {relative_gap(value, bound):.3%}" if math.isfinite(value) else "no plan yet"
+        options.progress(f"  {parts} parts searched: {best}  {time.perf_counter() - begin:.1f} s")
+
+    search = Search(binary, counts, relaxation.solve, finish, options.gap, options.node_limit or NODES, known, tell if options.progress else None)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):

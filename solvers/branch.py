@@ -22,6 +22,7 @@ TRIED_PER_NODE = 4    # binaries whose two children are solved before one of the
 LOOKS_FAR = 0.01      # a child that costs this much more than its parent, relatively, is not solved to the end at first
 FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
 SHARE_OF_GAP = 0.9    # of the asked gap; a leaf's search stops there, the rest is for rounding
+TELL_EVERY = 10              # parts searched
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
 
 
@@ -83,6 +84,7 @@ class Search:
     gap: float
     node_limit: int
     known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too
+    tell: Callable[[int, float, float], None] | None = None   # (parts searched, best value, bound), now and then
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
@@ -108,6 +110,8 @@ class Search:
         while self._nodes and not self._good(self._nodes[0].value):
             if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
+            if self.tell is not None and visited % TELL_EVERY == 0:
+                self.tell(visited, self.value, self.bound())
             visited += 1
             self._visit(heapq.heappop(self._nodes))
         return Found(self.value, self.x, self.bound(), True)

@@ -95,7 +95,7 @@ def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Pri
     reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
     entering = reduced.copy()
     value += _assign(view, structure, reduced)
-    sure = np.where(np.isfinite(reduced), reduced, 0.0)
+    sure = np.where(np.isfinite(reduced), reduced, 0.0)  # what may not be there adds nothing
     value += float((np.minimum(sure, 0.0) * most + np.maximum(sure, 0.0) * least).sum())
     return Bound(value, found, reduced, entering)
 
@@ -124,5 +124,6 @@ def _assign(view: Slotwise, structure: Structure, reduced: Floats) -> float:
         mine = place[(job == j) & (place >= 0)]
         least = float(reduced[mine].min())
         total += least
-        reduced[mine] = np.where(np.isfinite(reduced[mine]), reduced[mine] - least, 0.0)
+        if np.isfinite(least):
+            reduced[mine] -= least
     return total

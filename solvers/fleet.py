@@ -8,7 +8,7 @@ Objective   sum_u cost_u n_u + sum_r fixed_r open_r, for each functional.
 Constraints supply     sum_{u in s, u covers w} n_u <= limit_s                                for each s, w
             opening    n_u <= upper_u open_r(u)
             installed  sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u   for each k, t
-            power      sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_r
+            power      sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_r open_r
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def add_installed(program: Program, data: PlanData) -> None:
 
 
 def add_power(program: Program, data: PlanData) -> None:
-    """A site's power in every slot: systems at idle, plus what running them adds."""
-    running, held = _running(program), program.columns["n"]
+    """A site's power in every slot: systems at idle, plus what running them adds; none where it is not open."""
+    running, held, opened = _running(program), program.columns["n"], program.columns["open"]
     covers = data.covers()[:, data.slot_window]                             # [U, T]
     holding_site, point_site = data.lot_site[data.holding_lot], data.point_site()
     limited = np.flatnonzero(np.isfinite(data.site_power_limit_w))
@@ -98,11 +98,12 @@ def add_power(program: Program, data: PlanData) -> None:
     order[limited] = np.arange(len(limited))
     holding, at = np.nonzero(covers & (data.holding_power_w > 0)[:, None] & (order[holding_site] >= 0)[:, None])
     point, when = np.nonzero((running >= 0) & (data.point_power_w > 0)[:, None] & (order[point_site] >= 0)[:, None])
-    rows = np.concatenate([order[holding_site[holding]] * data.slots + at, order[point_site[point]] * data.slots + when])
+    limit, gate = np.repeat(data.site_power_limit_w[limited], data.slots), np.repeat(opened[limited], data.slots)
+    rows = np.concatenate([order[holding_site[holding]] * data.slots + at, order[point_site[point]] * data.slots + when, np.arange(len(gate))])
     program.add_rows(
-        "power", -np.inf, np.repeat(data.site_power_limit_w[limited], data.slots), rows,
-        np.concatenate([held[holding], running[point, when]]),
-        np.concatenate([data.holding_power_w[holding], data.point_power_w[point]]),
+        "power", -np.inf, np.where(gate >= 0, 0.0, limit), rows,
+        np.concatenate([held[holding], running[point, when], gate]),
+        np.concatenate([data.holding_power_w[holding], data.point_power_w[point], -limit]),
         index=np.column_stack([np.repeat(limited, data.slots), np.tile(np.arange(data.slots), len(limited))]))
 
 

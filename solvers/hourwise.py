@@ -216,7 +216,7 @@ def structure_of(program: Program, data: PlanData, functional: str) -> Structure
     shifted = {}
     for block, index in program.columns.items():
         if block not in IN_SLOTS:
-            shifted[block] = np.where(index >= 0, new[np.maximum(index, 0)], -1)
+            shifted[block] = np.append(new, -1)[index]
     host = shifted["host"]
     gate = np.where(host >= 0, host, shifted["open"]).ravel()
     return Structure(

@@ -287,7 +287,7 @@ class Master:
         view, data, s = self.view, self.view.data, self.structure
         systems = (self.systems @ point.structure).reshape(len(self.lots), self.windows)[:, view.window]
         idle = (self.idle @ point.structure).reshape(data.sites, self.windows)[:, view.window]
-        gate = np.where(s.arc_gate >= 0, point.structure[s.arc_gate], 1.0)
+        gate = np.append(point.structure, 1.0)[s.arc_gate]  # 1 where nothing is to be switched
         position = np.full(len(data.lot_site), -1)
         position[self.lots] = np.arange(len(self.lots))
         job_systems, job_watts = np.zeros_like(systems), np.zeros_like(idle)

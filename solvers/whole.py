@@ -27,6 +27,7 @@ PARTS = 400  # that are looked at, at most
 PART_ROUNDS, LINEAR_ROUNDS, WHOLE_ROUNDS, DISPATCH_ROUNDS = 5, 25, 16, 8
 DEAR = 100.0  # how much dearer missing is while counts are made whole
 ASTRAY = 1.02  # a dive for a first plan ends where the bound is so much above the least
+NEARLY = 0.1  # so little is missing that the jobs may make room
 SLIGHT = 1e-9  # share of a pattern that is none
 HOPELESS = 0.05  # share that what is missing has in the value of choices that no counts can save
 LIKELY = 0.25  # share from which on a site is open in the more promising half
@@ -142,7 +143,7 @@ class WholeSearch:
                 break
         self.looked += 1
         if self.looked in ROUNDED_AT:
-            self._finish(self._rounded(point))
+            self._finish(self._placed(self._rounded(point)))
         whole = carried(self.level.master.structure, dec.whole, point.structure)
         choice = self._fractional(part, whole)
         if choice is None:
@@ -277,6 +278,20 @@ class WholeSearch:
                 shares[i] = 1.0
         return Point(made, shares)
 
+    def _placed(self, point: Point) -> Point:
+        """Sites and hosts as in a point, the other choices as the master makes them as a whole; the point itself where it makes none."""
+        structure = self.level.master.structure
+        lower, upper = np.zeros(structure.size), structure.most.copy()
+        free = structure.integer & (structure.most <= 1)
+        for block in ("open", "host"):
+            place = structure.columns[block][structure.columns[block] >= 0]
+            lower[place] = upper[place] = point.structure[place]
+            free[place] = False
+        if not free.any():
+            return point
+        found = self.level.master.solve_whole(lower, upper, free, self.gap, self.seed, max(self.left(), 1.0))
+        return point if found is None or self.level.master.left_undone(found[2]).max(initial=0.0) > WHOLE else found[2]
+
     def _finish(self, point: Point) -> None:
         """Keeps the choices of a point, lets everything else settle, makes counts whole."""
         structure = self.level.master.structure
@@ -366,6 +381,9 @@ class WholeSearch:
             _, least, candidate = found
             candidate = Point(np.where(structure.integer, np.round(candidate.structure), candidate.structure), shares)
             value, missing = self._asked(candidate)
+            if ENOUGH < missing <= NEARLY:
+                _, candidate = self._descend(candidate, structure.integer, points, DISPATCH_ROUNDS, SHARE * self.gap)
+                value, missing = self._asked(candidate)
             self.dec.say(f"counts whole: {value:.6g}, missing {missing:.3g}")
             if missing <= ENOUGH and (self.best is None or value < self.best.value):
                 self.best = WholePlan(self.level, candidate, value)

@@ -16,7 +16,7 @@ from tests.property.reference import SMALL, best, near
 from tests.property.test_solvers_bruteforce import problem
 
 GAP = 1e-3
-EXAMPLES = 100
+EXAMPLES = 60
 
 
 def problems():
@@ -50,7 +50,7 @@ def test_bound_and_value_enclose_the_best_of_all_plans(data):
     assert near(program.functional("cost") @ x, found.value)
 
 
-@settings(max_examples=30, **SMALL)
+@settings(max_examples=10, **SMALL)
 @given(problems())
 def test_the_same_question_has_the_same_answer(data):
     if not (unserved(data) or unfinished(data)):
@@ -59,7 +59,7 @@ def test_the_same_question_has_the_same_answer(data):
         assert all(np.array_equal(values, other.values[block]) for block, values in one.values.items())
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=20, **SMALL)
 @given(problems())
 def test_within_the_gap_is_only_said_of_plans_that_are(data):
     found = solve(data, Options(gap=GAP, time_limit_s=60, method="decomposed"))

@@ -1,0 +1,56 @@
+"""What the way over the slots carries, its numbers near 1, its counts, and that a limit of time is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers import decomposed
+from solvers.backends import Options
+from solvers.data import Limit, Objective
+from solvers.joint import build, solve
+from tests.property.test_solvers_bruteforce import problem
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Found by its number: sites with fixed costs, two slots, a plan that the search finishes."""
+    return replace(problem(np.random.default_rng(1), ("cost",)), limits=())
+
+
+def test_what_ties_slots_together_is_not_carried(data):
+    assert decomposed.carries(data)
+    assert not decomposed.carries(replace(data, limits=(Limit("limits.cost", "cost", 50.0),)))
+    assert not decomposed.carries(replace(data, objective=Objective("throughput")))
+
+
+def test_small_questions_go_the_whole_way(data):
+    assert not decomposed.pays(data) and not decomposed.too_large(data)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_counts_are_those_of_the_whole_program(seed):
+    data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+    program = build(data)
+    found = decomposed.solve(data, Options(gap=0.01, time_limit_s=0.01), build)
+    assert (found.rows, found.columns, found.integers) == (program.row_count, program.column_count, int(program.arrays().integer.sum()))
+
+
+def test_units_are_powers_of_two_near_the_usual_size(data):
+    units = decomposed.Units.of(data, "cost")
+    for factor in (units.cost / data.slots, units.watt, *units.workload, *units.pool):
+        assert np.log2(factor) == round(np.log2(factor))
+
+
+def test_the_plan_is_the_same_in_other_money(data):
+    dearer = replace(data, **{
+        name: {functional: values * 1024.0 for functional, values in getattr(data, name).items()}
+        for name in ("site_fixed", "holding_cost", "point_cost", "arc_cost", "host_cost", "edge_cost")
+    })  # fmt: skip
+    one, other = (solve(each, Options(gap=1e-3, method="decomposed")) for each in (data, dearer))
+    assert one.status == other.status
+    if one.value is not None:
+        assert other.value == pytest.approx(1024 * one.value)
+        assert all(np.array_equal(values, other.values[block]) for block, values in one.values.items())
