@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from solvers.data import Ints
+from solvers.data import Ints, PlanData
 from solvers.hourwise import NOTHING, Slotwise
 
 APART = 5.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged
@@ -28,3 +29,24 @@ def groupings(view: Slotwise) -> Sequence[Ints]:
             label = fcluster(linkage(features, "ward"), clusters, "maxclust")
             result.append(np.unique(label, return_inverse=True)[1].astype(np.int64))
     return [*result, np.arange(view.slots)]
+
+
+def merged(data: PlanData, group: Ints) -> PlanData:
+    """The question on fewer slots: costs and times add up, demand is the mean, a job may run where it may in most of the time."""
+    into = np.zeros((data.slots, int(group.max()) + 1))
+    into[np.arange(data.slots), group] = 1.0
+    count, window = into.sum(axis=0), np.zeros(into.shape[1], dtype=np.int64)
+    window[group] = data.slot_window
+    return replace(
+        data, slot_window=window, slot_hours_s=data.slot_hours_s @ into, demand=data.demand @ into / count,
+        point_cost={name: values @ into for name, values in data.point_cost.items()},
+        arc_cost={name: values @ into for name, values in data.arc_cost.items()},
+        job_window_mask=(data.job_window_mask @ into) > 0.5 * count if len(data.job_work) else np.zeros((0, len(count)), dtype=bool),
+    )  # fmt: skip
+
+
+def restricted(data: PlanData, lots: np.ndarray, points: np.ndarray) -> PlanData:
+    """The question with some lots and points only; index sets stay as they are."""
+    inside = points.copy()
+    inside[data.point_uses[~lots[data.point_uses[:, 1]], 0]] = False
+    return replace(data, point_capacity=np.where(inside, data.point_capacity, 0.0), holding_upper=np.where(lots[data.holding_lot], data.holding_upper, 0.0))

@@ -20,6 +20,7 @@ from solvers.outcome import Options
 from solvers.program import Program
 from solvers.routing import arc_most
 from solvers.schedule import able
+from solvers.sketch import sketch
 
 PAYS_FROM, TOO_LARGE_FROM = 200_000, 200_000  # columns of the full program
 LINEAR_SHARE = 0.6  # of the time, that the linear part may take
@@ -74,10 +75,15 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     one = _one_window(units.scaled(data))
     dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - (1 - LINEAR_SHARE) * options.time_limit_s)
     rows, columns, integers = sizes(dec, data, build)
-    level = dec.relax(0.2 * options.gap)
-    search = whole.WholeSearch(dec, level, options.gap, options.seed, left)
-    plan = search.run()
-    bound = search.proven / units.cost
+    if too_large(data):
+        drawn = sketch(dec, options, build, left)
+        plan, proven = drawn.plan, drawn.proven
+    else:
+        level = dec.relax(0.2 * options.gap)
+        search = whole.WholeSearch(dec, level, options.gap, options.seed, left)
+        plan = search.run()
+        proven = search.proven
+    bound = proven / units.cost
     bound -= SAFETY * abs(bound)
     settled = None if plan is None else whole.settle(plan)
     if settled is None:

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("tokenwatt", deadline=None)  # a test never fails for being slow
+settings.load_profile("tokenwatt")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -26,9 +26,20 @@ def problems():
 @settings(max_examples=EXAMPLES, **SMALL)
 @given(problems())
 def test_bound_and_value_enclose_the_best_of_all_plans(data):
-    if unserved(data) or unfinished(data):
-        return
-    found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+    if not (unserved(data) or unfinished(data)):
+        encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
+
+
+@settings(max_examples=40, **SMALL)
+@given(data=problems())
+def test_so_does_the_sketch_of_what_is_too_large(monkeypatch, data):
+    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", 0)
+    if not (unserved(data) or unfinished(data)):
+        encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
+
+
+def encloses(data, found) -> None:
+    """Bound, best of all plans and value stand in that order, and the plan meets every row."""
     program = build(data)
     arrays = program.arrays()
     assert (found.rows, found.columns, found.integers) == (program.row_count, program.column_count, int(arrays.integer.sum()))

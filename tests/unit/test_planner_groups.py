@@ -46,7 +46,7 @@ def test_no_group_where_none_meets_the_limits():
 
 
 def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():
-    workload = SimpleNamespace(requests_per_s=np.array([[1.0, 2.0], [3.0, 1.0]]))  # 4 requests/s at most
+    workload = SimpleNamespace(peak_requests_per_s=4.0)
     least_cost = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise=None)))
     most_throughput = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise="throughput")))
     rate = np.array([0.0, 3.0, 4.0, 5.0])
