@@ -36,7 +36,7 @@ from benchmarks.scale_spec import SIZES, Size, question
 from planner.tables import as_markdown
 
 ASKED = {"small": (0.001, 60.0), "medium": (0.003, 200.0), "large": (0.01, 900.0)}  # gap, time limit [s]
-SEEDS = (0, 1, 2)
+SEEDS = (3, 4, 5)  # 0 to 2 were looked at while the questions were made
 PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30
 STAGES = {
     "names and figures": ("planner.resolve", "resolve_document"), "operating points": ("planner.candidates", "find_candidates"),
