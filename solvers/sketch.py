@@ -23,6 +23,7 @@ from solvers.hourwise import Structure
 from solvers.master import Point
 from solvers.outcome import Options
 from solvers.program import Program
+from solvers.slot_programs import SlotAnswer
 from solvers.warm import interior
 from solvers.whole import WholePlan
 
@@ -60,7 +61,12 @@ def sketch(dec: Decomposition, options: Options, build: Callable[[PlanData], Pro
     choices = _whole(first, options, build, SHARE * left(), dec.say)
     if choices is None:
         return found
-    found.plan = _repaired(dec, choices, coarse[0], np.flatnonzero(lots), np.flatnonzero(choices["y"] > 0.5), left)
+    places = np.flatnonzero(choices["y"] > 0.5)
+    opened = (choices["open"] > 0.5) | (data.site_fixed.get(dec.functional, np.zeros(data.sites)) <= 0)
+    for more in (lots, lots | opened[data.lot_site]):  # all lots of the sites that are open, where those of the linear answer do not do
+        found.plan = _repaired(dec, choices, coarse[0], np.flatnonzero(more), places, left)
+        if found.plan is not None:
+            break
     return found
 
 
@@ -122,7 +128,7 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
     for p in places:
         master.add_pattern(int(p), np.clip(counts["v"][p][group], 0.0, 1.0))
     point = Point(structure, np.ones(len(places)))
-    cost, worth = np.zeros(len(data.lot_site)), np.zeros(len(data.lot_site))
+    cost = np.zeros(len(data.lot_site))
     held = np.flatnonzero(n >= 0)
     cost[data.holding_lot[held]] = master.structure.cost[n[held]]
     one_more = {int(u): np.eye(1, master.structure.size, n[u])[0] for u in held}
@@ -131,12 +137,15 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
         missing = level.programs.missing()[0]
         if missing <= ENOUGH:
             break
-        worth[lots] = answer.alpha.sum(axis=0)
+        worth = _worth(dec, lots, answer)
         room = [u for u in held if _holds(master.structure, point.structure + one_more[u])]
         if not room or left() <= 0:
             dec.say(f"repair: {missing:.3g} missing and no room for more")
             return None
-        best = max(room, key=lambda u: worth[data.holding_lot[u]] / max(cost[data.holding_lot[u]], 1e-12))
+        best = max(room, key=lambda u: worth[u] / max(cost[data.holding_lot[u]], 1e-12))
+        if worth[best] <= 0:
+            dec.say(f"repair: {missing:.3g} missing, and no system would help")
+            return None
         point = Point(point.structure + one_more[best], point.patterns)
         if number % 20 == 0:
             dec.say(f"repair: {missing:.3g} missing")
@@ -145,11 +154,11 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
     dec.say(f"repaired: {master.linear_cost(point) + float(answer.value.sum()):.6g} with {number} systems added")
     needed: set[int] = set()
     while left() > 0:  # the dearest for what its price says it saves goes first
-        worth[lots] = answer.alpha.sum(axis=0)
+        worth = _worth(dec, lots, answer)
         spare = [u for u in held if u not in needed and point.structure[n[u]] > 0.5]
         if not spare:
             break
-        least = max(spare, key=lambda u: cost[data.holding_lot[u]] - worth[data.holding_lot[u]])
+        least = max(spare, key=lambda u: cost[data.holding_lot[u]] - worth[u])
         fewer = Point(point.structure - one_more[least], point.patterns)
         if not _holds(master.structure, fewer.structure):
             needed.add(least)
@@ -162,6 +171,13 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
     value = master.linear_cost(point) + float(answer.value.sum())
     dec.say(f"trimmed: {value:.6g}")
     return WholePlan(level, point, value)
+
+
+def _worth(dec: Decomposition, lots: Ints, answer: SlotAnswer) -> Floats:
+    """[U]: what one system more would save in the slots, less what its idle power takes of the site's."""
+    data, alpha = dec.data, np.zeros(len(dec.data.lot_site))
+    alpha[lots] = answer.alpha.sum(axis=0)
+    return alpha[data.holding_lot] - data.holding_power_w * answer.sigma.sum(axis=0)[data.lot_site[data.holding_lot]]
 
 
 def _holds(structure: Structure, values: Floats) -> bool:
