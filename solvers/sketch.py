@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,7 +63,8 @@ def sketch(dec: Decomposition, options: Options, build: Callable[[PlanData], Pro
         return found
     places = np.flatnonzero(choices["y"] > 0.5)
     opened = (choices["open"] > 0.5) | (data.site_fixed.get(dec.functional, np.zeros(data.sites)) <= 0)
-    for more in (lots, lots | opened[data.lot_site]):  # all lots of the sites that are open, where those of the linear answer do not do
+    # where the lots of the linear answer do not do: all lots of the sites that are open, then of all sites
+    for more in (lots, lots | opened[data.lot_site], np.ones_like(lots)):
         found.plan = _repaired(dec, choices, coarse[0], np.flatnonzero(more), places, left)
         if found.plan is not None:
             break
@@ -116,12 +117,10 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
             structure[index[there]] = counts[block][there]
     structure = np.where(master.structure.integer, np.round(structure), structure)
     n = columns["n"]
-    for u in np.flatnonzero(n >= 0):  # the merged program had no column for a choice that only one lot was left for
-        lot = data.holding_lot[u]
-        gates = [columns["open"][data.lot_site[lot]], *(columns["z"][[data.lot_group[lot]], [data.lot_fabric[lot]]] if data.lot_fabric[lot] >= 0 else ())]
-        for gate in gates:
-            if structure[n[u]] > 0.5 and gate >= 0:
-                structure[gate] = 1.0
+    gates = {int(u): _gates(data, columns, int(data.holding_lot[u])) for u in np.flatnonzero(n >= 0)}
+    for u, columns_of_gates in gates.items():  # the merged program had no column for a choice that only one lot was left for
+        if structure[n[u]] > 0.5:
+            structure[columns_of_gates] = 1.0
     if not _holds(master.structure, structure):
         dec.say("choices that do not hold on all slots")
         return None
@@ -138,7 +137,7 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
         if missing <= ENOUGH:
             break
         worth = _worth(dec, lots, answer)
-        room = [u for u in held if _holds(master.structure, point.structure + one_more[u])]
+        room = [u for u in held if _holds(master.structure, _with_one(point.structure, one_more[u], gates[u]))]
         if not room or left() <= 0:
             dec.say(f"repair: {missing:.3g} missing and no room for more")
             return None
@@ -146,7 +145,7 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
         if worth[best] <= 0:
             dec.say(f"repair: {missing:.3g} missing, and no system would help")
             return None
-        point = Point(point.structure + one_more[best], point.patterns)
+        point = Point(_with_one(point.structure, one_more[best], gates[best]), point.patterns)
         if number % 20 == 0:
             dec.say(f"repair: {missing:.3g} missing")
     else:
@@ -171,6 +170,18 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
     value = master.linear_cost(point) + float(answer.value.sum())
     dec.say(f"trimmed: {value:.6g}")
     return WholePlan(level, point, value)
+
+
+def _gates(data: PlanData, columns: Mapping[str, Ints], lot: int) -> Ints:
+    """The columns that must be 1 where a lot holds anything: its site's opening and its design."""
+    found = np.array([columns["open"][data.lot_site[lot]], columns["z"][data.lot_group[lot], data.lot_fabric[lot]] if data.lot_fabric[lot] >= 0 else -1])
+    return found[found >= 0]
+
+
+def _with_one(structure: Floats, one: Floats, gates: Ints) -> Floats:
+    more = structure + one
+    more[gates] = 1.0
+    return more
 
 
 def _worth(dec: Decomposition, lots: Ints, answer: SlotAnswer) -> Floats:
