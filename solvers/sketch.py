@@ -47,7 +47,7 @@ def sketch(dec: Decomposition, options: Options, build: Callable[[PlanData], Pro
     *coarse, fine = groupings(dec.view)
     coarse = coarse or [fine]
     for group in coarse:
-        answer = _bounded(dec, merged(data, group), group, build, found)
+        answer = _bounded(dec, merged(data, group), group, build, found, left())
         linear = linear or answer
         if left() <= 0.6 * options.time_limit_s:
             break
@@ -71,11 +71,11 @@ def sketch(dec: Decomposition, options: Options, build: Callable[[PlanData], Pro
     return found
 
 
-def _bounded(dec: Decomposition, coarse: PlanData, group: Ints, build: Callable[[PlanData], Program], found: Sketch) -> tuple[Floats, Floats] | None:
+def _bounded(dec: Decomposition, coarse: PlanData, group: Ints, build: Callable[[PlanData], Program], found: Sketch, seconds: float) -> tuple[Floats, Floats] | None:
     """(systems held [U], shares of places [P]) of the linear program on merged slots; its bound is kept."""
     program = build(coarse)
     arrays = program.arrays()
-    answer = interior(arrays.matrix, arrays.row_lower, arrays.row_upper, arrays.lower, arrays.upper, program.functional(dec.functional))
+    answer = interior(arrays.matrix, arrays.row_lower, arrays.row_upper, arrays.lower, arrays.upper, program.functional(dec.functional), seconds)
     if answer is None:
         return None
     x, duals = answer
@@ -125,7 +125,11 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
         dec.say("choices that do not hold on all slots")
         return None
     for p in places:
-        master.add_pattern(int(p), np.clip(counts["v"][p][group], 0.0, 1.0))
+        pattern = _pattern(dec, int(p), counts["v"][p][group])
+        if pattern is None:
+            dec.say("a job that would not be done on all slots")
+            return None
+        master.add_pattern(int(p), pattern)
     point = Point(structure, np.ones(len(places)))
     cost = np.zeros(len(data.lot_site))
     held = np.flatnonzero(n >= 0)
@@ -170,6 +174,17 @@ def _repaired(dec: Decomposition, counts: dict[str, Floats], group: Ints, lots: 
     value = master.linear_cost(point) + float(answer.value.sum())
     dec.say(f"trimmed: {value:.6g}")
     return WholePlan(level, point, value)
+
+
+def _pattern(dec: Decomposition, point: int, share: Floats) -> Floats | None:
+    """The share of each slot in which a job runs, just where it may and just until it is done; None where it cannot be."""
+    view, job = dec.view, dec.data.point_job[point]
+    most = view.reachable[job]
+    pattern, wanted = np.clip(share, 0.0, most), dec.data.job_work[job] / dec.data.point_capacity[point]
+    done, free = float(pattern @ view.seconds), float((most - pattern) @ view.seconds)
+    if done >= wanted:
+        return pattern * (wanted / done)
+    return None if done + free < wanted * (1 - 1e-9) else pattern + (most - pattern) * min((wanted - done) / max(free, 1e-300), 1.0)
 
 
 def _gates(data: PlanData, columns: Mapping[str, Ints], lot: int) -> Ints:

@@ -65,13 +65,14 @@ class SlotProgram:
         self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
 
-def interior(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats) -> tuple[Floats, Floats] | None:
-    """(columns, row duals) of a large linear program solved once, from within; None where that fails. Nothing rests on how exact they are."""
+def interior(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats,
+             seconds: float) -> tuple[Floats, Floats] | None:  # fmt: skip
+    """(columns, row duals) of a large linear program solved once, from within; None where that fails or takes longer. Nothing rests on how exact they are."""
     import highspy
 
     take_threads()
     highs = _loaded(matrix, row_lower, row_upper, lower, upper, cost)
-    for name, value in (("solver", "ipm"), ("run_crossover", "off"), ("presolve", "choose")):
+    for name, value in (("solver", "ipm"), ("run_crossover", "off"), ("presolve", "choose"), ("time_limit", max(seconds, 1.0))):
         highs.setOptionValue(name, value)
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
