@@ -1,6 +1,6 @@
 """Size: made-up questions of three sizes planned through the ordinary pipeline, with the gap that was proven for the whole problem.
 
-    python benchmarks/scale.py small|medium|large [--seed N] [--no-plain] [--gap G] [--time-limit S]
+    python benchmarks/scale.py small|medium|large [--seed N] [--phases P] [--no-plain] [--gap G] [--time-limit S]
     python benchmarks/scale.py growth                  time against hours, sites and systems around the medium size
     python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md
 
@@ -86,13 +86,13 @@ def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterato
             setattr(home, name, inner)
 
 
-def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int) -> Run:
+def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, phases: int = 1) -> Run:
     from planner.pipeline import solve
 
     stages: dict[str, float] = {}
     kept: dict[str, tuple[Any, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        document = question(size, seed, Path(folder), gap, time_limit_s)
+        document = question(size, seed, Path(folder), gap, time_limit_s, phases)
         with timed(stages, kept):
             begin = time.perf_counter()
             plan = solve(document, hourly=[Path(folder)], progress=lambda line: print(line, file=sys.stderr, flush=True), threads=threads)
@@ -231,6 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=(*SIZES, "growth", "report", "plain"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--phases", type=int, choices=range(1, 13), default=1, metavar="P", help="cut the year into so many phases of the build-out")
     parser.add_argument("--gap", type=float)
     parser.add_argument("--time-limit", type=float)
     parser.add_argument("--threads", type=int, default=2)
@@ -247,7 +248,7 @@ def main() -> None:
     if asked.what == "growth":
         return print(as_markdown(growth(asked.threads)))
     gap, limit = (own if given is None else given for given, own in zip((asked.gap, asked.time_limit), ASKED[asked.what]))
-    found = run(SIZES[asked.what], asked.seed, gap, limit, asked.threads)
+    found = run(SIZES[asked.what], asked.seed, gap, limit, asked.threads, asked.phases)
     line = figures(asked.what, found)
     alone = {"plain_s": None, "plain_gap": None} if asked.no_plain else plain(found.data, gap, asked.threads)
     if asked.stages:

@@ -4,7 +4,9 @@ Systems: own records of 8-chip nodes whose speed, memory, power and price are dr
 Sites and origins: regions of the catalog. Hours: so many days at even distances of the year, the same demand by local hour on each and
 prices of electricity from one profile by region with noise of its own in each hour. Serving may use any site that is near enough;
 a job only the sites where its data lie, and only between its start and its deadline. Power and supply are set against the systems
-that the demand needs, so that both bind.
+that the demand needs, so that both bind. With phases the year is cut into that many, of whole sampled days where there are enough:
+demand grows from 40 % to that of a question without; every third system comes in the second phase only, its supply spread over the
+phases that are left, and what is bought later costs less.
 """
 
 from __future__ import annotations
@@ -63,8 +65,30 @@ SIZES = {
 }
 
 
-def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: float) -> dict[str, Any]:
+def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: float, phases: int = 1) -> dict[str, Any]:
     """The spec; the hourly files that it names are written into `folder`."""
+    document = _question(size, seed, folder, gap, time_limit_s)
+    return document if phases == 1 else _in_phases(document, size, phases)
+
+
+def _in_phases(document: dict[str, Any], size: Size, count: int) -> dict[str, Any]:
+    """The same question with its build-out in phases."""
+    days = np.rint(np.linspace(0, DAYS_PER_YEAR, max(size.days, count) + 1)).astype(int)[:-1]
+    starts = days[np.rint(np.linspace(0, len(days), count + 1)).astype(int)[:-1]]
+    phases = [{"name": f"phase {p + 1}", "start": f"{start} d"} for p, start in enumerate(starts)]
+    reached = {phase["name"]: round(float(share), 4) for phase, share in zip(phases, np.linspace(0.4, 1.0, count))}
+    for workload in document["workloads"]:
+        if workload["kind"] == "serving":
+            workload["demand"]["factor_by_phase"] = reached
+    for i, offer in enumerate(document["offers"]):
+        offer["price_change_per_year"] = -0.2
+        if i % 3 == 2:
+            offer["available_from"] = phases[1]["start"]
+            offer["supply_by_phase"] = {phase["name"]: -(-offer["supply"] // (count - 1)) for phase in phases[1:]}
+    return document | {"name": f"{document['name']}, {count} phases", "phases": phases}
+
+
+def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: float) -> dict[str, Any]:
     rng, catalog = np.random.default_rng(seed), shipped_catalog()
     regions = [name for name in catalog.names("regions") if name != "cn-national"]
     sites = [str(name) for name in rng.permutation(regions)[: size.sites]]

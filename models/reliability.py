@@ -68,6 +68,19 @@ def best_goodput(chips: ArrayLike, chip_interval_s: ArrayLike, write_s: ArrayLik
     return goodput(checkpoint_interval_s(write_s, between), write_s, restart_s, between)
 
 
+def preemption_s(write_s: ArrayLike, restart_s: ArrayLike) -> Result:
+    """Time that a run loses when it is stopped to make room and resumed later:  d + R.
+
+    It is told beforehand, so it saves its state and no work since the last checkpoint is lost; then it starts again.
+    Shapes: broadcast. Units: write time d, restart time R [s], result [s].
+    Reference: Daly, Future Generation Computer Systems 22 (2006) (dump and restart time); Xiao et al., Gandiva, OSDI 2018, section 3 (suspend and resume).
+
+    >>> float(preemption_s(40.0, 600.0))
+    640.0
+    """
+    return (np.asarray(write_s, float) + np.asarray(restart_s, float))[()]
+
+
 def checkpoint_write_s(parameters: ArrayLike, bytes_per_parameter: ArrayLike, storage_bytes_per_s: ArrayLike) -> Result:
     """Time to write a checkpoint while the run stands still:  P b / B.
 

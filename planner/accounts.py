@@ -19,10 +19,12 @@ from planner.line_facts import STREAMS
 from planner.lots import Lot
 from planner.meter_accounts import METER_LINES, MeterDecisions
 from planner.networks import fabric_row, other_designs
-from planner.phases import API, Term, supplies, worth_from
+from planner.phase_budgets import paid_by_phase
+from planner.phases import API, Term, power_limits, supplies, worth_from
 from planner.porting import needs
 from planner.problem import NO_TREE, Problem
 from planner.spread import limit_values, spread_rows
+from planner.storage import storage_used
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
@@ -225,9 +227,7 @@ def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, 
     calendar = problem.calendar
     rows: list[tuple[str, str, float, float, str]] = []
     own = decided.site_power_w(owned_only=True)
-    for r, site in enumerate(problem.sites):
-        if math.isfinite(site.power_limit_w):
-            rows.append((f"{site.path}.power", f"power in {site.region}", float(own[r].max()), site.power_limit_w, "W"))
+    rows += [(limit.path, limit.name, float(own[limit.site, limit.mask(calendar)].max()), limit.most_w, "W") for limit in power_limits(problem)]
     for m, site in enumerate(decided.meters.sites if decided.meters else ()):
         if math.isfinite(site.meter.connection_w):
             rows.append((f"{site.meter.path}.connection", f"connection of {site.region}", float(decided.meters.grid[m].max()), site.meter.connection_w, "W"))
@@ -246,12 +246,14 @@ def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, 
         ("limits.capital", "purchase price of systems and fabric", capital, problem.capital, problem.spec.currency),
         ("limits.carbon", "carbon", sum(accounts.carbon.values()), problem.carbon_kg, "kg"),
         *((f"{phase.path}.capital", f"purchase price in {phase.name}", sum(a for q, a in bought if q == p), phase.capital, problem.spec.currency) for p, phase in enumerate(problem.phases)),
+        *((f"{phase.path}.budget", f"payments in {phase.name}", amount, phase.budget, problem.spec.currency) for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts))),
     ):
         if math.isfinite(limit):
             rows.append((path, name, float(value), limit, unit))
     for path, name, used, most in decided.lines.busy_units() if decided.lines else ():
         rows.append((path, name, used, most, "line"))
     rows += [(*row, "1") for row in limit_values(problem, decided.spread())]
+    rows += [(*row, "byte/s") for row in storage_used(decided)]
     for job in problem.training:
         busy = sum(float(decided.active[p] @ calendar.seconds) for p in decided.used if form.points[p].workload is job)
         rows.append((f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline", busy, job.spec.deadline - job.spec.start, "s"))

@@ -41,11 +41,13 @@ def api_places(spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, con
                 wrong(f"{path}.workloads[{j}]", f'"{name}" is no serving workload of the spec; known here: {", ".join(serving)}')
         if api.supply is None and spec.objective.maximise is not None:
             wrong(f"{path}.supply", "is missing; where throughput is sought, state how many output tokens per second it gives")
+        runs = None if api.architecture is None else find("architectures", api.architecture, f"{path}.architecture")
+        architecture = "" if runs is None else runs.name
         if region is None:
             continue
         facts = ApiFacts(
             region=region.name, input_price=convert(*api.input, path=f"{path}.input"), output_price=convert(*api.output, path=f"{path}.output"),
-            price_change=api.price_change_per_year, latency=promised(api.latency), workloads=tuple(serving if api.workloads is None else api.workloads),
+            price_change=api.price_change_per_year, latency=promised(api.latency), architecture=architecture, workloads=tuple(serving if api.workloads is None else api.workloads),
         )  # fmt: skip
         site = SiteFacts(
             path=path, region=api.name, power_limit_w=np.inf, price_per_j=np.zeros(hours), carbon_kg_per_j=np.zeros(hours), pue=1.0, facility_cost_per_w=0.0,
@@ -101,7 +103,7 @@ def api_point(workload: ServingFacts, lot: Lot, allowance_s: float) -> Point | N
     """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
     api = lot.site.api
     assert api is not None
-    if workload.name not in api.workloads:
+    if not api.serves(workload):
         return None
     latency = {}
     for metric, percentile, limit in workload.spec.slo.limits():

@@ -21,6 +21,7 @@ from planner.networks import uneven
 from planner.points import Candidates, Point, Pool
 from planner.power_caps import capped_points, with_caps
 from planner.problem import Problem, ServingFacts, TrainingFacts, permitted
+from planner.quality import below_floors
 
 LATENCY_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
 NOT_OF_POINTS = {"demand", "origins", "residency", "weights_from"}  # words of a workload that its points do not depend on
@@ -29,17 +30,21 @@ Chosen = list[list[serving_points.Choice]]
 Grids = dict[Any, Any]  # what was worked out of workloads on systems, under the keys of `_Finder`
 
 
-def find_candidates(problem: Problem, grids: Grids | None = None) -> Candidates:
+def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: bool = False) -> Candidates:
     """Lots, serving points by pool and training points by job; every dropped candidate is counted by its reason.
 
-    `grids`: filled and read, for variants of one question that differ in prices, limits and demand only.
+    `grids`: filled and read, for variants of one question that differ in prices, limits and demand only. `below_floor`: with the points
+    of architectures below a quality floor, which the program then leaves out, so that the floor can be moved in a program that is kept.
     """
     lots, dropped_lots = build_lots(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
     if dropped_lots:
         dropped["(systems)"] = dropped_lots
     finder = _Finder(problem, dropped, {} if grids is None else grids)
-    pools = [with_caps(pool, workload.spec.slo.limits(), problem.derating) for workload in problem.serving for pool in finder.serving(workload, _open_to(problem, workload, lots))]
+    barred = below_floors(problem, of_choices=not below_floor)
+    for name in barred:
+        dropped[name]["architecture below the quality floor"] += 1
+    pools = [with_caps(pool, workload.spec.slo.limits(), problem.derating) for workload in problem.serving if workload.name not in barred for pool in finder.serving(workload, _open_to(problem, workload, lots))]
     training = {job.name: tuple(p for point in finder.training(job, _open_to(problem, job, lots)) for p in (point, *capped_points(point))) for job in problem.training}
     used = {id(use.lot) for point in (*(p for pool in pools for p in pool.points), *(p for ps in training.values() for p in ps)) for use in point.uses}
     return Candidates(
@@ -221,7 +226,7 @@ class _Finder:
                 self.dropped[job.name]["lot barred by residency"] += 1
                 continue
             ceiling = min(lot.largest, lot.offer.supply)
-            key = ("widths", job.name, lot.system.name, lot.scaleout_bytes_per_s, uneven(lot.plant), ceiling, lot.offer.spot)
+            key = ("widths", job.name, lot.system.name, lot.scaleout_bytes_per_s, uneven(lot.plant), ceiling, lot.offer.spot, lot.site.storage_bytes_per_s)
             widths, evaluated = self._once(key, lambda counts, lot=lot, most=ceiling: training_points.widths(job, lot, most, self.problem, counts, self._searches))
             self.evaluated += 0 if key in seen else evaluated
             seen.add(key)

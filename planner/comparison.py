@@ -34,6 +34,7 @@ TABLES = {
     "fleet": "Fleet",
     "points": "How it runs",
     "routes": "Who is served from where",
+    "quality": "Which architecture answers",
     "jobs": "Jobs",
     "limits": "Limits that bind in one only",
     "spec": "The questions",
@@ -95,6 +96,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
         "fleet": _counted(plans, _fleet, ("site", "system", "how", "fabric", "phase"), "system"),
         "points": _counted(plans, _points, ("workload", "site", "runs"), "replica at the peak"),
         "routes": _counted(plans, _routes, ("workload", "origin", "site"), "share of the origin's tokens"),
+        "quality": _different(plans, _quality, ("workload", "fact")),
         "jobs": _different(plans, _jobs, ("job", "fact")),
         "limits": _different(plans, _limits, ("path", "name")),
         "spec": spec_changes(first["spec"], second["spec"]),
@@ -183,6 +185,15 @@ def _routes(plan: Plan) -> Keyed:
     return {key: tokens / totals[key[:2]] for key, tokens in flows.items() if totals[key[:2]]}
 
 
+def _quality(plan: Plan) -> Keyed:
+    """Who answers each workload that has a quality floor, and how well."""
+    facts: Keyed = {}
+    for row in plan.document.get("quality", ()):
+        facts[row["workload"], "architectures"] = ", ".join(f"{each['architecture']} {each['share']:.1%}" for each in row["architectures"] if each["name"] is not None)
+        facts[row["workload"], "quality"] = f"{row['reached']:.6g} ({row['source']})"
+    return facts
+
+
 def _jobs(plan: Plan) -> Keyed:
     """Where each job runs, how long at full width, and when: the hours of the day in which it is at work."""
     facts: Keyed = {}
@@ -268,6 +279,9 @@ def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     if changes := found["spec"]:
         told = [f"{row['path']} ({_said(row['first'])}, {_said(row['second'])})" for row in changes[:NAMED]]
         words.append(f"The questions differ in {either(told, 'and')}{f' and {len(changes) - NAMED} more places' if len(changes) > NAMED else ''}.")
+    for row in found["quality"]:
+        if row["fact"] == "architectures" and row["first"] and row["second"]:
+            words.append(f"{row['workload']} is answered by {row['first']} in the first, by {row['second']} in the second.")
     if first["catalog_digest"] != second["catalog_digest"]:
         words.append("They were made from different catalogs.")
     if not words and not any(found[table] for table in TABLES):

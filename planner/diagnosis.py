@@ -29,6 +29,8 @@ from planner.line_limits import line_limits
 from planner.phase_limits import phase_limits
 from planner.points import Candidates
 from planner.problem import Problem
+from planner.quality_limits import quality_limits
+from planner.storage import storage_limits
 from planner.trials import Trials, Variant, merged
 from solvers.backends import Options
 from solvers.diagnose import Elastic, Row, hitting_sets, least_relief, smallest_conflict, with_limits
@@ -49,7 +51,7 @@ def diagnose(
     may be spent, and half a minute in any case.
     """
     trials = Trials(problem, candidates, document, overlays, options)
-    names = [w.name for w in (*problem.serving, *problem.training) if not _scales(problem, w.name)]
+    names = list(dict.fromkeys(w.asked for w in (*problem.serving, *problem.training) if not _scales(problem, w.asked)))
     known: dict[str, Limit] = {}
     conflicts: list[list[Limit]] = []
     edits: Edits = ()
@@ -59,7 +61,7 @@ def diagnose(
         amounts = (
             [limit for limit in _every_limit(document, problem, trials, group) if limit.is_row] if alone else []
         )
-        if alone and not trials.fails(group, (), amounts):
+        if alone and not trials.fails(group, edits, amounts):  # as mended so far
             continue
         # as a whole the spec is known to have no plan, as long as nothing is changed
         if not alone and (hopeless or (edits and trials.feasible(group, edits) is not False)):
@@ -87,13 +89,13 @@ def diagnose(
 
 def _every_limit(document: Mapping[str, Any], problem: Problem, trials: Trials, names: Collection[str]) -> list[Limit]:
     of_lines = line_limits(document, problem, trials.catalog, names)
-    return [*limits_of(document, problem, trials.catalog, names), *electricity_limits(document, problem, names), *of_lines, *phase_limits(document, problem)]
+    return [*limits_of(document, problem, trials.catalog, names), *quality_limits(document, problem, names), *electricity_limits(document, problem, names), *of_lines, *phase_limits(document, problem), *storage_limits(document, problem)]
 
 
 def _scales(problem: Problem, name: str) -> bool:
     """Whether throughput is maximised over this workload: it can always be served less."""
     asked = problem.spec.objective
-    return asked.maximise is not None and name in {w.name for w in problem.serving} and asked.workload in (None, name)
+    return asked.maximise is not None and name in {w.asked for w in problem.serving} and asked.workload in (None, name)
 
 
 Find = Callable[[Sequence[Limit]], list[Limit]]

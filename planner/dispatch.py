@@ -22,6 +22,7 @@ from planner.problem import REDUCED, Problem
 from solvers.dispatch import Dispatched, dispatch
 from solvers.joint import Solution
 from solvers.outcome import Options
+from solvers.preemption import working_share
 
 DEAR = 10.0  # price of what is missing, over what it costs in the plan on average
 
@@ -70,10 +71,12 @@ def _share(value: float) -> float:
 
 
 def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
+    from planner.quality import settled
     from planner.resolve import resolve
 
     horizon = problem.spec.horizon.model_copy(update={"calendar": FULL_YEAR, "days": None})
-    return resolve(problem.spec.model_copy(update={"horizon": horizon}), overlays)
+    full = resolve(problem.spec.model_copy(update={"horizon": horizon}), overlays)
+    return settled(full, {facts.workload: facts.members for facts in problem.quality})
 
 
 def _held(full: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Candidates:
@@ -137,7 +140,7 @@ def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solu
     of_slot = share[calendar.window, calendar.hour // 24]  # [slot, month]
     work = np.zeros((jobs, len(order)))
     for p in np.flatnonzero((form.data.point_job >= 0) & (solution.values["y"] > 0.5)):
-        done = form.data.slot_hours_s * form.data.point_capacity[p] * solution.values["v"][p]
+        done = form.data.slot_hours_s * form.data.point_capacity[p] * working_share(form.data, p, solution.values["v"][p])
         work[form.data.point_job[p]] += done @ of_slot
     total = work.sum(axis=1, keepdims=True)
     return work * np.divide(long.data.job_work[:, None], total, out=np.zeros_like(total), where=total > 0)

@@ -86,7 +86,7 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
             if isinstance(place, dict) and place.get(part) is None:
                 place[part] = {}
             place = place[part]
-        place[parts[-1]] = value
+        place[parts[-1]] = copy.deepcopy(value)  # later edits reach into it
     return result
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.units import HOUR_S, parse, show
 from planner.document import at
-from planner.limits import Limit
+from planner.limits import Limit, of_the_spec
 from planner.meters import ContractFacts, StorageFacts
 from planner.problem import Problem
 
@@ -29,7 +29,7 @@ def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Col
             yield from _contract(document, contract, site.region)
         if site.meter.storage is not None and site.meter.storage.least_j:
             yield _battery(document, site.meter.storage, site.region)
-    for workload in problem.serving:
+    for workload in of_the_spec(problem.serving):
         if workload.name in names and workload.spec.demand.deferral:
             yield _waiting(document, workload)
 

@@ -17,7 +17,7 @@ from catalog.units import show
 from planner.formulate import CARBON, COST, Formulation
 from planner.line_limits import fixed_worth
 from planner.lots import Lot
-from planner.phases import BY_WINDOW, supplies
+from planner.phases import BY_WINDOW, power_limits, supplies
 from planner.problem import Problem
 from solvers.backends import Options
 from solvers.diagnose import Row, prices
@@ -101,12 +101,14 @@ def size_name(lot: Lot) -> str:
 
 def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     """The program's limits by the place in the spec that asked for each."""
-    paths: dict[str, Row] = {
-        f"{s.path}.power": ("power", r) for r, s in enumerate(problem.sites) if math.isfinite(s.power_limit_w)
-    }
+    power = power_limits(problem)
+    staged = [limit for limit in power if limit.windows is not None]
+    paths: dict[str, Row] = {limit.path: ("power", limit.site) for limit in power if limit.windows is None}
+    paths |= {limit.path: ("power", len(problem.sites) + s) for s, limit in enumerate(staged)}
     paths |= {
         f"{s.meter.path}.connection": ("connection", r) for r, s in enumerate(problem.sites) if s.meter is not None and math.isfinite(s.meter.connection_w)
     }
+    paths |= {f"{s.path}.storage_bandwidth": ("storage", r) for r, s in enumerate(problem.sites) if math.isfinite(s.storage_bytes_per_s)}
     paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem))}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 
@@ -116,7 +118,8 @@ def _summed(solution: Solution, row: Row) -> float:
     block, position = row
     none = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
     (index, duals), (failing, more) = (solution.row_duals.get(name, none) for name in (block, f"survived {block}"))
-    return float(duals[index[:, 0] == position].sum() + more[failing[:, 1] == position].sum())
+    first, then = (-1, -1) if block == "power" else (0, 1)  # where an index tells the limit
+    return float(duals[index[:, first] == position].sum() + more[failing[:, then] == position].sum())
 
 
 # -- runner-up ---------------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     yield from _catalog_prices(document, problem)
     yield _electricity()
     yield from _demand(document, problem)
-    names = [w.name for w in (*problem.serving, *problem.training)]
+    names = list(dict.fromkeys(w.asked for w in (*problem.serving, *problem.training)))
     amounts = limits_of(document, problem, catalog_of(problem.spec, (), {}), names)
     for limit in (*amounts, *electricity_limits(document, problem, names), *phase_limits(document, problem)):
         if limit.is_number:

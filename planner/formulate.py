@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,18 @@ from planner.apis import request_price
 from planner.line_arrays import line_data
 from planner.lots import Lot
 from planner.meter_arrays import meter_arrays
-from planner.phases import Term, supplies, terms_of, worth_from
+from planner.phase_budgets import as_paid, of_holdings, of_site, of_slots, of_weights, paid, paid_in
+from planner.phases import Term, power_limits, supplies, terms_of, worth_from
 from planner.points import Candidates, Point
 from planner.porting import port_data
+from planner.preemption import preemption_arrays
 from planner.problem import NO_TREE, PhaseFacts, Problem, TrainingFacts
+from planner.quality import choice_data
 from planner.spread import spread_data
-from solvers.data import Limit, Objective, PlanData
+from planner.storage import storage_arrays
+from solvers.choice import ChoiceData
+from solvers.data import Limit, Objective, PlanData, PowerStages
+from solvers.line_data import LineData
 
 COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
 
@@ -84,8 +91,9 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
     points, point_pool, point_job = _list_points(candidates, problem)
     holdings = tuple((k, term) for k, lot in enumerate(lots) for term in terms_of(problem, lot.site, lot.offer))
     limits = tuple(_limits(problem))
+    place = {workload.name: w for w, workload in enumerate(problem.serving)}
     arcs = tuple(
-        (problem.serving.index(pool.workload), origins.index(origin), site_of[pool.site], q)
+        (place[pool.workload.name], origins.index(origin), site_of[pool.site], q)
         for q, pool in enumerate(candidates.pools)
         for origin in pool.origins
     )
@@ -94,12 +102,12 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
     objective = _objective(problem)
     holding_cost = _holding_costs(problem, lots, holdings, site_of, rates)
     groups: dict[tuple[str, str], int] = {}
-    demand = _demand(problem, origins)
+    choice = choice_data(problem)
+    demand = _demand(problem, origins, choice)
     data = PlanData(
         slot_window=calendar.window,
         slot_hours_s=calendar.seconds,
-        site_power_limit_w=np.array([site.power_limit_w for site in problem.sites]),
-        site_fixed={COST: np.array([site.fixed_cost_per_s * worth_from(calendar, site) for site in problem.sites])},
+        site_fixed=paid(problem, [site.fixed_cost_per_s * worth_from(calendar, site) for site in problem.sites], lambda p, _: [of_site(problem, site, p) for site in problem.sites]),
         lot_site=np.array([site_of[lot.site.region] for lot in lots], dtype=np.int64),
         lot_group=np.array([groups.setdefault((lot.site.region, lot.system.name), len(groups)) for lot in lots], dtype=np.int64),
         lot_fabric=_fabric_numbers(lots),
@@ -115,21 +123,25 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         point_uses_systems=np.array([systems for _, _, systems in uses]),
         point_capacity=np.array([point.capacity for point in points]),
         point_power_w=np.array([sum(use.extra_it_w * use.lot.site.pue for use in point.uses if use.lot.owned) for point in points]),
-        point_cost=_point_costs(points, site_of, rates),
+        point_cost=_point_costs(problem, points, site_of, rates),
         arc_workload=np.array([a[0] for a in arcs], dtype=np.int64),
         arc_origin=np.array([a[1] for a in arcs], dtype=np.int64),
         arc_site=np.array([a[2] for a in arcs], dtype=np.int64),
         arc_pool=np.array([a[3] for a in arcs], dtype=np.int64),
-        arc_cost={COST: _egress(problem, candidates, arcs, origins, arc_kinds)},
+        arc_cost=paid(problem, _egress(problem, candidates, arcs, origins, arc_kinds), lambda p, worth: of_slots(problem, p, worth)),
         demand=demand,
         job_work=np.array([job.spec.tokens for job in problem.training]),
         job_window_mask=np.array([calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]).reshape(-1, calendar.slots),
         limits=limits,
         objective=objective,
-        lines=line_data(problem, arcs, arc_kinds, origins),
+        lines=_lines(problem, arcs, arc_kinds, origins),
         spread=spread_data(problem, demand),
-        ports=port_data(problem, points, COST),
+        ports=port_data(problem, points),
+        choice=choice,
+        **_power(problem),
         **meter_arrays(problem),
+        **preemption_arrays(problem, points),
+        **storage_arrays(problem, points),
         **_supplies(problem, lots, holdings),
         **_trees(problem, site_of),
     )
@@ -156,7 +168,8 @@ def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> d
     """What holding one system costs whether it works or not: capital or rent, building, and idle energy."""
     calendar, money = problem.calendar, problem.economics
     limited = {p: capital_of(phase) for p, phase in enumerate(problem.phases) if math.isfinite(phase.capital)}
-    result = {name: np.zeros(len(holdings)) for name in (COST, CARBON, ENERGY, CAPITAL, *limited.values())}
+    result = paid(problem, np.zeros(len(holdings)), lambda p, _: of_holdings(problem, lots, holdings, p))
+    result |= {name: np.zeros(len(holdings)) for name in (CARBON, ENERGY, CAPITAL, *limited.values())}
     for u, (k, term) in enumerate(holdings):
         lot = lots[k]
         held = term.mask(calendar)
@@ -176,14 +189,13 @@ def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> d
     return result
 
 
-def _point_costs(points, site_of, rates: Rates) -> dict[str, np.ndarray]:
+def _point_costs(problem: Problem, points, site_of, rates: Rates) -> dict[str, np.ndarray]:
     """What running one replica adds in each slot: energy above idle; the landlord pays it for rented systems."""
     sites = np.array([site_of[point.site] for point in points], dtype=np.int64)
     own = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in points])
     every = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses) for point in points])
-    paid, counted = rates.settled_w(own, every, sites)
-    return {
-        COST: paid[:, None] * rates.cost_per_w[sites],
+    charged, counted = rates.settled_w(own, every, sites)
+    return paid(problem, charged[:, None] * rates.cost_per_w[sites], lambda p, worth: of_slots(problem, p, worth)) | {
         CARBON: counted[:, None] * rates.carbon_per_w[sites],
         ENERGY: counted[:, None] * rates.seconds,
     }
@@ -199,12 +211,38 @@ def _egress(problem: Problem, candidates: Candidates, arcs, origins, arc_kinds) 
     return result
 
 
-def _demand(problem: Problem, origins) -> np.ndarray:
+def _demand(problem: Problem, origins, choice: ChoiceData | None) -> np.ndarray:
+    """[workload, origin, slot]; what several may answer stands at the first of them."""
     demand = np.zeros((len(problem.serving), len(origins), problem.calendar.slots))
     for w, workload in enumerate(problem.serving):
+        if choice is not None and choice.leads()[w] != w:
+            continue
         for origin, rate in zip(workload.spec.origins, workload.requests_by_slot(problem.calendar), strict=True):
             demand[w, origins.index(origin.region)] = rate
     return demand
+
+
+def _lines(problem: Problem, arcs, arc_kinds, origins) -> LineData | None:
+    found = line_data(problem, arcs, arc_kinds, origins)
+    if found is None or not any(math.isfinite(phase.budget) for phase in problem.phases):
+        return found
+    due = [line_data(as_paid(problem, p), arcs, arc_kinds, origins) for p in range(len(problem.phases))]
+    parts = ("line_cost", "way_cost", "send_cost")
+    return replace(found, **{part: paid(problem, getattr(found, part)[COST], lambda p, _, part=part: getattr(due[p], part)[COST]) for part in parts})
+
+
+def _power(problem: Problem) -> dict[str, Any]:
+    """Limits on power: of sites throughout, and of those where it changes by stretches of windows."""
+    found = power_limits(problem)
+    steady, staged = np.full(len(problem.sites), np.inf), [limit for limit in found if limit.windows is not None]
+    for limit in found:
+        if limit.windows is None:
+            steady[limit.site] = limit.most_w
+    if not staged:
+        return {"site_power_limit_w": steady}
+    windows = np.array([limit.windows for limit in staged], dtype=np.int64)
+    site, most = np.array([limit.site for limit in staged], dtype=np.int64), np.array([limit.most_w for limit in staged])
+    return {"site_power_limit_w": steady, "power_stages": PowerStages(site=site, first=windows[:, 0], last=windows[:, 1], limit_w=most)}
 
 
 def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
@@ -232,7 +270,7 @@ def _trees(problem: Problem, site_of) -> dict:
         above += [(w, site_of[site], first + edge) for site, edges in tree.edges_above.items() for edge in edges]
     return {
         "edge_workload": np.array(owner, dtype=np.int64),
-        "edge_cost": {COST: np.array(cost, dtype=float)},
+        "edge_cost": paid(problem, np.array(cost, dtype=float), lambda p, worth: worth * of_weights(problem, p)),
         "tree_path": np.array(above, dtype=np.int64).reshape(-1, 3),
     }
 
@@ -248,6 +286,8 @@ def _limits(problem: Problem) -> Iterable[Limit]:
     for phase in problem.phases:
         if math.isfinite(phase.capital):
             yield Limit(f"{phase.path}.capital", capital_of(phase), phase.capital)
+        if math.isfinite(phase.budget):
+            yield Limit(f"{phase.path}.budget", paid_in(phase), phase.budget)
 
 
 def capital_of(phase: PhaseFacts) -> str:
@@ -258,7 +298,7 @@ def capital_of(phase: PhaseFacts) -> str:
 def _objective(problem: Problem) -> Objective:
     asked = problem.spec.objective
     if asked.maximise == "throughput":
-        named = [w.name for w in problem.serving].index(asked.workload) if asked.workload else -1
+        named = [w.asked for w in problem.serving].index(asked.workload) if asked.workload else -1
         return Objective("throughput", named)
     return Objective({"cost": COST, "carbon": CARBON}[asked.minimise])
 
@@ -277,9 +317,9 @@ def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: O
             if isinstance(point.workload, TrainingFacts):
                 need[k] += systems
             else:
-                key = (k, point.workload.name)
+                key = (k, point.workload.asked)
                 per_request[key] = max(per_request.get(key, 0.0), systems / point.capacity)
-    peaks = {workload.name: workload.peak_requests_per_s for workload in problem.serving}
+    peaks = {workload.asked: workload.peak_requests_per_s for workload in problem.serving}
     for (k, name), systems in per_request.items():
         peak = peaks[name]
         need[k] += systems * peak if not objective.maximises else (math.inf if peak > 0 else 0.0)

@@ -1,13 +1,15 @@
-"""Block of a spec about frontiers: other architectures that a workload could run, each with a score of its quality."""
+"""Blocks of a spec about quality: the architectures that a workload could run with their scores, and how good its answers must be."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from planner.blocks import Block
 from planner.quantities import Name, Real
+
+Source = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class Alternative(Block):
@@ -17,8 +19,20 @@ class Alternative(Block):
     """An architecture of the catalog."""
     quality: Real
     """Its score; more is better."""
-    source: Annotated[str, Field(min_length=1, max_length=300)]
+    source: Source
     """Where the score was published, and which one it is."""
+
+
+class QualityFloor(Block):
+    """How good the answers must be at least; which of the `alternatives` give them is then a part of the plan."""
+
+    least: Real
+    """A score."""
+    source: Source
+    """Where scores of this kind are published: that of the alternatives."""
+    mix: Literal["none", "each", "hour", "mean"] = "none"
+    """"none": one architecture answers all requests. Else several may share them: "each" of at least that quality, or with a mean of it over the
+    requests of every "hour", or with a "mean" of it over all requests, so that those of busy hours may be answered worse."""
 
 
 def of_one_source(alternatives: list[Alternative] | None) -> list[Alternative] | None:
@@ -30,3 +44,14 @@ def of_one_source(alternatives: list[Alternative] | None) -> list[Alternative] |
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{', '.join(twice)} stands twice; give one score")
     return alternatives
+
+
+def comparable(floor: QualityFloor | None, alternatives: list[Alternative] | None) -> QualityFloor | None:
+    """Raises ValueError where no score can be held against the floor."""
+    if floor is None:
+        return None
+    if not alternatives:
+        raise ValueError('needs "alternatives": architectures with their scores')
+    if floor.source != alternatives[0].source:
+        raise ValueError(f'a floor by "{floor.source}" and scores by "{alternatives[0].source}" do not compare; take both from one source')
+    return floor

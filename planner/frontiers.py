@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.document import at, edited
+from planner.document import Edits, at, edited
 from planner.errors import Problem, SpecError
 from planner.factors import scaled
 from planner.pipeline import THREADS, Progress, read_spec
 from planner.plan import Plan
+from planner.quality import MEANS
 from planner.spec import Serving, parse_spec
 from planner.whatif import Changes, WhatIf
 
@@ -117,18 +118,19 @@ def frontier(
 
     carbon: from the plan of least carbon (of those the cheapest) to the plan of least cost (of those the least carbon), with limits on the
     carbon at even distances between. latency, throughput: all latency limits, or the demand of all serving workloads, times factors at
-    even distances over `span`. quality: each of the `alternatives` of the one workload that has some.
+    even distances over `span`. quality: the score of each of the `alternatives` of the one workload that has some as its floor; where a mean
+    of several counts, floors at even distances between the lowest and the highest score.
     Raises SpecError for what cannot be asked.
     """
     _check(against, points, span)
     began = time.perf_counter()
     document = read_spec(source, hourly)
     scores = _scores(document) if against == QUALITY else ""
-    study = _Study(edited(document, (("objective", {"minimise": "cost"}),)), against, overlays, progress, threads)
+    study = _Study(edited(document, (("objective", {"minimise": "cost"}), *(_lowest_floor(document) if against == QUALITY else ()))), against, overlays, progress, threads)
     if against == CARBON:
         study.carbon(points)
     elif against == QUALITY:
-        study.quality()
+        study.quality(points)
     else:
         study.factors(points, span or SPANS[against])
     kept = _undominated(study.points, against, study.left_out)
@@ -160,6 +162,13 @@ def _scores(document: Mapping[str, Any]) -> str:
         told = ", ".join(workload.name for _, workload in scored) or "none"
         raise SpecError([Problem("workloads", f'--against quality needs exactly one serving workload with "alternatives", there is {told}')])
     return scored[0][1].alternatives[0].source
+
+
+def _lowest_floor(document: Mapping[str, Any]) -> Edits:
+    """An edit that lets every alternative answer; with the mix that the spec asks for."""
+    ((i, workload),) = _with_alternatives(document)
+    floor = {"least": min(each.quality for each in workload.alternatives), "source": workload.alternatives[0].source}
+    return ((f"workloads[{i}].quality_floor", floor | ({"mix": workload.quality_floor.mix} if workload.quality_floor else {})),)
 
 
 class _Study:
@@ -224,10 +233,13 @@ class _Study:
             raise SpecError([Problem("workloads", f"there is nothing to set the cost against: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}")])
         return changes
 
-    def quality(self) -> None:
+    def quality(self, points: int) -> None:
         ((i, workload),) = _with_alternatives(self.kept.document)
-        for alternative in sorted(workload.alternatives, key=lambda each: each.quality):
-            self._solve(alternative.architecture, {f"workloads[{i}].architecture": alternative.architecture}, alternative.quality)
+        levels = sorted({each.quality for each in workload.alternatives})
+        if workload.quality_floor.mix in MEANS:
+            levels = [levels[0] + (levels[-1] - levels[0]) * k / (points - 1) for k in range(points)]
+        for level in levels:
+            self._solve(f"at least {level:.6g}", {f"workloads[{i}].quality_floor.least": level})
 
     # -- one point -------------------------------------------------------------------------------------------------
 
@@ -238,7 +250,11 @@ class _Study:
             self.last_status = plan.status
             self.left_out.append((name, f"no plan: {plan.status}"))
             return
-        self._take(name, changes, plan, _carbon(plan) if measure is None else measure, plan["bound"], self.kept.timing.how, time.perf_counter() - began)
+        self._take(name, changes, plan, self._measured(plan) if measure is None else measure, plan["bound"], self.kept.timing.how, time.perf_counter() - began)
+
+    def _measured(self, plan: Plan) -> float:
+        """What the cost is set against, read from the plan."""
+        return float(plan["quality"][0]["reached"]) if self.against == QUALITY else _carbon(plan)
 
     def _take(self, name: str, changes: Changes, plan: Plan, measure: float, bound: float, how: str, seconds: float) -> None:
         self.say(f"{name}: {_cost(plan):,.6g}  {how}, {seconds:.1f} s")

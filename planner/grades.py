@@ -16,7 +16,7 @@ def grade_rows(plan: Plan) -> list[dict[str, Any]]:
     by_grade: dict[str, list[dict[str, Any]]] = {}
     for row in plan["workloads"]:
         if row["kind"] == "serving":
-            by_grade.setdefault(asked[row["name"]].get("grade") or "", []).append(row)
+            by_grade.setdefault(asked[row.get("of", row["name"])].get("grade") or "", []).append(row)
     if set(by_grade) <= {""} and not any("revenue" in row for row in by_grade.get("", ())):
         return []
     return [_summed(grade, by_grade[grade]) for grade in ("consumer", "professional", "frontier", "") if grade in by_grade]

@@ -27,9 +27,13 @@ from planner.phases import API, BY_WINDOW
 from planner.placements import placement_of
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates, Point, use_row
+from planner.preemption import preemption_rows
 from planner.problem import Problem, TrainingFacts
+from planner.quality_choice import quality_rows
 from planner.spread import is_asked
+from planner.storage import storage_rows
 from solvers.joint import Solution
+from solvers.preemption import working_share
 
 NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the solver's rounding
 
@@ -93,7 +97,7 @@ class _Interpreter:
                 share = np.clip(values["v"][p], 0.0, 1.0)
                 if not share.any():  # so little work that the solver rounds it away: spread it evenly
                     share = data.job_window_mask[j].astype(float)
-                done = data.point_capacity[p] * float(share @ data.slot_hours_s)
+                done = data.point_capacity[p] * float(working_share(data, p, share) @ data.slot_hours_s)
                 active[p] = share * (data.job_work[j] / done)
         return active
 
@@ -157,6 +161,7 @@ class _Interpreter:
             "fleet": self._fleet(),
             "fabrics": fabric_rows(self.decided),
             "workloads": self._workloads(),
+            **({"quality": quality_rows(problem, self.form, self.flow)} if problem.quality else {}),
             "routes": self._routes(),
             "schedule": self._schedule(),
             **({} if self.decided.lines is None else {"lines": self.decided.lines.lines(), "placements": self.decided.lines.placements()}),
@@ -164,6 +169,8 @@ class _Interpreter:
             **({"failures": self.failures.rows(self.point_id, {q: self._pool_name(q) for q in range(len(self.candidates.pools))})} if self.failures.flow else {}),
             **({} if self.decided.meters is None else {"electricity": self.decided.meters.table()}),
             **({"phases": phase_rows(self.decided, self.accounts)} if problem.phases else {}),
+            **({} if self.data.point_restart_s is None else {"preemptions": preemption_rows(self.decided, self.point_id)}),
+            **({} if self.data.site_storage is None else {"storage": storage_rows(self.decided, self.point_id)}),
             "costs": costs,
             "cost_lines": _lines(self.accounts.lines),
             "carbon_lines": _lines(self.accounts.carbon),
@@ -235,13 +242,14 @@ class _Interpreter:
             flow = sum((self.flow[a] for a, arc in enumerate(self.form.arcs) if arc[0] == w), np.zeros(len(seconds)))
             tokens = flow * workload.spec.lengths.output
         else:
-            tokens = sum((self.data.point_capacity[p] * self.active[p] for p in mine), np.zeros(len(seconds)))
+            tokens = sum((self.data.point_capacity[p] * working_share(self.data, p, self.active[p]) for p in mine), np.zeros(len(seconds)))
         chip_seconds = {p: self.form.points[p].chips * float(self.active[p] @ seconds) for p in mine}
         mfu = sum(self.form.points[p].mfu * chip_seconds[p] for p in mine) / max(sum(chip_seconds.values()), 1e-30)
         worth = float(tokens @ (seconds * discount))
         return {
             "name": workload.name,
             "kind": workload.spec.kind,
+            **({"of": workload.asked, "architecture": workload.runs} if is_serving and any(workload.name in facts.members.values() for facts in self.problem.quality) else {}),
             "points": [self._point(p) for p in mine],
             "tokens": float(tokens @ seconds),
             "cost": cost,
@@ -378,8 +386,9 @@ def _exactly_served(flow: np.ndarray, form: Formulation, solution: Solution) -> 
     """Flows scaled to the demand, which the solver meets to its tolerance only."""
     data, result = form.data, flow.copy()
     factor = np.ravel(solution.values["lambda"])[0] if data.objective.maximises else 1.0
-    for w, o in sorted({(w, o) for w, o, _, _ in form.arcs}):
-        mine = (data.arc_workload == w) & (data.arc_origin == o)
+    asked = data.arc_asked()
+    for w, o in sorted({(int(w), int(o)) for w, o in zip(asked, data.arc_origin)}):
+        mine = (asked == w) & (data.arc_origin == o)
         wanted = data.demand[w, o] * (factor if data.scaled()[w] else 1.0)
         total = flow[mine].sum(axis=0)
         if data.wait_slots is not None and data.wait_slots[w]:  # what waits is served in another slot of its ring

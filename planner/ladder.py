@@ -103,9 +103,10 @@ def ladder(
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
-    names = tuple(w.name for w in problem.serving) if workload is None else (workload,)
-    if not set(names) & {w.name for w in problem.serving}:
-        raise SpecError([Problem("--workload", f'unknown serving workload "{workload}"; expected one of {", ".join(w.name for w in problem.serving) or "none, there is none"}')])
+    serving = tuple(dict.fromkeys(w.asked for w in problem.serving))
+    names = serving if workload is None else (workload,)
+    if not set(names) & set(serving):
+        raise SpecError([Problem("--workload", f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}')])
     wanted = None if target is None else _target(target, problem)
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
     rungs: list[Rung] = []
@@ -132,7 +133,7 @@ def _answer(variants: Variants, edits: Edits, options) -> Answer | None:
 def _rung(name: str, answer: Answer | None, document: Mapping[str, Any], names: Sequence[str], before: Sequence[Rung], target: float | None) -> Rung:
     if answer is None or answer.value is None:
         return Rung(name, "unbounded" if answer is None else answer.solution.status, None, None, None, None, None)
-    rows = [row for row in answer.plan(document)["workloads"] if row["name"] in names and row["cost_per_million_tokens"]]
+    rows = [row for row in answer.plan(document)["workloads"] if row.get("of", row["name"]) in names and row["cost_per_million_tokens"]]
     millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows)
     cost = sum(row["cost"] for row in rows) / millions if millions else None
     known = [rung.cost_per_million_tokens for rung in before if rung.cost_per_million_tokens is not None]

@@ -6,7 +6,7 @@ Not here: which of them are in conflict and how far one must give (`planner.diag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from planner.hardware import system_facts
 from planner.ledger import Ledger
 from planner.lots import build_lots
 from planner.networks import largest_of
+from planner.phases import power_limits
 from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.spec import PRECISIONS
 
@@ -103,10 +104,10 @@ def beyond_horizon(limit: Limit) -> Limit:
 
 def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
     """What is left to say where no change of the limits gives a plan."""
-    workload = next(w for w in (*problem.serving, *problem.training) if w.name in names)
+    workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     return Limit(
         f"{workload.path}.architecture",
-        f"architecture of {workload.name}",
+        f"architecture of {workload.asked}",
         _fit_words(problem, names),
         workload.spec.architecture,
     )
@@ -115,8 +116,8 @@ def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
 def last_resorts(problem: Problem, names: Collection[str]) -> list[Limit]:
     """What is left to change when taking away all limits does not help: the precisions."""
     found = []
-    for workload in (*problem.serving, *problem.training):
-        if workload.name not in names:
+    for workload in of_the_spec((*problem.serving, *problem.training)):
+        if workload.asked not in names:
             continue
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, p]),) for p in PRECISIONS if p not in asked)
@@ -158,21 +159,9 @@ def _totals(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 
 
 def _power(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    for site in problem.sites:
-        if math.isfinite(site.power_limit_w):
-            path, words = (
-                f"{site.path}.power",
-                f"bought systems in {site.region} may draw at most {show(site.power_limit_w, 'W')} at the meter",
-            )
-            yield Limit(
-                path,
-                f"power in {site.region}",
-                words,
-                at(document, path),
-                is_row=True,
-                unit="W",
-                amount=site.power_limit_w,
-            )
+    for limit in power_limits(problem):
+        words = f"bought systems in {problem.sites[limit.site].region} may draw at most {show(limit.most_w, 'W')} at the meter{limit.when}"
+        yield Limit(limit.path, limit.name, words, at(document, limit.path), is_row=True, unit="W", amount=limit.most_w)
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
@@ -195,8 +184,8 @@ def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 
 
 def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
-    for workload in (*problem.training, *problem.serving):
-        if workload.name in names:
+    for workload in of_the_spec((*problem.training, *problem.serving)):
+        if workload.asked in names:
             yield from _dates(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
             if workload.spec.residency is not None:
                 yield from _residency(problem, workload)
@@ -205,6 +194,15 @@ def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[
                 allow = ((path, "allowed"),)
                 words = f"{workload.name} must have separate pools for prefill and decode"
                 yield Limit(path, f"pools of {workload.name}", words, "always", loose=allow, choices=(allow,))
+
+
+def of_the_spec(workloads: Iterable[ServingFacts | TrainingFacts]) -> Iterator[ServingFacts | TrainingFacts]:
+    """One for each workload of the spec, under its name there: its architectures keep the same limits."""
+    seen: set[str] = set()
+    for workload in workloads:
+        if workload.asked not in seen:
+            seen.add(workload.asked)
+            yield workload if workload.name == workload.asked else replace(workload, spec=workload.spec.model_copy(update={"name": workload.asked}))
 
 
 def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
@@ -375,7 +373,7 @@ def _is_whole(catalog: Catalog, system: str) -> bool:
 
 
 def _fit_words(problem: Problem, names: Collection[str]) -> str:
-    workload = next(w for w in (*problem.serving, *problem.training) if w.name in names)
+    workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
     if system is None:
         return "nothing is offered at any site"
@@ -385,4 +383,4 @@ def _fit_words(problem: Problem, names: Collection[str]) -> str:
         if isinstance(workload, ServingFacts)
         else ""
     )
-    return f"no system on offer can run {workload.name} ({workload.spec.architecture}): {memory}{weights}"
+    return f"no system on offer can run {workload.asked} ({workload.spec.architecture}): {memory}{weights}"

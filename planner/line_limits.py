@@ -15,7 +15,7 @@ from catalog.units import YEAR_S, show
 from planner.changes import either
 from planner.document import at
 from planner.formulate import Formulation
-from planner.limits import Limit
+from planner.limits import Limit, of_the_spec
 from planner.line_blocks import SECURITY
 from planner.problem import Problem, ServingFacts
 from solvers.joint import Solution
@@ -24,7 +24,7 @@ CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a l
 
 
 def line_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> Iterator[Limit]:
-    for workload in problem.serving:
+    for workload in of_the_spec(problem.serving):
         if workload.name in names:
             if problem.lines is not None:
                 yield from _demands(document, problem, workload)
@@ -71,12 +71,12 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
     if asked.largest_share is not None and asked.largest_share < 1:
         wider = [round(float(share), 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
         yield Limit(
-            f"{path}.largest_share", f"largest share of {workload.name} in one zone", f"one zone may serve at most {asked.largest_share:.0%} of {workload.name}",
+            f"{path}.largest_share", f"largest share of {workload.name} in one zone", f"one zone may serve at most {100 * asked.largest_share:.3g}% of {workload.name}",
             asked.largest_share, loose=((f"{path}.largest_share", None),), choices=tuple(((f"{path}.largest_share", share),) for share in wider),
         )  # fmt: skip
     if asked.zones > 1:
         yield Limit(
-            f"{path}.zones", f"zones of {workload.name}", f"{workload.name} must be served from {asked.zones} zones, {asked.least_share:.0%} of every hour's requests from each",
+            f"{path}.zones", f"zones of {workload.name}", f"{workload.name} must be served from {asked.zones} zones, {100 * asked.least_share:.3g}% of every hour's requests from each",
             asked.zones, loose=((f"{path}.zones", 1),), choices=tuple(((f"{path}.zones", zones),) for zones in range(asked.zones - 1, 0, -1)),
         )  # fmt: skip
     if asked.survive:

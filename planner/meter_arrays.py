@@ -19,11 +19,11 @@ COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
 
 
 def meter_arrays(problem: Problem) -> dict[str, Any]:
-    """Fields of `PlanData` for electricity as a decision and for requests that may wait; none where there is neither."""
+    """Fields of `PlanData` for electricity as a decision, requests that may wait and jobs that are pre-empted; none where there is nothing of these."""
     calendar = problem.calendar
     waits = np.array([int(w.spec.demand.deferral // HOUR_S) for w in problem.serving], dtype=np.int64)
     meters = _meters(problem) if any(site.meter for site in problem.sites) else None
-    if meters is None and not waits.any():
+    if meters is None and not waits.any() and not any(job.spec.preemption for job in problem.training):
         return {}
     return {
         "meters": meters,

@@ -14,6 +14,8 @@ from planner.errors import Problem, close_matches, path_text
 # every place of a spec that holds the name of a record; "*" stands for each entry of a list
 PLACES: tuple[tuple[str, str], ...] = (
     ("workloads.*.architecture", "architectures"),
+    ("workloads.*.alternatives.*.architecture", "architectures"),
+    ("apis.*.architecture", "architectures"),
     ("workloads.*.origins.*.region", "regions"),
     ("workloads.*.weights_from", "regions"),
     ("sites.*.region", "regions"),

@@ -22,6 +22,8 @@ from planner.framing import sense_and_unit
 from planner.lots import Lot
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
+from planner.problem import Problem, QualityFacts
+from planner.quality_choice import settle
 from planner.resolve import resolve_document
 from planner.variants import Answer, Variants, answered, fleet_change
 from solvers.backends import Linear, relative_gap
@@ -167,11 +169,22 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
         fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
         edits = tuple((f"{path}.fabrics", rest) for path, rest in fewer if rest)
         yield Kind("without a network", f"without {fabric} networks", lambda lot, fabric=fabric: lot.fabric != fabric, edits)
+    for facts in base.problem.quality:
+        yield from _without_architecture(base.problem, facts)
     hows = {how for _, _, how, _ in used}
     if "buy" in hows:
         yield Kind("rented only", "rented only", lambda lot: not lot.owned)
     if hows - {"buy"}:
         yield Kind("bought only", "bought only", lambda lot: lot.owned)
+
+
+def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kind]:
+    """Without each architecture that answers a workload; the workload then names another of its alternatives, which decides nothing."""
+    i, asked = next((i, workload) for i, workload in enumerate(problem.spec.workloads) if workload.name == facts.workload)
+    for used in facts.members if len(facts.scores) > 1 else ():
+        rest = [each.model_dump() for each, name in zip(asked.alternatives, facts.scores, strict=True) if name != used]
+        edits = ((f"workloads[{i}].alternatives", rest), (f"workloads[{i}].architecture", rest[0]["architecture"]))
+        yield Kind("without an architecture", f"{facts.workload} without {used}", lambda lot: True, edits)
 
 
 def _in_site(region: str) -> Callable[[Lot], bool]:
@@ -242,7 +255,7 @@ class _Search:
         gap = None if bound is None else relative_gap(solution.value, bound)
         status = "within_gap" if gap is not None and gap <= self._options.gap else "limit"
         stated = replace(solution, bound=bound, gap=gap, status=status)
-        answer = Answer(problem, candidates, form, stated)
+        answer = Answer(*settle(problem, candidates, form, stated, self._options))
         plan = answer.plan(edited(self._variants.document, kind.edits))
         worse = self._sign * (solution.value - self._base.value)
         least = None if solution.bound is None else max(self._sign * (solution.bound - self._base.value), 0.0)

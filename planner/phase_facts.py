@@ -31,9 +31,14 @@ def phase_facts(spec: PlanSpec, convert: Money, wrong: Wrong) -> tuple[PhaseFact
         elif start >= horizon_s:
             wrong(path, f"lies after the horizon of {spec.horizon.years} years; lengthen the horizon or bring it forward")
     ends = [*starts[1:], horizon_s]
+    amount = lambda given, path: math.inf if given is None else convert(*given, path=path)
+    beside = {"robust": spec.robust is not None, "electricity": any(site.electricity is not None for site in spec.sites)}
+    for i, phase in enumerate(spec.phases or ()):
+        for name in (name for name, there in beside.items() if there and phase.budget is not None):
+            wrong(f"phases[{i}].budget", f'cannot stand beside "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"')
     return tuple(
-        PhaseFacts(phase.name, f"phases[{i}]", start, end, math.inf if phase.capital is None else convert(*phase.capital, path=f"phases[{i}].capital"))
-        for i, (phase, start, end) in enumerate(zip(spec.phases or (), starts, ends))
+        PhaseFacts(phase.name, path, start, end, amount(phase.capital, f"{path}.capital"), amount(phase.budget, f"{path}.budget"))
+        for path, phase, start, end in zip((f"phases[{i}]" for i in range(len(starts))), spec.phases or (), starts, ends)
     )
 
 
@@ -66,6 +71,20 @@ def site_from_s(site: Site, path: str, spec: PlanSpec, wrong: Wrong) -> float:
     if begins and site.electricity is not None:
         wrong(f"{path}.available_from", 'cannot stand beside "electricity", whose contracts and batteries are there from the start; remove one of them')
     return begins
+
+
+def site_power(site: Site, path: str, phases: Sequence[PhaseFacts], wrong: Wrong) -> dict[str, Any]:
+    """What `SiteFacts` says of a site's power: the most that it ever is, and how it changes."""
+    steady = math.inf if site.power is None else site.power
+    names = [phase.name for phase in phases]
+    _known(site.power_by_phase, names, f"{path}.power_by_phase", wrong)
+    if not site.power_by_phase or not names:
+        return {"power_limit_w": steady}
+    if names[0] in site.power_by_phase and site.power is not None:
+        wrong(f"{path}.power", f'never holds beside "power_by_phase.{names[0]}", the limit of the first phase; remove one of them')
+    stated = tuple(site.power_by_phase.get(name) for name in names)
+    ever = [limit for limit in stated if limit is not None] + ([steady] if stated[0] is None else [])
+    return {"power_limit_w": max(ever), "phase_power_w": stated, "first_power_w": steady}
 
 
 def factors(demand: Demand, path: str, phases: Sequence[PhaseFacts], wrong: Wrong) -> list[float]:

@@ -15,19 +15,21 @@ from planner.problem import OfferFacts, Problem
 
 def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
     """Budgets and supplies of phases, and the dates of offers and sites."""
-    return [*_capital(document, problem), *_supplies(document, problem), *_dates(document, problem), *_lives(document, problem)]
+    return [*_money(document, problem), *_supplies(document, problem), *_dates(document, problem), *_lives(document, problem)]
 
 
-def _capital(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for phase in problem.phases:
-        if math.isfinite(phase.capital):
-            path = f"{phase.path}.capital"
-            written = at(document, path)
-            amount, unit = parse_money(written)
-            if not amount:
-                written, unit = f"0 {problem.spec.currency}", problem.spec.currency
-            words = f"what is bought in {phase.name} may cost at most {written}"
-            yield Limit(path, f"purchase price in {phase.name}", words, written, is_row=True, unit=unit, amount=amount, scale=amount / phase.capital if phase.capital else 1.0)
+        for key, held, name, words in (
+            ("capital", phase.capital, f"purchase price in {phase.name}", f"what is bought in {phase.name} may cost at most"),
+            ("budget", phase.budget, f"payments in {phase.name}", f"what is paid in {phase.name}, purchases and running costs, may be at most"),
+        ):
+            if math.isfinite(held):
+                written = at(document, f"{phase.path}.{key}")
+                amount, unit = parse_money(written)
+                if not amount:
+                    written, unit = f"0 {problem.spec.currency}", problem.spec.currency
+                yield Limit(f"{phase.path}.{key}", name, f"{words} {written}", written, is_row=True, unit=unit, amount=amount, scale=amount / held if held else 1.0)
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:

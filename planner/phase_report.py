@@ -14,8 +14,10 @@ import numpy as np
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.economics import annuity, present_worth_factor, window_present_worth
 from planner.formulate import COST, slot_rates
+from planner.phase_budgets import paid_by_phase
 from planner.phases import Term, window_at
 from planner.problem import OfferFacts, PhaseFacts, Problem
+from solvers.preemption import working_share
 
 if TYPE_CHECKING:
     from planner.accounts import Accounts, Decisions
@@ -40,7 +42,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     cost = _cost_by_window(decided, undated)
     tokens = _tokens(decided)
     worth = problem.calendar.seconds * problem.calendar.discount
-    rows = []
+    paid, rows = paid_by_phase(decided, accounts), []
     for p, phase in enumerate(problem.phases):
         first, last = windows_of(problem, phase)
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
@@ -54,6 +56,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "end": day_of(problem, phase.end_s),
                 "windows": [first, last],
                 "capital": float(sum(amount for _, amount, _ in bought)),
+                "paid": paid[p] if paid else None,
                 "residual": float(sum(amount * _left(problem, term, lot.offer) for term, amount, lot in bought)),
                 "chips": int(sum(count * lot.system.chips * held for _, count, lot, held in decided.held())[inside].max(initial=0)) if any(decided.count) else 0,
                 "cost": spent,
@@ -115,7 +118,7 @@ def _tokens(decided: Decisions) -> dict[str, np.ndarray]:
         rates[problem.serving[w].name] += decided.flow[a] * problem.serving[w].spec.lengths.output
     for p in decided.used:
         if form.points[p].workload in problem.training:
-            rates[form.points[p].workload.name] += form.data.point_capacity[p] * decided.active[p]
+            rates[form.points[p].workload.name] += form.data.point_capacity[p] * working_share(form.data, p, decided.active[p])
     return rates
 
 

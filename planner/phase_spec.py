@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from catalog.units import YEAR_S, UnitError, parse
 from planner.blocks import Block
-from planner.quantities import WHOLE, Amount, Real, Seconds, offer_price, shown
+from planner.quantities import WHOLE, Amount, Real, Seconds, Watts, offer_price, shown
 
 MOST_PHASES = 40
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -56,6 +56,8 @@ class Phase(Block):
     """When it begins; the first begins with the horizon."""
     capital: Amount | None = None
     """Ceiling of the purchase price of the systems and fabric that are delivered in it."""
+    budget: Amount | None = None
+    """Ceiling of what is paid in it: the purchase price of what is delivered, and all running costs as they fall due, not discounted."""
 
 
 class OfferInTime(Block):
@@ -83,6 +85,15 @@ class OfferInTime(Block):
                 raise ValueError(f"price_by_phase.{name}: {error}") from None
         if self.price_by_phase and self.price_change_per_year:
             raise ValueError('give "price_by_phase" or "price_change_per_year", not both')
+
+
+class SiteInTime(Block):
+    """What of a site changes with time."""
+
+    available_from: Moment | None = None
+    """When it is built; nothing stands there before. From the start of the horizon on where it is left out."""
+    power_by_phase: dict[PhaseName, Watts] = {}
+    """Ceilings on power from a phase on; `power` before."""
 
 
 class DemandInTime(Block):

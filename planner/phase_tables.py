@@ -12,15 +12,18 @@ PHASES = "phases"
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """(heading, rows) where the plan has phases."""
     currency = plan["spec"].get("currency", "USD")
-    return [(f"Phase by phase ({currency})", [_row(row) for row in plan.document.get(PHASES, ())])]
+    budgets = {row["path"]: row["limit"] for row in plan["limits"]}
+    rows = [_row(row, budgets.get(f"phases[{p}].budget")) for p, row in enumerate(plan.document.get(PHASES, ()))]
+    return [(f"Phase by phase ({currency})", rows)]
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, Any], budget: float | None) -> dict[str, Any]:
     per_million = row["cost_per_million_tokens"]
     return {
         "phase": row["name"],
         "from": row["start"],
         "bought for": f"{row['capital']:,.0f}",
+        "paid in it": "" if row["paid"] is None else f"{row['paid']:,.0f}" + ("" if budget is None else f" of {budget:,.0f}"),
         "worth at the end": f"{row['residual']:,.0f}",
         "chips": f"{row['chips']:,}",
         "tokens": f"{sum(row['tokens'].values()) / 1e12:,.3f}T",

@@ -156,6 +156,41 @@ def supplies(problem: Problem) -> list[Supply]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class PowerLimit:
+    """What a site may draw at most; `windows`: the first and the last in which it holds, None where it holds throughout."""
+
+    path: str
+    name: str
+    site: int
+    most_w: float
+    windows: tuple[int, int] | None = None
+    when: str = ""  # in words
+
+    def mask(self, calendar: Calendar) -> np.ndarray:
+        """[slot] when it holds."""
+        first, last = self.windows or (0, calendar.windows - 1)
+        return (calendar.window >= first) & (calendar.window <= last)
+
+
+def power_limits(problem: Problem) -> list[PowerLimit]:
+    """Every limit on the power of a site; one of a phase holds until the next one is stated."""
+    found = []
+    for r, site in enumerate(problem.sites):
+        name, path = f"power in {site.region}", f"{site.path}.power"
+        stated = [(phase, limit) for phase, limit in zip(problem.phases, site.phase_power_w) if limit is not None]
+        if not stated:
+            found.append(PowerLimit(path, name, r, site.power_limit_w))
+            continue
+        borders = [*(window_at(problem.calendar, phase.start_s) for phase, _ in stated), problem.calendar.windows]
+        if borders[0]:
+            found.append(PowerLimit(path, name, r, site.first_power_w, (0, borders[0] - 1), f" before {stated[0][0].name}"))
+        for (phase, limit), begins, ends in zip(stated, borders, borders[1:]):
+            when = f" from {phase.name} on"
+            found.append(PowerLimit(f"{site.path}.power_by_phase.{phase.name}", name + when, r, limit, (begins, ends - 1), when))
+    return [limit for limit in found if math.isfinite(limit.most_w)]
+
+
 def demand_growth(calendar: Calendar, per_year: float, phases: Sequence[PhaseFacts], factors: Sequence[float]) -> np.ndarray | None:
     """[window] what the demand is multiplied by; None where it is the same throughout."""
     if not per_year and not any(factor != 1.0 for factor in factors):

@@ -55,7 +55,7 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
 
     problem = resolve_document(document, overlays)
     return {
-        "workloads": len(problem.serving) + len(problem.training),
+        "workloads": len(problem.demands()) + len(problem.training),
         "sites": len(problem.sites),
         "systems": len(problem.systems),
         "offers": len(problem.offers),
@@ -88,7 +88,8 @@ def answer(
     threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
     prepare: Callable[[Formulation], Formulation] | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan;
+    """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan, or what
+    the next best architecture would come to;
     `prepare`: changes the program's input before it is solved."""
     from planner.diagnosis import diagnose
     from planner.dispatch import dispatched, is_asked
@@ -96,6 +97,7 @@ def answer(
     from planner.formulate import Unbounded, formulate
     from planner.framing import sense_and_unit, without_answer
     from planner.interpret import interpret
+    from planner.quality_choice import settle, with_runners_up
     from solvers.joint import solve as solve_cold
 
     say = progress or (lambda line: None)
@@ -113,8 +115,12 @@ def answer(
             say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
             diagnosis = diagnose(problem, candidates, document, overlays, options)
         return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
+    every, points = problem, candidates
+    problem, candidates, form, solution = settle(problem, candidates, form, solution, options)
     explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
     plan = interpret(problem, candidates, form, solution, document, explanation)
+    if every.quality and diagnosing:
+        plan = with_runners_up(plan, every, points, options, say)
     if not is_asked(problem):
         return plan
     found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, options)

@@ -7,16 +7,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from catalog.records import Record
 from planner.errors import close_matches
-from planner.problem import PortingFacts, Problem, SystemFacts
+from planner.ledger import Ledger
+from planner.phase_budgets import paid
+from planner.problem import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
 from planner.spec import PlanSpec
 from solvers.porting import PortData
 
 if TYPE_CHECKING:
     from planner.points import Point
 
+Find = Callable[[str, str, str], Record | None]
 Money = Callable[..., float]
 Wrong = Callable[[str, str], None]
+
+
+def resolved_porting(
+    spec: PlanSpec, workloads: Sequence[ServingFacts | TrainingFacts], systems: Mapping[str, SystemFacts], ledger: Ledger, find: Find, convert: Money, wrong: Wrong
+) -> tuple[PortingFacts, ...]:
+    """The `porting` of a spec with its costs among the assumptions and its names looked up."""
+    if spec.porting is None:
+        return ()
+    for i, entry in enumerate(spec.porting):
+        amount, currency = entry.cost
+        ledger.assume(f"porting[{i}].cost", amount, currency, entry.note or "stated in the spec", ("porting", "*", "*"))
+    named = {i: r.name for i, e in enumerate(spec.porting) if e.architecture and (r := find("architectures", e.architecture, f"porting[{i}].architecture"))}
+    runs = {w.name: record.name for w in workloads if (record := find("architectures", w.spec.architecture, f"{w.path}.architecture"))}
+    return porting_facts(spec, runs, named, systems, convert, wrong)
 
 
 def porting_facts(
@@ -43,13 +61,13 @@ def porting_facts(
     return tuple(found.values())
 
 
-def port_data(problem: Problem, points: Sequence[Point], cost: str) -> PortData | None:
+def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
     """None where nothing is to be ported."""
     if not problem.porting:
         return None
     member = [(p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)]
-    prices = np.array([facts.cost for facts in problem.porting])
-    return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost={cost: prices}, groups=len(problem.porting))
+    cost = paid(problem, [facts.cost for facts in problem.porting], lambda p, prices: prices * (p == 0))
+    return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
 
 
 def needs(facts: PortingFacts, point: Point) -> bool:

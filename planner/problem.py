@@ -135,13 +135,19 @@ class ApiFacts:
     price_change: float  # per year
     latency: Mapping[str, float]
     workloads: tuple[str, ...]
+    architecture: str = ""  # the record's name; empty: that which each workload names
+
+    def serves(self, workload: ServingFacts) -> bool:
+        """Whether a workload may use it: one that it is for, and that runs what it runs."""
+        alike = workload.runs == self.architecture if self.architecture else workload.is_own
+        return workload.asked in self.workloads and alike
 
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
     path: str
     region: str
-    power_limit_w: float  # inf where nothing limits it
+    power_limit_w: float  # inf where nothing limits it; where it changes, the most that it ever is
     price_per_j: np.ndarray  # by hour of the calendar's period, spec's currency
     carbon_kg_per_j: np.ndarray  # by hour of the calendar's period
     pue: float
@@ -158,7 +164,10 @@ class SiteFacts:
     cap_curve: CapCurve | None = None  # None without caps
     from_s: float = 0.0  # nothing stands there before
     hall_per_w_s: float = 0.0  # rent of a hall, by nameplate; there is no building then
+    storage_bytes_per_s: float = math.inf  # of what runs there
     api: ApiFacts | None = None  # None: a site of our own
+    phase_power_w: tuple[float | None, ...] = ()  # by phase, from which on it is the limit; None where nothing changes then
+    first_power_w: float = math.inf  # before any of them
 
     @property
     def place(self) -> str:
@@ -176,10 +185,18 @@ class ServingFacts:
     weights_from: str
     growth: np.ndarray | None = None  # [window] what the demand is multiplied by; None: the same throughout
     sold_at: float | None = None  # per output token, with the prompt that belongs to it, in the spec's currency
+    runs: str = ""  # name of the architecture's record
+    is_own: bool = True  # whether that is the architecture which the workload names, and no alternative to it
+    part_of: str = ""  # workload of the spec of which this is one of several architectures
 
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def asked(self) -> str:
+        """The workload of the spec that it answers for: its own demand, or one that other architectures may answer as well."""
+        return self.part_of or self.spec.name
 
     @property
     def peak_requests_per_s(self) -> float:
@@ -203,12 +220,35 @@ class TrainingFacts:
         return self.spec.name
 
     @property
+    def asked(self) -> str:
+        """The workload of the spec that it is."""
+        return self.spec.name
+
+    @property
     def batch_sequences(self) -> int:
         """Sequences of a step: the asked tokens, a large batch rounded so that it divides among replicas."""
         asked = self.spec.batch_tokens / self.spec.sequence_tokens
         if asked < 2 * BATCH_UNIT:
             return max(int(asked), 1)
         return round(asked / BATCH_UNIT) * BATCH_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class QualityFacts:
+    """What may answer a workload with a quality floor. `scores`: of all alternatives, by their records' names, in the spec's order;
+    `members`: serving workloads of the problem, by the architecture that each runs."""
+
+    path: str
+    workload: str
+    least: float
+    source: str
+    mix: str
+    scores: Mapping[str, float]
+    members: Mapping[str, str]
+
+    def is_able(self, architecture: str) -> bool:
+        """Whether it may answer at all."""
+        return (max(self.scores.values()) if self.mix in ("hour", "mean") else self.scores[architecture]) >= self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +274,14 @@ NO_TREE = TreeFacts((), (), {})  # where the program chooses how weights travel
 
 @dataclass(frozen=True, slots=True)
 class PhaseFacts:
-    """A stretch of the build-out; `capital` is inf where nothing limits it."""
+    """A stretch of the build-out; `capital` and `budget` are inf where nothing limits them."""
 
     name: str
     path: str
     start_s: float
     end_s: float
     capital: float
+    budget: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +334,7 @@ class Problem:
     phases: tuple[PhaseFacts, ...] = ()  # empty where all is obtained at the start
     porting: tuple[PortingFacts, ...] = ()
     derating: Derating | None = None  # what a robust plan counts on instead of predictions
+    quality: tuple[QualityFacts, ...] = ()  # of the workloads with a quality floor
 
     @property
     def bound_of(self) -> str:
@@ -313,7 +355,11 @@ class Problem:
 
     def tenant_of(self, workload: ServingFacts | TrainingFacts) -> str:
         """Who holds the systems that a workload runs on; nobody in particular where all share them."""
-        return {"all": "", "kind": workload.spec.kind, "none": workload.name}[self.spec.sharing]
+        return {"all": "", "kind": workload.spec.kind, "none": workload.asked}[self.spec.sharing]
+
+    def demands(self) -> tuple[ServingFacts, ...]:
+        """One serving workload for each of the spec, whatever it runs on."""
+        return tuple({workload.asked: workload for workload in reversed(self.serving)}.values())[::-1]
 
     def tenants(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(map(self.tenant_of, (*self.serving, *self.training))))

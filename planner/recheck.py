@@ -217,7 +217,7 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
 def _bought(workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
     """A request per second from an API: what it promises, in tokens per second."""
     api, pool = lot.site.api, row["pools"][0]
-    if api is None or workload.name not in api.workloads or pool["layout"] or pool["batch"] or pool["workers"] != 1 or pool["precision"]:
+    if api is None or not api.serves(workload) or pool["layout"] or pool["batch"] or pool["workers"] != 1 or pool["precision"]:
         raise ValueError(f"{row['id']}: is no way to buy tokens")
     latency = {f"{metric}.{p}": api.latency[f"{metric}.{p}"] for metric, p, _ in workload.spec.slo.limits()}
     return _evaluated(workload, row, [lot], [float(workload.spec.lengths.output)], [0.0], True, 1.0, latency, {}, 0.0, 0.0)
@@ -235,7 +235,7 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant), lot.offer.spot)
+    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant), lot.offer.spot, lot.site.storage_bytes_per_s)
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")

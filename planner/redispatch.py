@@ -7,6 +7,7 @@ most within the limits on latency, so it may serve less, or nothing. Prices are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,8 @@ def left_out(problem: Problem) -> list[str]:
         "spread": any(w.spec.spread is not None for w in problem.serving),
         "deferral": any(w.spec.demand.deferral for w in problem.serving),
         "electricity": any(site.meter is not None for site in problem.sites),
+        "preemption": any(job.spec.preemption for job in problem.training),
+        "storage": any(math.isfinite(site.storage_bytes_per_s) for site in problem.sites),
     }
     return [name for name, there in found.items() if there]
 
@@ -224,6 +227,6 @@ def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, lis
         point_pool=np.array([deployment.pool for deployment in points], dtype=np.int64), point_uses=pairs(uses(serving)), point_systems=each(uses(serving)),
         point_power_w=power(serving), point_site=sites(serving), job_uses=pairs(uses(jobs)), job_systems=each(uses(jobs)), job_power_w=power(jobs),
         job_site=sites(jobs), job_mask=data.job_window_mask, job_work=data.job_work, lot_count=count,
-        room_w=data.site_power_limit_w[:, None] - idle_w + 1e-6 * np.maximum(idle_w, 1.0), seconds=data.slot_hours_s, workloads=len(problem.serving),
+        room_w=data.power_limit()[0][:, data.slot_window] - idle_w + 1e-6 * np.maximum(idle_w, 1.0), seconds=data.slot_hours_s, workloads=len(problem.serving),
     )  # fmt: skip
     return fleet, points, jobs

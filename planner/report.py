@@ -5,8 +5,18 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from catalog.units import DAY_S, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
-from planner import electricity_report, grades, line_report, phase_tables, robust_report, story, worth
+from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
+from planner import (
+    electricity_report,
+    grades,
+    interruption_tables,
+    line_report,
+    phase_tables,
+    quality_report,
+    robust_report,
+    story,
+    worth,
+)
 from planner.plan import TABLES, Plan
 from planner.tables import as_csv, as_markdown, as_text
 
@@ -38,6 +48,7 @@ COMPONENT_WORDS = {
 LIMITS, RUNNER_UP, FABRICS = "Limits", "What comes next at each site", "The networks between our own systems"
 NOTES = {
     **robust_report.NOTES,
+    **interruption_tables.NOTES,
     FABRICS: "Whole parts for the systems that stand on each, and their price. A system is charged its share of the cheapest network per "
     "system that has as many tiers and that supply and power allow, so that one which is filled in part is charged less than its switches cost.",
     LIMITS: "Worth: what one unit more of a limit changes the objective by. Fleet held: every integer is fixed. "
@@ -59,7 +70,7 @@ def render(plan: Plan, form: str) -> str:
 def csv_tables(plan: Plan) -> dict[str, str]:
     """One CSV text per table of the plan."""
     tables = {name: as_csv(plan[name]) for name in TABLES}
-    tables |= {name: as_csv(plan[name]) for name in (*line_report.TABLES, *electricity_report.TABLES, phase_tables.PHASES) if name in plan.document}
+    tables |= {name: as_csv(plan[name]) for name in (*line_report.TABLES, *electricity_report.TABLES, *interruption_tables.TABLES, *quality_report.TABLES, phase_tables.PHASES) if name in plan.document}
     tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
     return tables
 
@@ -89,6 +100,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         (FABRICS, [_fabric_row(row) for row in plan["fabrics"]]),
         ("How it runs", _point_rows(plan)),
         ("What each workload gets", [_workload_row(w, currency) for w in plan["workloads"]]),
+        *quality_report.sections(plan),
         *grades.sections(plan),
         (f"What it costs ({currency}, present value over the horizon)", _cost_rows(plan)),
         ("Who is served from where", _route_rows(plan)),
@@ -96,6 +108,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         *electricity_report.sections(plan),
         *robust_report.sections(plan),
         *phase_tables.sections(plan),
+        *interruption_tables.sections(plan),
         (LIMITS, [_limit_row(row) for row in plan["limits"]]),
         (RUNNER_UP, [_runner_up_row(row) for row in plan["runner_up"]]),
         ("Dropped on the way", [{"workload": w, "reason": reason, "count": n} for w, reasons in plan["dropped"].items() for reason, n in reasons.items()]),
@@ -274,7 +287,7 @@ def _route_rows(plan: Plan) -> list[dict[str, Any]]:
 
 def _limit_row(row: dict[str, Any]) -> dict[str, Any]:
     def text(value: float) -> str:
-        if row["unit"] in ("W", "kg"):
+        if row["unit"] in ("W", "kg", "byte/s"):
             return show(value, row["unit"])
         if row["unit"] == "s":
             return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
@@ -295,7 +308,7 @@ def _worth(value: float | None, row: dict[str, Any]) -> str:
     """A marginal value per kW, t or million of money, as people would say it."""
     if value is None:
         return ""
-    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "system": ("system", 1.0)}.get(row["unit"], (f"1M {row['unit']}", MILLION))
+    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "system": ("system", 1.0)}.get(row["unit"], (f"1M {row['unit']}", MILLION))
     amount = value * size
     return f"{amount:,.0f} {_of(row)} per {per}" if abs(amount) >= 100 else f"{amount:.3g} {_of(row)} per {per}"
 

@@ -47,13 +47,13 @@ def _series(problem: Problem) -> Iterator[np.ndarray]:
         yield site.price_per_j
         yield site.carbon_kg_per_j
         yield from (contract.share for contract in (site.meter.contracts if site.meter else ()))
-    for workload in problem.serving:
+    for workload in problem.demands():
         yield from workload.requests_per_s
 
 
 def _peaking(problem: Problem) -> Iterator[np.ndarray]:
     yield from (site.price_per_j for site in problem.sites)
-    for workload in problem.serving:
+    for workload in problem.demands():
         yield from workload.requests_per_s
         yield workload.requests_per_s.sum(axis=0)
 

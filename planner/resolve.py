@@ -16,7 +16,7 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training_constants import GEMM_FAMILIES
-from planner import apis, lines, phase_facts, wan
+from planner import apis, lines, phase_facts, quality, wan
 from planner.architectures import shape_of, weights_bytes
 from planner.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, TYPICAL_DAYS, Calendar, Clock, build_calendar, sampled_days
 from planner.constants import model_constants
@@ -29,14 +29,14 @@ from planner.ledger import Ledger
 from planner.meters import meter_facts
 from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
 from planner.phases import borders, demand_growth
-from planner.porting import porting_facts
+from planner.porting import resolved_porting
 from planner.power_caps import measured_curve
 from planner.problem import (
     Economics,
     OfferFacts,
     PhaseFacts,
-    PortingFacts,
     Problem,
+    QualityFacts,
     ServingFacts,
     SiteFacts,
     SystemFacts,
@@ -86,6 +86,7 @@ class _Resolver:
     clock: Clock = field(init=False)
     stands_for: np.ndarray | None = field(init=False)
     phases: tuple[PhaseFacts, ...] = ()
+    quality: list[QualityFacts] = field(default_factory=list)
     problems: list[SpecProblem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -110,7 +111,7 @@ class _Resolver:
         offers += [offer for _, offer, _ in places]
         systems |= {system.name: system for _, _, system in places}
         self._check_objective()
-        porting = self._porting(systems)
+        porting = resolved_porting(spec, (*serving, *training), systems, self.ledger, self._find, self._convert, self._wrong)
         offered = lines.offered_lines(spec, self.ledger, self._find, self._convert, self._wrong)
         licences = self._licences()
         budget, capital = self._limit("budget"), self._limit("capital")
@@ -150,17 +151,8 @@ class _Resolver:
             lines=network,
             phases=self.phases,
             porting=porting,
+            quality=tuple(self.quality),
         )
-
-    def _porting(self, systems: Mapping[str, SystemFacts]) -> tuple[PortingFacts, ...]:
-        if self.spec.porting is None:
-            return ()
-        for i, entry in enumerate(self.spec.porting):
-            amount, currency = entry.cost
-            self.ledger.assume(f"porting[{i}].cost", amount, currency, entry.note or "stated in the spec", ("porting", "*", "*"))
-        named = {i: r.name for i, e in enumerate(self.spec.porting) if e.architecture and (r := self._find("architectures", e.architecture, f"porting[{i}].architecture"))}
-        runs = {w.name: self.catalog.get("architectures", w.architecture).name for w in self.spec.workloads if self.catalog.has("architectures", w.architecture)}
-        return porting_facts(self.spec, runs, named, systems, self._convert, self._wrong)
 
     # -- time ------------------------------------------------------------------------------------------------------
 
@@ -265,9 +257,15 @@ class _Resolver:
                 if job.batch_sequences * workload.sequence_tokens != workload.batch_tokens:
                     reason = "batch rounded to whole sequences that divide among replicas"
                     self.ledger.assume(f"{path}.batch_tokens", float(job.batch_sequences * workload.sequence_tokens), "token", reason)
+                for name, stated, unit in (("preemption.restart", workload.preemption and workload.preemption.restart, "s"), ("token_bytes", workload.token_bytes, "byte")):
+                    if stated is not None:
+                        self.ledger.assume(f"{path}.{name}", stated, unit, workload.note or "stated in the spec")
                 training.append(job)
             else:
-                serving.append(self._serving(path, workload, shape, origins))
+                serving.append(replace(self._serving(path, workload, shape, origins), runs=record.name))
+                if workload.quality_floor is not None:
+                    serving[-1:], facts = quality.members_of(serving[-1], workload, self.spec, self._find, self.ledger, self._wrong)
+                    self.quality += facts
         return serving, training
 
     def _serving(self, path: str, workload: Serving, shape, origins: Sequence[Record]) -> ServingFacts:
@@ -366,7 +364,6 @@ class _Resolver:
         return SiteFacts(
             path=path,
             region=here,
-            power_limit_w=math.inf if site.power is None else site.power,
             price_per_j=price_by_hour(site, region, self.ledger, self._convert, path, self.clock, self.spec.series),
             carbon_kg_per_j=carbon_by_hour(site, region, self.ledger, path, self.clock, self.spec.series),
             pue=pue,
@@ -386,6 +383,8 @@ class _Resolver:
             ),
             from_s=phase_facts.site_from_s(site, path, self.spec, self._wrong),
             hall_per_w_s=hall,
+            storage_bytes_per_s=math.inf if site.storage_bandwidth is None else site.storage_bandwidth,
+            **phase_facts.site_power(site, path, self.phases, self._wrong),
         )
 
     def _offers(self, sites: Sequence[SiteFacts]) -> list[OfferFacts]:

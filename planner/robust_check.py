@@ -18,6 +18,7 @@ from planner.price_steps import STEP, Raised
 from planner.problem import Problem, ServingFacts
 from planner.recheck import CheckedLot
 from planner.redispatch import Curve, Outcome, curve_at, worst_errors
+from planner.verify_budgets import power_at
 from planner.verify_decisions import Decisions, key_of
 from planner.worlds import Worlds
 from solvers.redispatch import HeldFleet, Redispatch
@@ -79,7 +80,7 @@ def _held(check: Decisions):
     keys = {key: number for number, key in enumerate(check.held)}
     held = np.array([np.asarray(counts)[calendar.window] for counts in check.held.values()], dtype=float).reshape(-1, calendar.slots)
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
-    room = np.repeat(np.array([[site.power_limit_w] for site in problem.sites]), calendar.slots, axis=1)
+    room = np.array([[power_at(problem, site, int(window))[2] for window in calendar.window] for site in problem.sites])
     for key, number in keys.items():
         lot = lots[key]
         if lot.owned:

@@ -1,45 +1,36 @@
-"""What sharing a fleet is worth: the plan against plans in which one capability at a time is switched off, each solved again.
+"""What sharing a fleet is worth: the plan against plans in which one capability at a time is switched off, then all, each solved again.
 
-Capabilities: one fleet for all workloads, resuming by itself after a failure, fast storage for checkpoints, a network without
-copies on the way, and KV caches kept between requests. What "off" means is a figure of each, printed with the answer.
+What the capabilities are, and what a question is without them: `planner.capabilities`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from catalog.units import HOUR_S, show
-from planner.document import Edits
-from planner.formulate import Unbounded
+from planner.capabilities import ALL_OFF, SILOED, Capability, at_even_pace, capabilities, edits_without
+from planner.changes import either
+from planner.formulate import Unbounded, formulate
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
-from planner.problem import Problem
+from planner.plan import Plan
 from planner.resolve import resolve_document
-from planner.variants import Answer, Variants, answered
+from planner.variants import Answer, Variants
+from solvers.joint import solve
+from solvers.outcome import Options
 
 ON = "all on"
-BY_HAND_S = 4 * HOUR_S  # until somebody has restarted a run
-SLOWER_STORAGE = 10.0
-COPIES = 2.0  # times that a message is moved where it is copied on the way
-
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """What is switched off, what that means, and the figures of the spec that say so."""
-
-    name: str
-    off: str
-    edits: Edits
+CLAIMED = (("utilisation", "GPU utilisation", 0.5), ("efficiency", "training efficiency", 1.0))  # of such platforms, by their makers
 
 
 @dataclass(frozen=True, slots=True)
 class Switched:
     """A plan with one capability off. `utilisation`: chips at work over chips held, in the mean over the horizon; `goodput`: lasting
-    progress of training over its time, weighted by chips. None where there is no plan, or no training."""
+    progress of training over its time, and `efficiency`: lasting model FLOPs of training over the peak of the chips at work for it, both
+    weighted by chips and time. None where there is no plan, or no training."""
 
     capability: str
     off: str
@@ -49,6 +40,7 @@ class Switched:
     chips: int | None = None
     utilisation: float | None = None
     goodput: float | None = None
+    efficiency: float | None = None
     worse: float | None = None  # relative to the plan with all on, positive where it is worse
 
     def row(self) -> dict[str, Any]:
@@ -74,14 +66,25 @@ class Sharing:
 
     @property
     def words(self) -> list[str]:
-        siloed = self.rows_off[0] if self.rows_off else None
-        if siloed is None or siloed.utilisation is None or self.base.utilisation is None or siloed.worse is None:
-            return []
-        more = self.base.utilisation / siloed.utilisation - 1.0
-        return [
-            f"One fleet is at work {self.base.utilisation:.1%} of the time, fleets of their own {siloed.utilisation:.1%}: sharing gives {more:+.1%}.",
-            f"Fleets of their own are {siloed.worse:.2%} worse.",
-        ]
+        off, words = {row.capability: row for row in self.rows_off}, []
+        siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
+        if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
+            words.append(f"One fleet is at work {self.base.utilisation:.1%} of the time, fleets of their own {siloed.utilisation:.1%}: sharing gives {more:+.1%}.")
+            words.append(f"Fleets of their own are {siloed.worse:.2%} worse.")
+        if nothing is not None and nothing.worse is not None:
+            words.append(f"Without any of these the plan is {nothing.worse:.2%} worse.")
+            for figure, claim, claimed in CLAIMED:
+                if (more := self._more(figure, nothing)) is not None:
+                    verdict = "holds" if more >= claimed else "does not hold"
+                    words.append(f"All of them together give {more:+.1%} of {claim}; a claim of {claimed:.0%} {verdict} for this load.")
+        if hopeless := [row.capability for row in self.rows_off if row.status == "infeasible"]:
+            words.append(f"There is no plan without {either(hopeless)}.")
+        return words
+
+    def _more(self, figure: str, row: Switched) -> float | None:
+        """By how much the plan as asked has more of a figure than a row."""
+        with_all, without = getattr(self.base, figure), getattr(row, figure)
+        return with_all / without - 1.0 if with_all is not None and without and row.worse is not None else None
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -90,9 +93,11 @@ class Sharing:
                 "switched off": row.capability, "meaning": row.off, "status": row.status.replace("_", " "),
                 self.unit: "" if row.value is None else f"{row.value:,.6g}",
                 "worse by": "" if row.worse is None else f"{row.worse:+.2%}",
+                "gap": "" if row.gap is None else f"{row.gap:.2%}",
                 "chips": "" if row.chips is None else f"{row.chips:,}",
                 "utilisation": "" if row.utilisation is None else f"{row.utilisation:.1%}",
                 "goodput": "" if row.goodput is None else f"{row.goodput:.1%}",
+                "training efficiency": "" if row.efficiency is None else f"{row.efficiency:.1%}",
             }
             for row in (self.base, *self.rows_off)
         ]  # fmt: skip
@@ -106,68 +111,62 @@ def sharing(document: Mapping[str, Any], *, overlays: Sequence[Path] = (), progr
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
     sense, unit = sense_and_unit(document)
     found: list[Switched] = []
-    for capability in (Capability(ON, "", ()), *capabilities(problem)):
-        changed = variants.problem(capability.edits)
-        try:
-            answer = answered(changed, variants.candidates(changed, capability.edits), options)
-        except Unbounded:
-            answer = None
-        found.append(_switched(capability, answer, variants, document, found[0].value if found else None, sense))
+    for capability in (Capability(ON, ""), *capabilities(problem, document)):
+        answer = _without(capability, variants, options)
+        found.append(_switched(capability, answer, document, found[0].value if found else None, sense))
         say(f"{capability.name}: {found[-1].status}  {time.perf_counter() - began:.1f} s")
     return Sharing(unit, found[0], tuple(found[1:]), found[0].status)
 
 
-def capabilities(problem: Problem) -> list[Capability]:
-    """Those that a spec has something to switch off of; fleets of their own first."""
-    found = []
-    if problem.spec.sharing != "none" and len(problem.serving) + len(problem.training) > 1:
-        found.append(Capability("one fleet for all workloads", "each workload has systems of its own", (("sharing", "none"),)))
-    if problem.spec.sharing == "all" and problem.serving and problem.training:
-        found.append(Capability("one fleet for serving and training", "systems of their own for either", (("sharing", "kind"),)))
-    if problem.training:
-        slow = problem.constants.reliability.storage_bytes_per_s / SLOWER_STORAGE
-        found += [
-            _overridden(problem, "resuming by itself", f"restarted by hand after {show(BY_HAND_S, 's')}", {"defaults/recovery_s/value": show(BY_HAND_S, "s")}),
-            _overridden(problem, "fast storage for checkpoints", f"storage at {show(slow, 'byte/s')}", {"defaults/checkpoint_storage_bytes_per_s/value": show(slow, "byte/s")}),
-        ]
-    slowed = tuple((f"{site.path}.network_share", site.network.used_share / COPIES) for site in problem.sites if site.network is not None)
-    if slowed:
-        found.append(Capability("zero-copy network", f"every message is moved {COPIES:g} times", slowed))
-    kept = [w for w in problem.serving if w.spec.cache is not None]
-    if kept:
-        found.append(Capability("KV caches kept between requests", "every prompt is computed anew", tuple((f"{w.path}.cache", None) for w in kept)))
-    return found
+def _without(capability: Capability, variants: Variants, options: Options) -> Answer | None:
+    """The question without a capability, solved; None where nothing limits it."""
+    edits = edits_without(variants.base, capability)
+    problem = variants.problem(edits)
+    candidates = variants.candidates(problem, edits)
+    try:
+        form = formulate(problem, candidates)
+    except Unbounded:
+        return None
+    data = at_even_pace(form.data) if capability.even_pace else form.data
+    return Answer(problem, candidates, form, solve(data, options))
 
 
-def _overridden(problem: Problem, name: str, off: str, figures: Mapping[str, str]) -> Capability:
-    """With other figures of the catalog, besides those that the spec overrides itself."""
-    stated = {path: override.model_dump() for path, override in problem.spec.overrides.items()}
-    return Capability(name, off, (("overrides", stated | {path: {"value": value, "note": off} for path, value in figures.items()}),))
-
-
-def _switched(capability: Capability, answer: Answer | None, variants: Variants, document: Mapping[str, Any], base: float | None, sense: str) -> Switched:
+def _switched(capability: Capability, answer: Answer | None, document: Mapping[str, Any], base: float | None, sense: str) -> Switched:
     if answer is None or answer.value is None:
         return Switched(capability.name, capability.off, "unbounded" if answer is None else answer.solution.status)
     plan = answer.plan(document)
-    seconds = answer.problem.calendar.window_seconds()
-    held = sum(
-        round(float(count)) * answer.form.lots[k].system.chips * float(seconds[term.first : term.last + 1].sum())
-        for (k, term), count in zip(answer.form.holdings, answer.solution.values["n"])
-    )
-    chips = {point["id"]: _chips(answer.problem, point) for w in plan["workloads"] for point in w["points"]}
-    busy: dict[str, float] = dict.fromkeys(chips, 0.0)
-    for row in plan["schedule"]:
-        for point, replicas in row["active"].items():
-            busy[point] += replicas * chips[point] * row["seconds"]
-    trained = [(busy[point["id"]], point["goodput"]) for w in plan["workloads"] if w["kind"] == "training" for point in w["points"]]
-    value = plan.objective["value"]
-    return Switched(
-        capability.name, capability.off, answer.solution.status, value, plan.gap, plan["totals"]["chips"],
-        utilisation=sum(busy.values()) / held if held else None,
-        goodput=sum(b * g for b, g in trained) / sum(b for b, _ in trained) if any(b for b, _ in trained) else None,
+    value, use = plan.objective["value"], use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer))
+    return replace(
+        use, capability=capability.name, off=capability.off, status=answer.solution.status, value=value, gap=plan.gap, chips=plan["totals"]["chips"],
         worse=None if base is None else (value / base - 1.0) * (1.0 if sense == "min" else -1.0),
     )  # fmt: skip
 
 
-def _chips(problem: Problem, point: Mapping[str, Any]) -> float:
-    return sum(pool["systems_per_replica"] * problem.systems[pool["system"]].chips for pool in point["pools"] if pool["role"] != "api")
+def held_chip_s(answer: Answer) -> float:
+    """Chips held times the seconds for which they are held."""
+    seconds = answer.problem.calendar.window_seconds()
+    return sum(
+        round(float(count)) * answer.form.lots[k].system.chips * float(seconds[term.first : term.last + 1].sum())
+        for (k, term), count in zip(answer.form.holdings, answer.solution.values["n"])
+    )
+
+
+def use_of(plan: Plan, chips_of: Mapping[str, float], held: float) -> Switched:
+    """How busy the chips of a plan are, from its schedule; `chips_of` a system, `held` chips times seconds."""
+    chips = {
+        point["id"]: sum(pool["systems_per_replica"] * chips_of[pool["system"]] for pool in point["pools"] if pool["role"] != "api")
+        for w in plan["workloads"] for point in w["points"]
+    }  # fmt: skip
+    busy: dict[str, float] = dict.fromkeys(chips, 0.0)
+    for row in plan["schedule"]:
+        for point, replicas in row["active"].items():
+            busy[point] += replicas * chips[point] * row["seconds"]
+    jobs = [w for w in plan["workloads"] if w["kind"] == "training"]
+    trained = [(busy[point["id"]], point["goodput"], point["mfu"]) for w in jobs for point in w["points"]]
+    worked = sum(b for b, *_ in trained)
+    return Switched(
+        "", "", plan.status,
+        utilisation=sum(busy.values()) / held if held else None,
+        goodput=sum(b * lasting for b, lasting, _ in trained) / worked if worked else None,
+        efficiency=sum(b * lasting * mfu for b, lasting, mfu in trained) / worked if worked else None,
+    )  # fmt: skip

@@ -59,6 +59,8 @@ class Api(Block):
     """Part by which both prices rise (or, below 0, fall) in a year, from one window of the plan to the next."""
     latency: Slo
     """What it is known to keep, in its region. A workload with a limit that is not stated here, nor for a higher percentile, cannot use it."""
+    architecture: Name | None = None
+    """Architecture that it runs; only workloads that run it can use it. Where it is left out, the one that each workload names."""
     workloads: Annotated[list[Name], Field(min_length=1, max_length=MOST_ENTRIES)] | None = None
     """Serving workloads whose answers may come from it; all where it is left out."""
     supply: Annotated[int, Field(ge=1, le=10**12), WHOLE] | None = None

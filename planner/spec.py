@@ -17,15 +17,17 @@ from planner.blocks import MOST_ENTRIES, Block, Drafting, PrefixSharing, Selling
 from planner.document import read_document
 from planner.errors import SpecError
 from planner.fabric_names import DEFAULT_FABRICS, FabricName
-from planner.frontier_spec import Alternative, of_one_source
+from planner.frontier_spec import Alternative, QualityFloor, comparable, of_one_source
 from planner.line_blocks import Line, Security, Spread, Traffic
 from planner.malformed import problems_of
-from planner.phase_spec import DemandInTime, Moment, OfferInTime, Phases
+from planner.phase_spec import DemandInTime, OfferInTime, Phases, SiteInTime
 from planner.power_spec import Electricity, HourlyFile, Series
 from planner.quantities import (
     WHOLE,
     Amount,
     AmountPerSecond,
+    ByteRate,
+    Bytes,
     Day,
     EnergyPrice,
     Fraction,
@@ -46,7 +48,7 @@ from planner.quantities import (
 )
 from planner.robust_spec import Robust
 from planner.slo_spec import Api, Slo
-from planner.spot_spec import Porting, SpotTerms
+from planner.spot_spec import Porting, Preemption, SpotTerms
 
 SCHEMA_VERSION = 1
 LEAST_WEIGHT = 1e-6  # of an hour, a share
@@ -179,7 +181,9 @@ class Serving(Block):
     architecture: Name
     """An architecture of the catalog."""
     alternatives: Annotated[list[Alternative], SOME, AfterValidator(of_one_source)] | None = None
-    """Architectures that `tokenwatt frontier --against quality` puts in its place; plans do not read them."""
+    """Architectures that could run in its place: plans choose among them under a `quality_floor`, `frontier --against quality` over all floors."""
+    quality_floor: QualityFloor | None = None
+    """How good the answers must be, by the scores of the `alternatives`; without it the workload runs its `architecture`."""
     demand: Demand
     lengths: Lengths
     origins: Annotated[list[Origin], SOME]
@@ -214,6 +218,11 @@ class Serving(Block):
     """How it must be spread over zones; anyhow where it is left out."""
     note: str = ""
 
+    @field_validator("quality_floor")
+    @classmethod
+    def _scored(cls, floor: QualityFloor | None, known: ValidationInfo) -> QualityFloor | None:
+        return comparable(floor, known.data["alternatives"]) if "alternatives" in known.data else floor
+
     @field_validator("origins")
     @classmethod
     def _shares(cls, origins: list[Origin]) -> list[Origin]:
@@ -247,6 +256,10 @@ class Training(Block):
     """Tokens of one optimizer step."""
     precision: Precisions = ["bf16"]
     """Precisions of the matrix products that may be used."""
+    preemption: Preemption | None = None
+    """What it costs to interrupt it; nothing where it is left out."""
+    token_bytes: Bytes | None = None
+    """Bytes of stored data that it reads per token, such as "60 kB" of video; those of text where it is left out."""
     residency: Annotated[list[Name], SOME] | None = None
     """Regions or residency zones within which the data must stay; anywhere where it is left out."""
     note: str = ""
@@ -266,7 +279,7 @@ class Training(Block):
         return batch
 
 
-class Site(Block):
+class Site(SiteInTime):
     """A place where systems may stand."""
 
     region: Name
@@ -281,6 +294,8 @@ class Site(Block):
     """A fabric of the catalog: the switches, cables and optics of that network."""
     network_share: Annotated[Real, Field(gt=0, le=1)] = 1.0
     """Share of that network's rate that messages of our own systems reach: less where software copies them on the way."""
+    storage_bandwidth: ByteRate | None = None
+    """At which all jobs there together read their data and write their checkpoints; no limit where it is left out."""
     fixed_cost: AmountPerSecond | None = None
     """Paid as soon as anything stands there."""
     colocation: PeakPrice | None = None
@@ -297,8 +312,6 @@ class Site(Block):
     """Purchase, contracts and storage as decisions; each joule costs the price of its hour where it is left out."""
     pue: Annotated[Real, Field(ge=1, le=5)] | None = None
     """Power at the meter over power of the systems; the region's where it is left out."""
-    available_from: Moment | None = None
-    """When it is built; nothing stands there before. From the start of the horizon on where it is left out."""
     zone: Name | None = None
     """Zone of `spread`: sites with the same word fail together; a zone of its own where it is left out."""
     note: str = ""

@@ -1,6 +1,6 @@
-"""What a spec says of systems that can be taken away, and of bringing an architecture to a family of chips.
+"""What a spec says of systems and jobs that can be interrupted, and of bringing an architecture to a family of chips.
 
-What the first does to a job: `planner.training_points`; what the second means for a plan: `planner.porting`.
+What the first do to a job: `planner.training_points`, `planner.preemption`; what the last means for a plan: `planner.porting`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ class SpotTerms(Block):
         terms = sorted(self.model_fields_set & set(SpotTerms.model_fields))
         if how != "spot" and terms:
             raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')
+
+
+class Preemption(Block):
+    """What it costs a job that its systems are wanted for something else and it goes on later: serving comes before it at all times."""
+
+    restart: SecondsFromStart | None = None
+    """Time that is lost whenever its width comes back; that of saving the run and of recovering from any failure where it is left out."""
 
 
 class Porting(Block):

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from catalog.units import MWH_J, YEAR_S, show
+from catalog.units import HOUR_S, MWH_J, YEAR_S, show
+from planner import quality_report
 from planner.hours import by_hour
 from planner.plan import Plan
 
@@ -23,7 +24,7 @@ def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     if not plan.has_answer:
         return []
     told = _Told(plan)
-    found = (("Why here", told.here()), ("Why this", told.this()), ("On which line", told.lines()), ("Why then", told.then()))
+    found = (("Why this architecture", quality_report.sentences(plan)), ("Why here", told.here()), ("Why this", told.this()), ("On which line", told.lines()), ("Why then", told.then()))
     return [(heading, sentences) for heading, lines in found if (sentences := list(lines))]
 
 
@@ -80,7 +81,7 @@ class _Told:
     def _full(self, site: str) -> Iterator[tuple[str, Row]]:
         for row in self.binding:
             for name, words in ((f"power in {site}", "power"), (f"connection of {site}", "connection")):
-                if row["name"] == name:
+                if row["name"] == name or row["name"].startswith(f"{name} from "):  # of a phase on
                     yield words, row
 
     def _worth(self, row: Row, per: str = "kW", size: float = 1e3) -> str:
@@ -184,6 +185,9 @@ class _Told:
                 paid, usual = _mean(worked, "work", "price_per_j"), _mean(every, "seconds", "price_per_j")
                 words += f", at a mean price of {self._per_mwh(paid)} (all hours: {self._per_mwh(usual)})"
             yield f"{words}."
+        for row in self.plan.document.get("preemptions", ()):
+            if row["workload"] == workload["name"] and row["lost_share"] >= LITTLE:
+                yield f"{row['workload']} makes room {row['resumptions']:,.0f} times over, which costs it {row['lost_s'] / HOUR_S:,.1f} hours, {row['lost_share']:.1%} of its time."
 
     def _hours(self, site: str) -> Iterator[str]:
         rows = self.of_site[site]

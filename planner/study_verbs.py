@@ -1,6 +1,6 @@
-"""The verbs that ask around a plan (`compare`, `alternatives`, `frontier`, `ladder`, `sharing`, `sensitivity`): their arguments, and the printing of what is found.
+"""The verbs that ask around a plan (`compare`, `alternatives`, `frontier`, `ladder`, `roi`, `sharing`, `sensitivity`): their arguments, and the printing of what is found.
 
-What is found: `planner.comparison`, `planner.near_optimal`, `planner.frontiers`, `planner.ladder`, `planner.swings`.
+What is found: `planner.comparison`, `planner.near_optimal`, `planner.frontiers`, `planner.ladder`, `planner.returns`, `planner.swings`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ Common = Callable[[argparse.ArgumentParser], None]
 
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser, solver_options: Common) -> None:
     """Adds the verbs to the command's parser; `solver_options` adds --set, --gap and the like."""
-    compare = verbs.add_parser("compare", parents=[shared], help="what makes two plans differ, the largest part of the objective first")
+    compare = verbs.add_parser("compare", parents=[shared], help="what makes two plans differ, the largest part of the objective first; or several plans side by side")
     compare.add_argument("first", metavar="PLAN", help="plan as `plan --format json` prints it")
     compare.add_argument("second", metavar="PLAN", help="the plan that it is compared with")
+    compare.add_argument("further", metavar="PLAN", nargs="*", help="with a third plan and more: all side by side, cost by component")
     compare.set_defaults(run=_compare)
 
     alternatives = verbs.add_parser("alternatives", parents=[shared], help="plans nearly as good as the best that differ from it in kind")
@@ -39,6 +40,16 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared
     solver_options(ladder)
     ladder.set_defaults(run=_ladder)
 
+    roi = verbs.add_parser("roi", parents=[shared], help="what a gain of utilisation (MFU) is worth a month, against a team and a public cloud")
+    roi.add_argument("plan", metavar="PLAN", nargs="?", help="plan as `plan --format json` prints it, for its fleet; without it --cost")
+    roi.add_argument("--cost", metavar="AMOUNT", help='what the fleet costs, such as "1B CNY/month"')
+    roi.add_argument("--chips", type=float, metavar="N", help="chips of the fleet, beside --cost")
+    roi.add_argument("--mfu", type=float, metavar="SHARE", help="share of its peak that is used today, beside --cost, such as 0.4")
+    roi.add_argument("--gain", metavar="GAIN", action="append", default=[], help='points of MFU such as "4 points", or more work from the same fleet such as 10%%; may be repeated (default: 1, 2, 5 and 10)')
+    roi.add_argument("--team", metavar="AMOUNT", help='what those cost who bring it about, such as "5M CNY/month"')
+    roi.add_argument("--baseline", metavar="AMOUNT", help='what a public cloud would take for the work of today, such as "1.2B CNY/month"')
+    roi.set_defaults(run=_roi)
+
     sharing = verbs.add_parser("sharing", parents=[shared], help="what one fleet for all, and each capability that keeps it busy, is worth")
     sharing.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
     solver_options(sharing)
@@ -56,7 +67,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared
     frontier = verbs.add_parser("frontier", parents=[shared], help="the least cost over a range of carbon, latency, throughput or quality")
     frontier.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
     frontier.add_argument("--against", choices=("carbon", "latency", "throughput", "quality"), required=True, help="what the cost is set against")
-    frontier.add_argument("--points", type=int, default=8, metavar="N", help="how many plans to ask for (default: 8); of quality there is one for each of the workload's alternatives")
+    frontier.add_argument("--points", type=int, default=8, metavar="N", help="how many plans to ask for (default: 8); of quality there is one for each score, unless the mean of a mix counts")
     frontier.add_argument("--span", metavar="LOW:HIGH", help="factors on the latency limits (default: 0.5:2) or on the demand (default: 0.5:1.5)")
     frontier.add_argument("--chart", metavar="FILE.svg", help="draw the frontier there")
     frontier.add_argument("--plans", metavar="DIR", help="write the plan of each point there")
@@ -114,11 +125,27 @@ def _ladder(arguments: argparse.Namespace) -> int:
     return EXIT_BY_STATUS[found.status]
 
 
+def _roi(arguments: argparse.Namespace) -> int:
+    from planner.errors import Problem, SpecError
+    from planner.plan import load_plan
+    from planner.returns import planned_fleet, returns, stated_fleet
+
+    if (arguments.plan is None) == (arguments.cost is None):
+        raise SpecError([Problem("--cost", "expected either a plan or the cost of a fleet")])
+    if arguments.plan is not None and not arguments.chips is arguments.mfu is None:
+        raise SpecError([Problem("--chips", "--chips and --mfu belong to --cost; a plan says both itself")])
+    fleet = stated_fleet(arguments.cost, arguments.chips, arguments.mfu) if arguments.plan is None else planned_fleet(load_plan(arguments.plan))
+    _print_study(arguments, returns(fleet, arguments.gain, team=arguments.team, baseline=arguments.baseline))
+    return OK
+
+
 def _compare(arguments: argparse.Namespace) -> int:
     from planner.comparison import compare
     from planner.plan import load_plan
+    from planner.side_by_side import side_by_side
 
-    _print_study(arguments, compare(load_plan(arguments.first), load_plan(arguments.second)))
+    plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
+    _print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))
     return OK
 
 

@@ -17,7 +17,15 @@ from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
 from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
-from models.reliability import best_goodput, checkpoint_write_s, spares_needed
+from models.reliability import (
+    best_goodput,
+    checkpoint_interval_s,
+    checkpoint_write_s,
+    mean_time_between_interruptions_s,
+    preemption_s,
+    spares_needed,
+)
+from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
 from planner.constants import Reliability
 from planner.derating import counted_share
 from planner.intervals import Interval
@@ -51,7 +59,7 @@ class Width:
 
 def evaluate_one(
     job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str,
-    plant: Plant | None = None, spot: SpotFacts | None = None,
+    plant: Plant | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf,
 ) -> Width:  # fmt: skip
     """One layout in plain numbers, its interval that of a stated tier.
 
@@ -64,15 +72,15 @@ def evaluate_one(
     if not carries(plant, layouts)[0]:
         raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
     step = evaluate(job, system, scaleout, precision, layouts, problem.constants, plant)
-    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot)
+    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot, storage_bytes_per_s)
 
 
 def _width(
     job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem,
-    tier: str | None = None, spot: SpotFacts | None = None,
+    tier: str | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf,
 ) -> Width:  # fmt: skip
     seconds = float(step.step_s[i])
-    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot)
+    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot, storage_bytes_per_s)
     tokens_per_s = float(step.tokens_per_s[i]) * lasting
     return Width(
         layout=layouts.row(i),
@@ -89,15 +97,59 @@ def _width(
     )
 
 
-def goodput_of(job: TrainingFacts, chips: int, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None) -> float:
-    """Share of the time that is not lost to failures, systems taken away, and checkpoints at the best checkpoint interval."""
-    write_s = checkpoint_write_s(parameter_counts(job.architecture).total, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
+@dataclass(frozen=True, slots=True)
+class Interruptions:
+    """Of a whole run: how often, and what each costs."""
+
+    between_s: float  # mean time between two, of one chip
+    write_s: float
+    restart_s: float
+    checkpoint_bytes: float
+
+
+def interruptions(
+    job: TrainingFacts, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf
+) -> Interruptions:
+    """`storage_bytes_per_s`: of the site, where that is less than what checkpoints are usually written with."""
+    parameters, bandwidth = parameter_counts(job.architecture).total, min(storage_bytes_per_s, facts.storage_bytes_per_s)
+    write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
+    size = parameters * facts.checkpoint_bytes_per_parameter
     if spot is None:
-        return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s))
+        return Interruptions(facts.chip_interruption_s, write_s, facts.recovery_s, size)
     failing, taken = 1.0 / facts.chip_interruption_s, 1.0 / (spot.interval_s * chips_per_system)  # of a chip, per second
     restart_s = facts.recovery_s + spot.wait_s * taken / (failing + taken)  # one in so many interruptions also waits
+    return Interruptions(1.0 / (failing + taken), write_s, restart_s, size)
+
+
+def goodput_of(
+    job: TrainingFacts, chips: int, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf
+) -> float:
+    """Share of the time that is not lost to failures, systems taken away, and checkpoints at the best checkpoint interval."""
+    found = interruptions(job, facts, chips_per_system, spot, storage_bytes_per_s)
     with np.errstate(over="ignore"):  # so wide that it never gets on
-        return float(best_goodput(chips, 1.0 / (failing + taken), write_s, restart_s))
+        return float(best_goodput(chips, found.between_s, found.write_s, found.restart_s))
+
+
+def preemption_s_of(job: TrainingFacts, facts: Reliability, storage_bytes_per_s: float = math.inf) -> float:
+    """Time that a job loses whenever its width comes back; 0 where the spec counts none."""
+    asked = job.spec.preemption
+    if asked is None:
+        return 0.0
+    write_s = interruptions(job, facts, storage_bytes_per_s=storage_bytes_per_s).write_s
+    return float(preemption_s(write_s, facts.recovery_s)) if asked.restart is None else asked.restart
+
+
+def storage_rates(
+    job: TrainingFacts, layout: Mapping[str, int], tokens_per_s: float, lasting: float, system: SystemFacts, spot: SpotFacts | None, storage_bytes_per_s: float,
+    problem: Problem,
+) -> tuple[float, float]:  # fmt: skip
+    """(bytes read per second, bytes of checkpoints written per second) of a job at full width; `lasting`: its goodput."""
+    facts = problem.constants.reliability
+    found = interruptions(job, facts, system.chips, spot, storage_bytes_per_s)
+    between_s = mean_time_between_interruptions_s(int(Layouts.of(**layout).chips[0]), found.between_s)
+    each = problem.bytes_per_token if job.spec.token_bytes is None else job.spec.token_bytes
+    written = checkpoint_bytes_per_s(found.checkpoint_bytes, checkpoint_interval_s(found.write_s, between_s), found.write_s)
+    return float(reading_bytes_per_s(tokens_per_s / lasting, each)) if lasting else 0.0, float(written)
 
 
 def systems_needed(chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
@@ -199,7 +251,7 @@ def _best(
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1
-        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot)
+        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot, storage_bytes_per_s=lot.site.storage_bytes_per_s)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried

@@ -128,7 +128,7 @@ class Trials:
 
     def one_pool(self, names: Collection[str]) -> Edits:
         """Edits that leave out separate pools, of which most are evaluated: what is found without them is there with them."""
-        return tuple((f"{w.path}.disaggregation", "never") for w in self._all.base.serving if w.name in names)
+        return tuple((f"{w.path}.disaggregation", "never") for w in self._all.base.serving if w.asked in names)
 
     # -- variants --------------------------------------------------------------------------------------------------
 
@@ -155,12 +155,12 @@ class Trials:
 
     def _formulated(self, problem: Problem, edits: Edits, networks: frozenset[int]) -> Variant:
         found = self._all.candidates(problem, edits, networks)
-        served = {(pool.workload.name, origin) for pool in found.pools for origin in pool.origins}
+        served = {(pool.workload.asked, origin) for pool in found.pools for origin in pool.origins}
         for workload in problem.serving:
             asked = (
                 origin.region for origin, rate in zip(workload.spec.origins, workload.requests_per_s) if rate.any()
             )
-            if any((workload.name, region) not in served for region in asked):
+            if any((workload.asked, region) not in served for region in asked):
                 return Variant(None)
         if not all(found.training.values()):
             return Variant(None)

@@ -22,6 +22,7 @@ from planner.lots import Lot, build_lots
 from planner.plan import Plan
 from planner.points import Candidates, Point
 from planner.problem import Problem
+from planner.quality_choice import settle
 from planner.resolve import resolve_document
 from solvers.joint import Solution, solve
 from solvers.outcome import Options
@@ -74,7 +75,7 @@ class Variants:
 
 
 def some(problem: Problem, names: Collection[str], networks: Collection[int]) -> Problem:
-    """Some workloads of the problem only, some sites' networks large enough for anything at the same price per port."""
+    """Some workloads of the problem only, by their names there or those in the spec, some sites' networks large enough for anything at the same price per port."""
     sites = list(problem.sites)
     for i in networks:
         n = sites[i].network
@@ -83,7 +84,7 @@ def some(problem: Problem, names: Collection[str], networks: Collection[int]) ->
         large = replace(n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE)
         sites[i] = replace(sites[i], network=large)
     return replace(
-        problem, sites=tuple(sites), serving=tuple(w for w in problem.serving if w.name in names), training=tuple(job for job in problem.training if job.name in names)
+        problem, sites=tuple(sites), serving=tuple(w for w in problem.serving if w.name in names or w.asked in names), training=tuple(job for job in problem.training if job.name in names)
     )
 
 
@@ -96,7 +97,7 @@ def _concerns(path: str, workload) -> bool:
     """Whether an edit may change the points of a workload: not so for what limits or prices the whole plan, and for another workload."""
     if path.startswith("workloads["):
         return path.startswith(f"{workload.path}.")
-    return not (path.startswith(AMOUNTS) or path.endswith(OF_SITES) or (path.endswith(".supply") and workload.spec.kind == "serving"))
+    return not (path.startswith(AMOUNTS) or path.endswith(OF_SITES) or ".power_by_phase." in path or (path.endswith((".supply", ".storage_bandwidth")) and workload.spec.kind == "serving"))
 
 
 def _key(lot: Lot) -> tuple[str, str]:
@@ -143,7 +144,7 @@ class Answer:
 def answered(problem: Problem, candidates: Candidates, options: Options) -> Answer:
     """Raises Unbounded where nothing limits the throughput."""
     form = formulate(problem, candidates)
-    return Answer(problem, candidates, form, solve(form.data, options))
+    return Answer(*settle(problem, candidates, form, solve(form.data, options), options))
 
 
 def fleet_change(before: Fleet, after: Fleet) -> str:

@@ -23,6 +23,8 @@ from planner.verify_electricity import ElectricityCheck
 from planner.verify_failover import FailoverCheck
 from planner.verify_lines import LineCheck
 from planner.verify_phases import PhaseCheck
+from planner.verify_preemption import InterruptionCheck
+from planner.verify_quality import QualityCheck, as_chosen
 from planner.verify_robust import RobustCheck
 from planner.verify_spread import SpreadCheck
 
@@ -57,6 +59,7 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
     """What in `document` does not hold for `problem`, which is its own spec resolved."""
     check = _Check(problem, document, same_catalog(problem, document))
     try:
+        check = _Check(as_chosen(problem, document), document, check.same_figures)
         check.run()
         check.robustness(overlays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError) as error:
@@ -97,6 +100,9 @@ class _Check(Amounts):
         self._lines()
         self._spread()
         self._failures()
+        self._quality()
+        self.interruptions = InterruptionCheck(self)
+        self.interruptions.run()
         self._amounts()
         self._phases()
         self._limits()
@@ -164,6 +170,13 @@ class _Check(Amounts):
             FailoverCheck(self).run()
         elif "failures" in self.document:
             self.say("failures", "no workload of the spec must outlast one")
+
+    def _quality(self) -> None:
+        """Where a workload has a quality floor."""
+        if self.problem.quality:
+            QualityCheck(self.problem, self.document, self).run()
+        elif "quality" in self.document:
+            self.say("quality", "no workload of the spec has a floor")
 
     def _empty(self) -> None:
         document = self.document

@@ -13,6 +13,7 @@ from typing import Any
 from planner.findings import TOLERANCE
 from planner.problem import FLEET, PhaseFacts
 from planner.recheck import add_up, worth_of
+from planner.verify_budgets import payments, power_values
 from planner.verify_decisions import Decisions
 from planner.verify_phases import InTime
 
@@ -132,10 +133,7 @@ class Amounts(Decisions):
 
     def _limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         problem, calendar = self.problem, self.problem.calendar
-        for site in problem.sites:
-            if math.isfinite(site.power_limit_w):
-                used = max(self.hours[site.region, t]["own_power_w"] for t in range(calendar.slots))
-                yield f"{site.path}.power", f"power in {site.region}", used, site.power_limit_w
+        yield from power_values(self)
         for site in problem.sites:
             if site.meter is not None and math.isfinite(site.meter.connection_w):
                 bought = max(row["grid_w"] for row in self.document["schedule"] if row["site"] == site.region)
@@ -161,6 +159,7 @@ class Amounts(Decisions):
             ("limits.budget", "present value of all costs", sum(self.sums.lines.values()), problem.budget),
             ("limits.capital", "purchase price of systems and fabric", bought, problem.capital),
             ("limits.carbon", "carbon", sum(self.sums.carbon.values()), problem.carbon_kg),
+            *((f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget) for phase, paid in zip(problem.phases, payments(self) or ())),
             *((f"{phase.path}.capital", f"purchase price in {phase.name}", sum(n for n, when in zip(prices, self.times) if when.phase == p), phase.capital) for p, phase in enumerate(problem.phases)),
         ):
             if math.isfinite(limit):
@@ -169,6 +168,7 @@ class Amounts(Decisions):
             yield from self.lines.limit_values()
         if self.spread is not None:
             yield from self.spread.limit_values()
+        yield from self.interruptions.limit_values()
         for job in problem.training:
             busy = sum(a * float(s) for n, (_, c) in self.points.items() if c.workload == job.name for a, s in zip(self.active[n], calendar.seconds))
             yield f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline", busy, job.spec.deadline - job.spec.start

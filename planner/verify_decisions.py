@@ -16,6 +16,7 @@ from planner.problem import Problem, ServingFacts, exportable, permitted
 from planner.recheck import CheckedLot, Evaluated, Lots, evaluate_point, tokens_price
 from planner.verify_electricity import OF_A_METER, slot_rings
 from planner.verify_phases import InTime, in_time
+from planner.verify_preemption import lost_share
 
 
 class Decisions(Report):
@@ -196,7 +197,7 @@ class Decisions(Report):
             if requests <= 0 or path is None or not row["pool"].startswith(f"{row['workload']}/{row['site']}/"):
                 self.say(f"routes[{i}]", "is not positive, not permitted, or in another's pool")
                 continue
-            served[row["workload"], row["origin"], t] += requests
+            served[workload.asked, row["origin"], t] += requests
             self.asked[row["pool"], t] += requests
             self.round_trips[row["pool"]].append(path.rtt_s)
             self.tokens[workload.name][t] += row["tokens_per_s"]
@@ -204,16 +205,16 @@ class Decisions(Report):
             bought = tokens_price(self.sites[row["site"]], workload, float(calendar.edges_s[calendar.window[t]]))
             self.traffic[workload.name][row["site"], row.get("line", "")] += requests * weight * (self.problem.egress_bytes(workload) * path.price_per_byte + bought)
         factor = self._factor()
-        for workload in self.serving.values():
+        for asked_as, workload in {workload.asked: workload for workload in self.serving.values()}.items():
             rates = workload.requests_by_slot(calendar)
             if workload.spec.demand.deferral:
-                self._waiting(workload, served, factor.get(workload.name, 1.0))
+                self._waiting(workload, served, factor.get(asked_as, 1.0))
                 continue
             for o, origin in enumerate(workload.spec.origins):
                 for t in range(calendar.slots):
-                    asked = float(rates[o][t]) * factor.get(workload.name, 1.0)
-                    if not close(served[workload.name, origin.region, t], asked):
-                        self.say(f"routes {workload.name} from {origin.region} slot {t}", f"serves {served[workload.name, origin.region, t]:.9g} of {asked:.9g} requests/s")
+                    asked = float(rates[o][t]) * factor.get(asked_as, 1.0)
+                    if not close(served[asked_as, origin.region, t], asked):
+                        self.say(f"routes {asked_as} from {origin.region} slot {t}", f"serves {served[asked_as, origin.region, t]:.9g} of {asked:.9g} requests/s")
         capacity: dict[tuple[str, int], float] = defaultdict(float)
         for name, replicas in self.active.items():
             point, computed = self.points[name]
@@ -230,7 +231,7 @@ class Decisions(Report):
             for ring in slot_rings(calendar.next):
                 steps = [float(calendar.step_s[t]) for t in ring]
                 come = [float(rates[o][t]) * factor * s for t, s in zip(ring, steps)]
-                gone = [served[workload.name, origin.region, t] * s for t, s in zip(ring, steps)]
+                gone = [served[workload.asked, origin.region, t] * s for t, s in zip(ring, steps)]
                 path = f"routes {workload.name} from {origin.region} slots {ring[0]}-{ring[-1]}"
                 if not close(sum(gone), sum(come)):
                     self.say(path, f"serves {sum(gone):.9g} of {sum(come):.9g} requests")
@@ -250,7 +251,7 @@ class Decisions(Report):
         asked = self.problem.spec.objective
         if asked.maximise is None:
             return {}
-        names = [asked.workload] if asked.workload else list(self.serving)
+        names = [asked.workload] if asked.workload else [workload.asked for workload in self.serving.values()]
         return dict.fromkeys(names, self.document["objective"]["value"])
 
     def _jobs(self) -> None:
@@ -262,12 +263,13 @@ class Decisions(Report):
             allowed = calendar.within(job.spec.start, job.spec.deadline)
             done = 0.0
             for name, replicas in mine:
+                lost = lost_share(self.problem, job, self.sites[self.points[name][0]["site"]], replicas)
                 for t, share in enumerate(replicas):
                     if share and not allowed[t]:
                         self.say(f"schedule slot {t}", f"{job.name} runs outside its start and deadline")
                     self.at_most(f"schedule slot {t}", share, 1.0, f"width of {job.name}")
-                    self.tokens[job.name][t] += share * self.points[name][1].capacity
-                    done += share * self.points[name][1].capacity * float(calendar.seconds[t])
+                    self.tokens[job.name][t] += (share - lost[t]) * self.points[name][1].capacity
+                    done += (share - lost[t]) * self.points[name][1].capacity * float(calendar.seconds[t])
             if not close(done, job.spec.tokens):
                 self.say(f"workloads {job.name}", f"trains {done:.9g} of {job.spec.tokens:.9g} tokens by the deadline")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.findings import TOLERANCE, close
 from planner.verify_amounts import Amounts
+from planner.verify_budgets import power_at
 from planner.verify_decisions import key_of
 
 
@@ -98,8 +99,9 @@ class FailoverCheck:
         for key, systems in busy.items():
             check.at_most(path, systems, check.held[key][window], f"systems at work of {'/'.join(map(str, key[:3]))}")
         for site in self.problem.sites:
-            if math.isfinite(site.power_limit_w) and site.fails_with != zone:
-                check.at_most(path, power[site.region], site.power_limit_w, f"power in {site.region}")
+            _, name, most = power_at(self.problem, site, window)
+            if math.isfinite(most) and site.fails_with != zone:
+                check.at_most(path, power[site.region], most, name)
 
     def _lines(self, path: str, row: Mapping[str, Any]) -> None:
         """Lines as they are rented, without the requests of all that fails or moves, with those of the way around."""

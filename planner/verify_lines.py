@@ -37,6 +37,7 @@ class LineCheck:
 
     def run(self, hosts: Mapping[str, set[str]]) -> None:
         """`hosts`: sites at which each workload has points at work."""
+        self.hosts = hosts
         self._requests()
         self._placements(hosts)
         self._rented()

@@ -52,7 +52,7 @@ def in_time(problem: Problem, lot: CheckedLot, row: Mapping[str, Any]) -> InTime
     price = _price(offer, site.region, p, begin)
     life = offer.life_s(money) / YEAR_S
     worth = _paid_yearly(money.discount_rate, money.years, begin / YEAR_S, until / YEAR_S)
-    return InTime(p, range(first, last + 1), price, _annuity(money.discount_rate, life) * worth, _annuity(money.discount_rate, money.facility_life_years) * worth, tuple(wrong))
+    return InTime(p, range(first, last + 1), price, annuity(money.discount_rate, life) * worth, annuity(money.discount_rate, money.facility_life_years) * worth, tuple(wrong))
 
 
 def _held_wrongly(
@@ -79,7 +79,7 @@ def _price(offer: OfferFacts, region: str, p: int, begin: float) -> float:
     return offer.prices[region] * (1 + offer.price_change) ** (begin / YEAR_S) if stated is None else stated
 
 
-def _annuity(rate: float, years: float) -> float:
+def annuity(rate: float, years: float) -> float:
     return 1 / years if rate == 0 else rate / (1 - (1 + rate) ** -years)
 
 
@@ -99,7 +99,9 @@ class PhaseCheck:
         if [row["name"] for row in stated] != [phase.name for phase in self.problem.phases]:
             self.check.say("phases", "must be those of the spec, in their order")
             return
-        cost, tokens = self._costs(), self.check.tokens
+        from planner.verify_budgets import payments
+
+        cost, tokens, paid = self._costs(), self.check.tokens, payments(self.check)
         calendar = self.problem.calendar
         for p, (row, phase) in enumerate(zip(stated, self.problem.phases, strict=True)):
             edges = calendar.edges_s
@@ -111,6 +113,7 @@ class PhaseCheck:
             computed = {
                 "start": self._day(phase.start_s), "end": self._day(phase.end_s), "windows": dict(enumerate((inside[0], inside[-1]))),
                 "capital": sum(amount for amount, _, _ in bought),
+                "paid": paid[p] if paid is not None else None,
                 "residual": sum(amount * self._left(when, lot.offer) for amount, when, lot in bought),
                 "chips": max((sum(fleet["count"] * lot.system.chips for fleet, when, lot in self._fleet() if w in when.windows) for w in inside), default=0),
                 "cost": spent,
@@ -133,7 +136,7 @@ class PhaseCheck:
             return 0.0
         life = offer.life_s(money) / YEAR_S
         rest = max(life - float(edges[-1] - edges[when.windows[0]]) / YEAR_S, 0.0)
-        yearly = _annuity(money.discount_rate, life)
+        yearly = annuity(money.discount_rate, life)
         return yearly * rest if money.discount_rate == 0 else yearly * (1 - (1 + money.discount_rate) ** -rest) / money.discount_rate
 
     def _costs(self) -> list[float]:
@@ -147,7 +150,7 @@ class PhaseCheck:
         weight = [float(s * d) for s, d in zip(calendar.seconds, calendar.discount)]
         for row, when, lot in self._fleet():
             life = lot.offer.life_s(money) / YEAR_S
-            yearly = (when.price + lot.fabric_capital) * _annuity(money.discount_rate, life) + lot.facility_capital * _annuity(money.discount_rate, money.facility_life_years)
+            yearly = (when.price + lot.fabric_capital) * annuity(money.discount_rate, life) + lot.facility_capital * annuity(money.discount_rate, money.facility_life_years)
             for w in when.windows if lot.owned else ():
                 cost[w] += row["count"] * yearly * _paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
             for t in range(calendar.slots):

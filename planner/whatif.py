@@ -95,7 +95,7 @@ class WhatIf:
 
         if len(self._grids) > MOST_KEPT:
             self._grids.clear()
-        return find_candidates(problem, self._grids)
+        return find_candidates(problem, self._grids, below_floor=True)
 
 
 def _is_there(document: Mapping[str, Any], path: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.units import KILO, MEGA, MILLION, TONNE_KG
+from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
 from planner.plan import Plan
 
 HEADING = "What more of a limit is worth"
@@ -54,6 +54,8 @@ def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
         return (f"The next MW of {name}", MEGA) if row["limit"] >= MEGA else (f"The next kW of {name}", KILO)
     if unit == "system":
         return f"One more {name.removeprefix('supply of ')}" if name.startswith("supply of ") else f"Room for one more on {name.removeprefix('size of ')}", 1.0
+    if unit == "byte/s":
+        return f"The next GB/s of {name}", GIGA
     if unit == "kg":
         return f"The next tonne of {name}", TONNE_KG
     if unit == "1":

@@ -34,7 +34,7 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `kept`: one of a program alike, which
     is changed to this one and tells what it can."""
     begin = time.perf_counter()
-    sign = -1.0 if sense == "max" else 1.0
+    sign, options = -1.0 if sense == "max" else 1.0, replace(options, presolve=options.presolve and program.presolve)
     arrays = program.arrays()
     cost = sign * np.asarray(objective, dtype=float)
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
@@ -141,7 +141,8 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
     settings = {"output_flag": False, "threads": options.threads, "random_seed": options.seed,
                 "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
                 "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": 1e-7,
-                "mip_feasibility_tolerance": tolerance, "presolve_rule_off": ENUMERATION}
+                "mip_feasibility_tolerance": tolerance, "presolve_rule_off": ENUMERATION,
+                "presolve": "off" if not options.presolve and scaled.arrays.integer.any() else "choose"}
     if options.node_limit is not None:
         settings["mip_max_nodes"] = int(options.node_limit)
     for name, value in settings.items():

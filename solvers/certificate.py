@@ -53,6 +53,7 @@ class Bound:
 
 def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices) -> Estimate:
     """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
+    `power_limit`: of each site, throughout [R] or in each window [R, V].
 
     alpha_{k,t}  raised until cap beta - cost - power sigma <= sum uses alpha for every replica, so replicas add nothing
     flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
@@ -62,10 +63,11 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     """
     data = view.data
     sigma, beta = np.maximum(prices.sigma, 0.0), np.maximum(prices.beta, 0.0)
-    limited = np.isfinite(power_limit)
-    sigma = np.where(limited[:, None], sigma, 0.0)
+    limit = np.broadcast_to(power_limit.reshape(data.sites, -1), (data.sites, data.windows))[:, view.window]
+    limited = np.isfinite(limit)
+    sigma = np.where(limited, sigma, 0.0)
     alpha = view.least_alpha(beta, sigma, np.maximum(prices.alpha, 0.0))
-    watts = np.where(limited, power_limit, 0.0) * sigma.sum(axis=1)
+    watts = (np.where(limited, limit, 0.0) * sigma).sum(axis=1)
     constant, slope = float((prices.delta * view.demand).sum()), structure.cost.copy()
     place = structure.columns["open"]
     slope[place[place >= 0]] -= watts[place >= 0]  # a site has power where it is open

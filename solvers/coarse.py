@@ -10,6 +10,7 @@ import numpy as np
 from solvers.data import Ints, PlanData
 from solvers.hourwise import NOTHING, Slotwise
 
+LEAST = 20
 APART = 5.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged
 
 
@@ -23,7 +24,7 @@ def groupings(view: Slotwise) -> Sequence[Ints]:
     features = np.hstack([(view.demand / mean).T, APART * view.reachable.T, 1e3 * view.window[:, None]])
     windows, kinds = len(np.unique(view.window)), len(np.unique(view.reachable.T, axis=0))
     result = []
-    for least, each in ((12, 2), (36, 8)):
+    for least, each in ((LEAST, 2), (36, 8)):
         clusters = max(least, each * kinds, windows)
         if clusters * 2 <= view.slots:
             label = fcluster(linkage(features, "ward"), clusters, "maxclust")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.choice import ChoiceData
 from solvers.line_data import LineData, SpreadData
 from solvers.meter_data import Chronology, MeterData
 from solvers.porting import PortData
@@ -53,6 +54,31 @@ def _floats(*shape: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PowerStages:
+    """Limits on a site's power that hold in the windows `first` to `last` only [S]; those of a site share no window."""
+
+    site: Ints
+    first: Ints
+    last: Ints
+    limit_w: Floats
+
+    def problems(self, sites: int, windows: int, steady: Floats) -> Iterator[str]:
+        if not len(self.site) == len(self.first) == len(self.last) == len(self.limit_w):
+            yield "power_stages: fields of different lengths"
+            return
+        if self.site.size and (self.site.min() < 0 or self.site.max() >= sites):
+            yield f"power_stages.site: index outside [0, {sites})"
+            return
+        if (self.first < 0).any() or (self.last < self.first).any() or np.isnan(self.limit_w).any():
+            yield "power_stages: windows that end before they begin, or a limit that is not a number"
+        there = np.zeros((sites, max(windows, int(self.last.max(initial=-1)) + 1)), dtype=int)
+        for r, first, last in zip(self.site, self.first, self.last):
+            there[r, first : last + 1] += 1
+        if (there > 1).any() or np.isfinite(steady[self.site]).any():
+            yield "power_stages: a site has one limit at a time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanData:
     """Every index is a position. Sizes: R sites, K lots, U holdings, S supplies, P points, Q pools, A arcs,
     W serving workloads, O origins, J jobs, T slots, V windows, E tree edges.
@@ -68,6 +94,7 @@ class PlanData:
 
     # sites
     site_power_limit_w: Floats
+    power_stages: PowerStages | None = None                               # None: the limits above hold throughout
     site_fixed: Functionals = field(default_factory=dict)                 # [R]
 
     # lots: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
@@ -114,6 +141,11 @@ class PlanData:
     # jobs: the slots each may run in
     job_work: Floats = field(default_factory=lambda: _floats(0))
     job_window_mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    point_restart_s: Floats | None = None                                   # [P] lost per unit of width that comes back; None: nothing is
+
+    # what jobs take of the storage of their site; None where that is no question
+    point_storage: Floats | None = None                                     # [P] bytes/s at full width, 0 for serving points
+    site_storage: Floats | None = None                                      # [R] bytes/s, inf where nothing limits it
 
     # rented lines between places, and how serving is spread over zones; None where that is no question
     lines: LineData | None = None
@@ -129,6 +161,9 @@ class PlanData:
 
     # what is paid once before points of a group may run
     ports: PortData | None = None
+
+    # demand that any of several workloads may answer; None where each answers its own
+    choice: ChoiceData | None = None
 
     limits: tuple[Limit, ...] = ()
     objective: Objective = Objective()
@@ -155,11 +190,24 @@ class PlanData:
         last = first if self.holding_last is None else self.holding_last[:, None]
         return (first < 0) | ((first <= window) & (window <= last))
 
+    def power_limit(self) -> tuple[Floats, Ints]:
+        """[R, V] the most that a site may draw in each window, and the number of that limit: the site's, or sites + the stage's."""
+        limit = np.repeat(self.site_power_limit_w.astype(float)[:, None], self.windows, axis=1)
+        number = np.repeat(np.arange(self.sites)[:, None], self.windows, axis=1)
+        if (stages := self.power_stages) is not None:
+            for s, (r, first, last) in enumerate(zip(stages.site, stages.first, stages.last)):
+                limit[r, first : last + 1], number[r, first : last + 1] = stages.limit_w[s], self.sites + s
+        return limit, number
+
     def point_site(self) -> Ints:
         """[P]: the site of the lots a point uses."""
         site = np.full(len(self.point_pool), -1)
         site[self.point_uses[:, 0]] = self.lot_site[self.point_uses[:, 1]]
         return site
+
+    def arc_asked(self) -> Ints:
+        """[A]: the workload whose demand an arc answers."""
+        return self.arc_workload if self.choice is None else self.choice.leads()[self.arc_workload]
 
     def scaled(self) -> Floats:
         """[W]: 1 where the throughput factor multiplies the workload's demand, else 0."""
@@ -234,6 +282,8 @@ def _problems(data: PlanData):
         for functional, values in getattr(data, name).items():
             if values.size and values.min() < 0:
                 yield f"{name}[{functional}]: a fixed cost below 0"
+    if data.power_stages is not None:
+        yield from data.power_stages.problems(R, V, data.site_power_limit_w)
     if np.isnan(data.site_power_limit_w).any() or np.isnan(data.supply_limit).any():
         yield "limits: not a number"
     if ((data.point_pool < 0) == (data.point_job < 0)).any():
@@ -250,13 +300,22 @@ def _problems(data: PlanData):
         yield from data.spread.problems(W, R, T)
     if data.ports is not None:
         yield from data.ports.problems(P)
+    if data.choice is not None:
+        yield from data.choice.problems(W, data.demand)
     if data.meters is not None:
         yield from data.meters.problems(R, T)
     if data.order is not None:
         yield from data.order.problems(T)
     if data.wait_slots is not None and (data.wait_slots.shape != (W,) or (data.wait_slots < 0).any()):
         yield f"wait_slots: expected {W} whole numbers of at least 0"
-    if data.order is None and (data.meters is not None or data.wait_slots is not None):
+    for name, values, size in (("point_restart_s", data.point_restart_s, P), ("point_storage", data.point_storage, P), ("site_storage", data.site_storage, R)):
+        if values is not None and (values.shape != (size,) or np.isnan(values).any() or values.min(initial=0.0) < 0):
+            yield f"{name}: expected {size} values of at least 0"
+    if (data.point_storage is None) != (data.site_storage is None):
+        yield "point_storage, site_storage: one without the other"
+    elif data.point_storage is not None and data.point_storage[data.point_job < 0].any():
+        yield "point_storage: more than 0 for a serving point"
+    if data.order is None and (data.meters is not None or data.wait_slots is not None or data.point_restart_s is not None):
         yield "order: missing"
     known = set(data.functionals())
     for limit in data.limits:

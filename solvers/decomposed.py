@@ -1,7 +1,8 @@
 """A joint program solved slot by slot, in and out in SI: scaling, the search, the plan as blocks of values, and what it counts.
 
 Carried are fleets, fabrics, sites, hosting, routing and jobs at a cost that is minimised; electricity as a decision, lines,
-spread, waiting requests and limits on functionals tie slots together and are not (see `carries`).
+spread, waiting requests and limits on what slots cost tie slots together and are not, nor are porting, the cost of pre-emption and storage
+(see `carries`). Limits on what is decided once, such as capital, are rows of the structure.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from solvers.schedule import able
 from solvers.sketch import sketch
 
 PAYS_FROM, TOO_LARGE_FROM = 200_000, 200_000  # columns of the full program
-LINEAR_SHARE = 0.6  # of the time, that the linear part may take
+LINEAR_SHARE = 0.8  # of the time, that the linear part may take
 SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
 
 
@@ -43,8 +44,9 @@ class Found:
 
 def carries(data: PlanData) -> bool:
     """Whether nothing but what is decided once ties the slots together."""
-    parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds)
-    return all(part is None for part in parts) and not data.limits and data.objective.functional == COST and data.slots > 0
+    parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds, data.ports, data.choice, data.point_restart_s, data.site_storage)
+    once = not any(np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost))
+    return all(part is None for part in parts) and once and data.objective.functional == COST and data.slots > 0
 
 
 def pays(data: PlanData) -> bool:
@@ -76,10 +78,12 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - (1 - LINEAR_SHARE) * options.time_limit_s)
     rows, columns, integers = sizes(dec, data, build)
     if too_large(data):
-        drawn = sketch(dec, options, build, left)
+        drawn = sketch(dec, options, left)
         plan, proven = drawn.plan, drawn.proven
     else:
         level = dec.relax(0.2 * options.gap)
+        if level is None:
+            return Found(rows, columns, integers)
         search = whole.WholeSearch(dec, level, options.gap, options.seed, left)
         plan = search.run()
         proven = search.proven
@@ -97,7 +101,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
 
 def _one_window(data: PlanData) -> PlanData:
     """Where everything held is held in all windows, windows make no difference to a plan; a single one says more of shares of it."""
-    if not data.covers().all():
+    if data.power_stages is not None or not data.covers().all():
         return data
     return replace(data, slot_window=np.zeros(data.slots, dtype=np.int64), holding_window=np.full(len(data.holding_lot), -1), holding_last=None)
 
@@ -136,16 +140,20 @@ class Units:
         return cls(functional, _factor(dear) * data.slots, _factor(np.concatenate([data.point_power_w, data.holding_power_w])), workload, pool)
 
     def scaled(self, data: PlanData) -> PlanData:
-        """The data in these units, with the functional alone."""
+        """The data in these units, with the functional alone, and what is limited of what is decided once in shares of its limit or so."""
         only = lambda part, unit: {name: values * (self.cost * unit) for name, values in part.items() if name == self.functional}
+        size = {limit.functional: _factor(np.array([limit.upper])) for limit in data.limits if np.isfinite(limit.upper)} | {self.functional: self.cost}
+        once = lambda part: {name: values * size[name] for name, values in part.items() if name in size}
         requests = np.where(data.point_pool >= 0, self.pool[np.maximum(data.point_pool, 0)] if data.pools else 1.0, 1.0)
         return replace(
             data, site_power_limit_w=data.site_power_limit_w * self.watt, holding_power_w=data.holding_power_w * self.watt,
+            power_stages=None if (stages := data.power_stages) is None else replace(stages, limit_w=stages.limit_w * self.watt),
             point_power_w=data.point_power_w * self.watt, point_capacity=data.point_capacity * requests,
             demand=data.demand * self.workload[:, None, None],
             arc_cost=only(data.arc_cost, 1.0 / self.workload[data.arc_workload][:, None]),
-            site_fixed=only(data.site_fixed, 1.0), holding_cost=only(data.holding_cost, 1.0), point_cost=only(data.point_cost, 1.0),
-            host_cost=only(data.host_cost, 1.0), edge_cost=only(data.edge_cost, 1.0),
+            site_fixed=once(data.site_fixed), holding_cost=once(data.holding_cost), point_cost=only(data.point_cost, 1.0),
+            host_cost=once(data.host_cost), edge_cost=once(data.edge_cost),
+            limits=tuple(replace(limit, upper=limit.upper * size[limit.functional]) for limit in data.limits if limit.functional in size),
         )  # fmt: skip
 
 
@@ -215,7 +223,7 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     _, way = np.unique(ends, axis=0, return_inverse=True) if len(ends) else (None, np.zeros(0, dtype=np.int64))
     hosted = np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[gated_of(way, gated, arc, at, data.slots)] if len(arc) else at
     rows = len(once.keys) + int((data.demand > 0).sum() + used.sum() + lots.sum() + share.sum()) + int(able(data).sum())
-    rows += len(hosted) + int(np.isfinite(data.site_power_limit_w).sum()) * data.slots
+    rows += len(hosted) + int(np.isfinite(data.power_limit()[0][:, data.slot_window]).sum())
     columns = once.size + int(flow.sum() + active.sum() + share.sum())
     return rows, columns, int(once.integer.sum())
 

@@ -1,13 +1,13 @@
 """Large joint programs: what is decided once is searched with cuts from the slots, which are solved one by one.
 
-    coarse   the slots are merged, so that the first rounds cost little; lots that the bound asks for are added
-    fine     the same over all slots, started at the coarse answer
+    start    the linear program on merged slots (start.py)
+    rounds   over all slots: the master is solved, the slots are asked between the best point so far and the master's, and what they
+             answer is added as cuts; lots that the bound asks for are added
     bound    over every column of the full problem, from the prices of the best round (certificate.py)
-    whole    see whole.py: the same master with its integers whole, and the slots' answer to it
+    whole    see dive.py and whole.py: choices and counts made whole, with the same master and slots
 
-Each round solves the master within a box around the best point so far (trust region), asks the slots at what it finds, and
-adds what they answer as cuts. See master.py and slot_programs.py. Linderoth and Wright, Computational Optimization and
-Applications 24 (2003), for the box; Benders, Numerische Mathematik 4 (1962), for the cuts.
+See master.py and slot_programs.py. Benders, Numerische Mathematik 4 (1962), for the cuts; Ben-Ameur and Neto, Networks 49
+(2007), for asking between the two points.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.certificate import Bound, Prices, bound
-from solvers.coarse import groupings
 from solvers.data import Floats, Ints, PlanData
 from solvers.hourwise import NOTHING, Slotwise, Structure, carried, structure_of
 from solvers.master import Kept, Master, Point
 from solvers.program import Program
 from solvers.schedule import able
 from solvers.slot_programs import SlotAnswer, SlotPrograms
+from solvers.start import Coarse, coarse, within
 
-TOLERANCE, COARSE_TOLERANCE = 2e-4, 1e-2  # of the linear part, relative
-ROUNDS, COARSE_ROUNDS = 120, 60
-FIRST_BOX, LEAST_BOX, LARGEST_BOX = 0.25, 0.01, 4.0
+TOLERANCE, ROUNDS = 2e-4, 120  # of the linear part, relative; at most
+OUT = 0.4  # of the way from the best point to the master's, where the slots are asked
+SURE = 1e-3  # by so much a bound must be better for no other to be tried
 MISSING = 0.4  # price of a missing system in one slot, as a share of what the system costs over the horizon
 DEARER, TIMES_DEARER = 5.0, 6  # how much dearer missing gets at once while something is, and how often at most
 ENOUGH = 1e-6  # that is missing in all, in systems and the like
 FRESH = 0.5  # share of a round's prices in those that are looked at; the rest is of the best so far
 UNDONE = 3.0  # price of a job left undone, in its dearest place
-STALLED = 6  # rounds without a better bound, the master free, after which a search ends
 GROW_EVERY, GROW_BY = 4, 30  # rounds between additions of lots, and how many at once
 MOST_GROUPS = 168  # of slots with a cut of their own
-PLACES = 40  # points of each job that are looked at, cheapest first
+PLACES = 12  # points of each job that are looked at, cheapest first
 PATTERNS = 3  # new ones of each job in a round
 
 NONE = np.zeros(0, dtype=np.int64)
@@ -57,7 +56,6 @@ class Level:
     bound: Bound | None = None
     prices: Prices | None = None
     dearer: int = 0  # times that missing was made dearer
-    unit: float = 1.0  # systems that a box opens even where there are none
 
     @property
     def view(self) -> Slotwise:
@@ -71,7 +69,7 @@ class Decomposition:
                  left: Callable[[], float] = lambda: np.inf):  # fmt: skip
         self.data, self.functional, self.build, self.threads, self.say, self.left = data, functional, build, threads, say, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
-        self.power_limit = data.site_power_limit_w
+        self.power_limit = data.power_limit()[0]
         self.whole = structure(data, self.view, functional, build)
         self.row_of = {key: row for row, key in enumerate(self.whole.keys)}
         cost = data.holding_cost.get(functional, np.zeros(len(data.holding_lot)))
@@ -89,26 +87,26 @@ class Decomposition:
         np.maximum.at(price, self.data.point_job[self.view.training[there]], UNDONE * (cost[there] + width[self.view.training[there]]))
         return price + NOTHING
 
-    # -- the way from coarse to fine -------------------------------------------------------------------------------
+    # -- the linear part -------------------------------------------------------------------------------------------
 
-    def relax(self, tolerance: float = TOLERANCE) -> Level:
-        """The linear part over all slots; `proven` holds for the full problem."""
-        level = None
-        for group in groupings(self.view):
-            last = int(group.max()) + 1 == self.view.slots
-            level = self._first(group) if level is None else self._finer(level, group)
-            level = self.search(level, tolerance if last else max(tolerance, COARSE_TOLERANCE), ROUNDS if last else COARSE_ROUNDS, f"{int(group.max()) + 1} slots", exact=last)
-        return level
+    def relax(self, tolerance: float = TOLERANCE, rounds: int = ROUNDS) -> Level | None:
+        """The linear part over all slots; `proven` holds for the full problem. None where its merged form has no answer in time."""
+        start = coarse(self)
+        if start is None:
+            return None
+        self.say(f"{start.slots} merged slots: linear {start.value:.6g}, proven {start.bound.value:.6g}")
+        return self.search(self._first(start), tolerance, rounds)
 
-    def level(self, group: Ints, lots: Ints, places: Ints) -> Level:
-        """A level over these lots and these points of jobs, with nothing known yet."""
+    def level(self, group: Ints, lots: Ints, places: Ints, programs: SlotPrograms | None = None) -> Level:
+        """A level over these lots and these points of jobs, with nothing known yet; `programs` of just these lots are used again."""
         view = self.view if int(group.max()) + 1 == self.view.slots else self.view.merged(group)
         inside = self._inside(lots)
         view = replace(view, training=places[inside[places]])
         part = self.whole.part(self.data, lots, view.training)
         groups = np.arange(view.slots) * min(MOST_GROUPS, view.slots) // view.slots
         master = Master(view, part, lots, groups, self.power_limit, self.undone)
-        return Level(group, master, SlotPrograms(view, lots, self.power_limit, self._missing(lots), self.threads), Point(np.zeros(part.size), np.zeros(0)))
+        programs = programs or SlotPrograms(view, lots, self.power_limit, self._missing(lots), self.threads)
+        return Level(group, master, programs, Point(np.zeros(part.size), np.zeros(0)))
 
     def _inside(self, lots: Ints) -> np.ndarray:
         """[P]: points that use none but these lots."""
@@ -129,26 +127,32 @@ class Decomposition:
         watt = np.median(each[data.holding_lot[powered]] / data.holding_power_w[powered]) if powered.any() else usual
         return np.full(len(view.demand), MISSING * max(dear, usual)), 0.6 * MISSING * each[lots], np.full(data.sites, 0.6 * MISSING * watt)
 
-    def _first(self, group: Ints) -> Level:
-        """The coarsest level, started with the lots that are cheapest for what they can do."""
-        data, view = self.data, self.view
-        rate = np.zeros(len(data.lot_site))
-        mine = np.isin(view.use_point, view.serving) & (view.use_systems > 0)
-        np.maximum.at(rate, view.use_lot[mine], data.point_capacity[view.use_point[mine]] / view.use_systems[mine])
-        crude = self.lot_cost / np.maximum(rate, NOTHING)
-        lots = set(np.argsort(crude, kind="stable")[: max(24, len(crude) // 4)].tolist())
-        for site in range(data.sites):
-            here = np.flatnonzero(data.lot_site == site)
-            lots |= set(here[np.argsort(crude[here], kind="stable")][:3].tolist())
-        alpha = np.tile((self.lot_cost / view.slots)[:, None], (1, view.slots))
-        places = self._places(view, alpha, np.zeros((data.sites, view.slots)))
-        lots |= set(view.use_lot[np.isin(view.use_point, places)].tolist())
-        level = self.level(group, np.array(sorted(lots)), places)
-        merged = level.view
-        here = merged.seconds / view.seconds.sum()
-        self.price(level, np.tile(self.lot_cost[:, None], (1, merged.slots)) * here, np.zeros((data.sites, merged.slots)), None)
-        level.unit = float(data.demand.sum(axis=(0, 1)).max(initial=1.0) / np.median(rate[rate > 0]) / len(lots)) if (rate > 0).any() else 1.0
-        level.best = Point(level.best.structure, self._any_patterns(level))
+    def _first(self, start: Coarse) -> Level:
+        """All slots, over what the merged answer holds or nearly would; its prices are the first cuts."""
+        data, view, found = self.data, self.view, start.bound
+        taken = np.flatnonzero(start.share > NOTHING)
+        job, kept = data.point_job[view.training], taken.tolist()
+        charged = found.entering[self.whole.columns["y"][view.training]] if len(view.training) else np.zeros(0)
+        for j in np.unique(job):
+            mine = np.flatnonzero((job == j) & np.isfinite(charged))
+            kept += view.training[mine[np.argsort(charged[mine], kind="stable")][:PLACES]].tolist()
+        places = np.unique(np.array(kept, dtype=np.int64))
+        lots = start.near.copy()
+        lots[view.use_lot[np.isin(view.use_point, places)]] = True
+        level = self.level(np.arange(view.slots), np.flatnonzero(lots), places)
+        level.prices, level.bound, level.proven = start.prices, found, found.value
+        gate = np.maximum(start.prices.delta[view.arc_demand] - start.prices.beta[data.arc_pool] - view.arc_cost, 0.0)
+        prices = (found.estimate.alpha[level.master.lots], start.prices.sigma, start.prices.beta, start.prices.delta, gate)
+        level.master.add_cuts(level.master.keep(SlotAnswer(np.zeros(view.slots), *(values.T for values in prices))))
+        shares = []
+        for p in taken[np.isin(taken, list(level.master.places))]:
+            pattern = within(self, int(p), start.running[p] / start.share[p])
+            if pattern is not None:
+                level.master.add_pattern(int(p), pattern)
+                shares.append(start.share[p])
+        self.price(level, found.estimate.alpha, start.prices.sigma, None)
+        level.best = Point(carried(self.whole, level.master.structure, start.structure), longer(np.array(shares), len(level.master.patterns)))
+        self.ask(level, level.best)
         return level
 
     def _places(self, view: Slotwise, alpha: Floats, sigma: Floats) -> Ints:
@@ -160,117 +164,82 @@ class Decomposition:
             kept += self.view.training[mine[np.argsort(cost[mine], kind="stable")][:PLACES]].tolist()
         return np.array(sorted(kept), dtype=np.int64)
 
-    def _any_patterns(self, level: Level) -> Floats:
-        """One pattern of each job taken whole."""
-        shares, seen = np.zeros(len(level.master.patterns)), set()
-        for i, (point, _) in enumerate(level.master.patterns):
-            if (job := int(self.data.point_job[point])) not in seen:
-                seen.add(job)
-                shares[i] = 1.0
-        return shares
-
-    def _finer(self, level: Level, group: Ints) -> Level:
-        """A level with more slots, started at a coarser one's point, patterns and prices."""
-        view, master, found = self.view, level.master, level.bound
-        held = np.zeros(len(self.data.lot_site))
-        n = master.structure.columns["n"]
-        np.add.at(held, self.data.holding_lot[n >= 0], level.best.structure[n[n >= 0]])
-        used = [p for share, (p, _) in zip(level.best.patterns, master.patterns, strict=True) if share > NOTHING]
-        cost = np.where(np.isin(self.view.training, used), -np.inf, found.estimate.job_cost)
-        job, kept = self.data.point_job[view.training], []
-        for j in np.unique(job):
-            mine = np.flatnonzero((job == j) & (cost < np.inf))
-            kept += view.training[mine[np.argsort(cost[mine], kind="stable")][:PLACES]].tolist()
-        places = np.array(sorted(kept), dtype=np.int64)
-        near = self._worth(found) < 0.03 * self.lot_cost
-        lots = np.flatnonzero((held > NOTHING) | near | np.isin(np.arange(len(held)), view.use_lot[np.isin(view.use_point, places[: PLACES * len(np.unique(job))])]))
-        finer = self.level(group, lots, places)
-        first = np.array([level.group[np.flatnonzero(group == t)[0]] for t in range(finer.view.slots)])
-        share = finer.view.seconds / level.view.seconds[first]
-        reach_before, reach = level.view.reachable, finer.view.reachable
-        patterns = []
-        for weight, (point, pattern) in zip(level.best.patterns, master.patterns, strict=True):
-            if weight > NOTHING and point in finer.master.places:
-                j = self.data.point_job[point]
-                whole = np.divide(pattern, reach_before[j], out=np.zeros_like(pattern), where=reach_before[j] > 0)
-                finer.master.add_pattern(point, whole[first] * reach[j])
-                patterns.append(weight)
-        finer.best = Point(carried(master.structure, finer.master.structure, level.best.structure), np.array(patterns))
-        finer.unit = level.unit
-        self._hand_down(level, finer, first, share)
-        self.price(finer, finer.bound.estimate.alpha, finer.prices.sigma, None)
-        finer.best = Point(finer.best.structure, longer(finer.best.patterns, len(finer.master.patterns)))
-        return finer
-
-    def _hand_down(self, level: Level, finer: Level, first: Ints, share: Floats) -> None:
-        """Prices and the cuts in use of a coarser level, spread over its slots and made to fit the costs of each."""
-        view, master = finer.view, level.master
-        prices = level.prices
-        finer.prices = Prices(*(values[:, first] * share for values in (prices.alpha, prices.sigma, prices.beta, prices.delta)), prices.rows)
-        finer.bound = self.certify(finer, finer.prices)
-        finer.proven = finer.bound.value
-        used = master.unused <= 1
-        for answer in np.unique(master.cut_of[used, 0]):
-            kept = master.kept[answer]
-            here = np.isin(first, master.cut_of[used & (master.cut_of[:, 0] == answer), 1])
-            sigma, beta, delta = (values[first].T * share for values in (kept.sigma, kept.beta, kept.delta))
-            alpha = np.zeros((len(self.data.lot_site), view.slots))
-            alpha[master.lots] = kept.alpha[first].T * share
-            alpha = view.least_alpha(beta, sigma, alpha)
-            gate = np.maximum(delta[view.arc_demand] - beta[self.data.arc_pool] - view.arc_cost, 0.0)
-            answered = SlotAnswer(np.zeros(view.slots), alpha[finer.master.lots].T, sigma.T, beta.T, delta.T, gate.T)
-            finer.master.add_cuts(finer.master.keep(answered), np.unique(finer.master.group[here]))
-
     # -- one level -------------------------------------------------------------------------------------------------
 
-    def search(self, level: Level, tolerance: float, rounds: int, name: str, *, exact: bool = False) -> Level:
-        """Rounds until value and bound are within the tolerance of each other."""
-        box = FIRST_BOX
-        self.ask(level, level.best)
-        still = 0
+    def search(self, level: Level, tolerance: float, rounds: int) -> Level:
+        """Rounds until value and bound are within the tolerance of each other: the slots are asked on the way from the best point to the master's."""
         for number in range(rounds):
-            before_proven = level.proven
-            found = level.master.solve(self._box(level, box))
-            if found is None:  # nothing within the box meets the structure's rows
-                box = max(2 * box, 0.3)
-                continue
+            found = level.master.solve(None)
+            if found is None:
+                break
             model, point, prices = found
             prices = self.spread(level, prices)
-            if level.prices is not None:
-                prices = prices.mixed(level.prices, FRESH)
-            certificate = self.certify(level, prices)
-            if certificate.value > level.proven:
-                level.proven, level.bound, level.prices = certificate.value, certificate, prices
-            close = level.value - model < tolerance * abs(level.value)
-            if number % 5 == 0 or close:
+            certificate = self.keep_bound(level, prices)
+            if number % 5 == 0:
                 self.say(
-                    f"{name}, round {number}: value {level.value:.6g}, proven {level.proven:.6g}, {len(level.master.cut_of)} cuts, "
-                    f"{len(level.master.patterns)} patterns, {len(level.master.lots)} lots, box {box:.2g}"
+                    f"round {number}: value {level.value:.6g}, least {model:.6g}, proven {level.proven:.6g}, {len(level.master.cut_of)} cuts, "
+                    f"{len(level.master.patterns)} patterns, {len(level.master.lots)} lots"
                 )
             if level.value - level.proven <= tolerance * abs(level.value):
-                if not exact or level.dearer == TIMES_DEARER or not self._still_missing(level, tolerance):
+                if level.dearer == TIMES_DEARER or not self._still_missing(level, tolerance):
                     break
                 level.dearer += 1
                 level.programs.raise_missing(DEARER)
                 level.value = np.inf
                 self.ask(level, level.best)
                 continue
-            still = still + 1 if close and box >= LARGEST_BOX and level.proven <= before_proven else 0
-            if self.left() <= 0 or still >= STALLED:
+            if self.left() <= 0:
                 break
             wanted = self.wanted(certificate, level)
-            if len(wanted) and (number % GROW_EVERY == 0 or close):
+            if len(wanted) and number % GROW_EVERY == 0:
                 level = self.grown(level, wanted)
                 continue
-            if close:
-                box = min(4 * box, LARGEST_BOX)
             self.price(level, certificate.estimate.alpha, prices.sigma, certificate)
+            self.ask(level, self.between(level, level.best, point, OUT))
             level.master.purge()
-            before, point = level.value, Point(point.structure, longer(point.patterns, len(level.master.patterns)))
-            level.best = Point(level.best.structure, longer(level.best.patterns, len(level.master.patterns)))
-            gain = (before - self.ask(level, point)) / max(before - model, NOTHING)
-            box = min(1.5 * box, LARGEST_BOX) if gain > 0.5 else max(0.6 * box, LEAST_BOX) if gain < 0 else box
         return level
+
+    def resumed(self, level: Level, other: Level, point: Point | None) -> None:
+        """The level learns the cuts that had weight at another one over the same slots, and goes on from a point of that."""
+        new = np.setdiff1d(level.master.lots, other.master.lots)
+        among = level.programs.points[np.isin(level.programs.points, self.view.use_point[np.isin(self.view.use_lot, new)])]
+        used = other.master.unused == 0
+        for answer in np.unique(other.master.cut_of[used, 0]):
+            kept = self._widened(other, level, other.master.kept[answer], among)
+            level.master.add_cuts(kept, other.master.cut_of[used & (other.master.cut_of[:, 0] == answer), 1])
+        if point is None:
+            return
+        taken = [(share, pattern) for share, pattern in zip(point.patterns, other.master.patterns, strict=True) if share > NOTHING]
+        for _, (place, pattern) in taken:
+            level.master.add_pattern(place, pattern)
+        shares = np.concatenate([np.zeros(len(level.master.patterns) - len(taken)), [share for share, _ in taken]])
+        level.value = np.inf
+        self.ask(level, Point(carried(other.master.structure, level.master.structure, point.structure), shares))
+
+    def _widened(self, old: Level, new: Level, kept: Kept, among: Ints) -> Kept:
+        """The prices of an answer over another level's lots, those that are new the least that its points among these allow."""
+        alpha = np.zeros((len(self.data.lot_site), old.view.slots))
+        alpha[old.master.lots] = kept.alpha.T
+        if len(among):
+            alpha = old.view.least_alpha(kept.beta.T, kept.sigma.T, alpha, among)
+        return Kept(alpha[new.master.lots].T, kept.sigma, kept.beta, kept.delta, kept.gate, kept.constant)
+
+    def between(self, level: Level, start: Point, end: Point, share: float) -> Point:
+        """The point so far from the start to the end; patterns that either does not know have no share in it."""
+        size = len(level.master.patterns)
+        return Point((1 - share) * start.structure + share * end.structure, (1 - share) * longer(start.patterns, size) + share * longer(end.patterns, size))
+
+    def keep_bound(self, level: Level, prices: Prices) -> Bound:
+        """The bound at the master's prices, which is returned, and at prices between these and the best known; the better is kept."""
+        certificate = best = self.certify(level, prices)
+        if level.prices is not None and certificate.value < level.proven + SURE * abs(level.proven):
+            mixed = prices.mixed(level.prices, FRESH)
+            other = self.certify(level, mixed)
+            if other.value > best.value:
+                best, prices = other, mixed
+        if best.value > level.proven:
+            level.proven, level.bound, level.prices = best.value, best, prices
+        return certificate
 
     def _still_missing(self, level: Level, tolerance: float) -> bool:
         """Whether what the slots miss at the best point matters."""
@@ -282,21 +251,10 @@ class Decomposition:
         answer = level.programs.answer(*level.master.given(point))
         value = level.master.linear_cost(point) + float(answer.value.sum())
         level.master.add_cuts(level.master.keep(answer))
+        level.best = Point(level.best.structure, longer(level.best.patterns, len(level.master.patterns)))
         if value < level.value:
             level.value, level.best = value, point
         return value
-
-    def _box(self, level: Level, box: float) -> tuple[Floats, Floats] | None:
-        if box >= 3:
-            return None
-        structure, centre = level.master.structure, level.best
-        reach = np.full(structure.size, 2 * box)
-        n = structure.columns["n"]
-        n = n[n >= 0]
-        reach[n] = box * (centre.structure[n] + level.unit)
-        place = np.concatenate([centre.structure, longer(centre.patterns, len(level.master.patterns))])
-        reach = np.concatenate([reach, np.full(len(level.master.patterns), 2 * box)])
-        return np.maximum(place - reach, 0.0), place + reach
 
     def spread(self, level: Level, prices: Prices) -> Prices:
         """The prices of a level's master with those of the rows in the places of the whole structure."""
@@ -324,36 +282,37 @@ class Decomposition:
         np.maximum.at(most, self.data.holding_lot[place >= 0], self.whole.most[place[place >= 0]])
         worth[level.master.lots] = 0.0
         pays = np.flatnonzero(worth < -1e-7 * np.maximum(self.lot_cost, NOTHING))
-        return pays[np.argsort((worth * most)[pays], kind="stable")][:GROW_BY]
+        return pays[np.argsort(worth[pays] * most[pays], kind="stable")][:GROW_BY]
 
     def grown(self, level: Level, more: Ints, points: Ints = NONE) -> Level:
-        """The level with more lots and points of jobs; cuts keep their prices, and new lots the least prices that they allow."""
+        """The level with more lots and points of jobs."""
         old = level.master
         lots = np.union1d(old.lots, more)
         inside = self._inside(lots)
         cheap = self._places(level.view, level.bound.estimate.alpha, level.prices.sigma) if level.bound else self.view.training
         places = np.union1d(old.places_array, np.union1d(cheap[inside[cheap]], points))
-        grown = self.level(level.group, lots, places)
-        for point, pattern in old.patterns:
-            grown.master.add_pattern(point, pattern)
-        place, new = np.searchsorted(lots, old.lots), np.setdiff1d(lots, old.lots)
-        touched = np.zeros(len(self.data.point_pool), dtype=bool)
-        touched[self.view.use_point[np.isin(self.view.use_lot, new)]] = True
-        among = self.view.serving[touched[self.view.serving] & inside[self.view.serving]]
-        for kept in old.kept:
-            alpha = np.zeros((len(self.data.lot_site), level.view.slots))
-            if kept is not None:
-                alpha[old.lots] = kept.alpha.T
-                alpha = level.view.least_alpha(kept.beta.T, kept.sigma.T, alpha, among)
-                kept = Kept(alpha[lots].T, kept.sigma, kept.beta, kept.delta, kept.gate, kept.constant)
-            grown.master.kept.append(kept)
-        grown.master.restore(old.cut_of, old.unused)
-        del place
-        grown.best = Point(carried(old.structure, grown.master.structure, level.best.structure), level.best.patterns)
-        grown.value, grown.proven, grown.bound, grown.prices, grown.unit, grown.dearer = level.value, level.proven, level.bound, level.prices, level.unit, level.dearer
-        for _ in range(level.dearer):
-            grown.programs.raise_missing(DEARER)
-        return grown
+        return self.rebuilt(level, lots, places, np.ones(len(old.patterns), dtype=bool), np.ones(len(old.cut_of), dtype=bool))
+
+    def rebuilt(self, level: Level, lots: Ints, places: Ints, patterns: np.ndarray, cuts: np.ndarray) -> Level:
+        """The level over other lots and points, with these of its patterns and cuts; new lots get the least prices that the cuts allow."""
+        old = level.master
+        fresh = self.level(level.group, lots, places, level.programs if np.array_equal(lots, old.lots) else None)
+        for stays, (point, pattern) in zip(patterns, old.patterns, strict=True):
+            if stays:
+                fresh.master.add_pattern(point, pattern)
+        new = np.setdiff1d(lots, old.lots)
+        among = fresh.programs.points[np.isin(fresh.programs.points, self.view.use_point[np.isin(self.view.use_lot, new)])]
+        used = np.isin(np.arange(len(old.kept)), old.cut_of[cuts, 0])
+        for kept, wanted in zip(old.kept, used, strict=True):
+            if kept is not None and wanted:
+                kept = self._widened(level, fresh, kept, among)
+            fresh.master.kept.append(kept if wanted else None)
+        fresh.master.restore(old.cut_of[cuts], old.unused[cuts])
+        fresh.best = Point(carried(old.structure, fresh.master.structure, level.best.structure), level.best.patterns[patterns])
+        fresh.value, fresh.proven, fresh.bound, fresh.prices, fresh.dearer = level.value, level.proven, level.bound, level.prices, level.dearer
+        for _ in range(level.dearer if fresh.programs is not level.programs else 0):
+            fresh.programs.raise_missing(DEARER)
+        return fresh
 
     def price_at(self, level: Level, prices: Prices, points: Ints) -> None:
         """Adds the cheapest pattern of each of these points at the master's prices."""

@@ -55,12 +55,12 @@ def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> N
     row_of[workload, origin, slot] = np.arange(len(slot))
     grows, step = data.scaled()[workload] > 0, data.order.step_s[slot]
     asked = data.demand[workload, origin, slot] * step
-    arc, at = np.nonzero((flow >= 0) & waits[data.arc_workload, data.arc_origin][:, None])
+    arc, at = np.nonzero((flow >= 0) & waits[data.arc_asked(), data.arc_origin][:, None])
     column = waiting[workload, origin, slot]
     rows, index = np.arange(len(slot)), np.column_stack([workload, origin, slot])
     program.add_rows(
         "balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
-        np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], rows, row_of[workload, origin, data.order.next[slot]], np.flatnonzero(grows)]),
+        np.concatenate([row_of[data.arc_asked()[arc], data.arc_origin[arc], at], rows, row_of[workload, origin, data.order.next[slot]], np.flatnonzero(grows)]),
         np.concatenate([flow[arc, at], column, column, np.full(int(grows.sum()), int(factor))]),
         np.concatenate([data.order.step_s[at], np.ones(len(rows)), -np.ones(len(rows)), -asked[grows]]), index=index)
     patience = arriving(data, data.wait_slots.astype(float))[workload, origin, slot]

@@ -1,6 +1,7 @@
 """What stands between a program and an answer, and what its limits are worth: conflicts, least relief, prices.
 
-A limit is named by its kind and position in the input: ("power", site), ("connection", site), ("supply", supply), ("limit", position).
+A limit is named by its kind and position in the input: ("power", site), or sites + stage of one whose power changes, ("connection", site),
+("supply", supply), ("storage", site), ("limit", position).
 What the positions mean to a user is the caller's business.
 """
 
@@ -82,18 +83,31 @@ def loosened(data: PlanData, rows: Iterable[Row]) -> PlanData:
 
 def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
     """The same input with other limits."""
-    power, supply, limits = data.site_power_limit_w.astype(float), data.supply_limit.astype(float), list(data.limits)
+    power, supply, limits = _power(data), data.supply_limit.astype(float), list(data.limits)
     connection = None if data.meters is None else data.meters.grid_upper_w.astype(float)
+    storage = None if data.site_storage is None else data.site_storage.astype(float)
     for (kind, position), value in values.items():
         if kind == "limit":
             limits[position] = replace(limits[position], upper=value)
         elif kind == "connection":
             connection[data.meters.meter_site == position] = value
+        elif kind == "storage":
+            storage[position] = value
         else:
             {"power": power, "supply": supply}[kind][position] = value
     if connection is not None:
         data = replace(data, meters=replace(data.meters, grid_upper_w=connection))
-    return replace(data, site_power_limit_w=power, supply_limit=supply, limits=tuple(limits))
+    if data.site_storage is not None:
+        data = replace(data, site_storage=storage)
+    if data.power_stages is not None:
+        data = replace(data, power_stages=replace(data.power_stages, limit_w=power[data.sites :]))
+    return replace(data, site_power_limit_w=power[: data.sites], supply_limit=supply, limits=tuple(limits))
+
+
+def _power(data: PlanData) -> Floats:
+    """Limits on power as they are numbered: those of the sites, then those of stages."""
+    stages = np.zeros(0) if data.power_stages is None else data.power_stages.limit_w
+    return np.append(data.site_power_limit_w, stages).astype(float)
 
 
 def _asked(data: PlanData, row: Row) -> float:
@@ -102,7 +116,7 @@ def _asked(data: PlanData, row: Row) -> float:
         return data.limits[position].upper
     if kind == "connection":
         return float(data.meters.grid_upper_w[data.meters.meter_site == position][0])
-    return float({"power": data.site_power_limit_w, "supply": data.supply_limit}[kind][position])
+    return float({"power": _power(data), "supply": data.supply_limit, "storage": data.site_storage}[kind][position])
 
 
 def is_feasible(data: PlanData, options: Options) -> bool | None:
@@ -215,19 +229,22 @@ def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
         return float(most[data.supply_member[data.supply_member[:, 0] == position, 1]].sum())
     point, lot = data.point_uses.T
     per_system = np.zeros(len(data.lot_site))
-    draw = np.divide(data.point_power_w[point], data.point_uses_systems, out=np.zeros(len(point)), where=data.point_uses_systems > 0)
+    load = data.point_storage if kind == "storage" else data.point_power_w
+    draw = np.divide(load[point], data.point_uses_systems, out=np.zeros(len(point)), where=data.point_uses_systems > 0)
     np.maximum.at(per_system, lot, draw)
-    here = data.lot_site[data.holding_lot] == position
-    drawn = float((most * (data.holding_power_w + per_system[data.holding_lot]))[here].sum())
+    staged = kind == "power" and position >= data.sites
+    here = data.lot_site[data.holding_lot] == (data.power_stages.site[position - data.sites] if staged else position)
+    drawn = float((most * ((data.holding_power_w if kind != "storage" else 0.0) + per_system[data.holding_lot]))[here].sum())
     if kind == "connection":
         drawn += float(data.meters.battery_upper_w[data.meters.meter_site[data.meters.battery_meter] == position].sum())
     return drawn
 
 
 def _rows_of(program: Program, block: str, first: int) -> Ints:
-    """Row numbers of a limit: those of the block whose index begins with `first`, and for power those of any zone's failure too."""
-    parts = [part.start + np.flatnonzero(part.index[:, 0] == first) for part in program.row_blocks.get(block, ())]
-    parts += [part.start + np.flatnonzero(part.index[:, 1] == first) for part in program.row_blocks.get(f"survived {block}", ())]
+    """Row numbers of a limit: those of the block whose index begins with `first` (ends with it, for power), and for power those of any zone's failure too."""
+    at, then = (-1, -1) if block == "power" else (0, 1)
+    parts = [part.start + np.flatnonzero(part.index[:, at] == first) for part in program.row_blocks.get(block, ())]
+    parts += [part.start + np.flatnonzero(part.index[:, then] == first) for part in program.row_blocks.get(f"survived {block}", ())]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
@@ -259,7 +276,7 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     held = program.columns["n"]
     upper[held[held >= 0]] = sizes[held >= 0]
-    for block in ("open", "z", "host", "y", "run", *(("port",) if data.ports is not None else ())):
+    for block in ("open", "z", "host", "y", "run", *(("port",) if data.ports is not None else ()), *(("back",) if "back" in program.columns else ())):
         columns = program.columns[block]
         lower[columns[columns >= 0]] = upper[columns[columns >= 0]] = np.round(values[block][columns >= 0])
     row_upper = arrays.row_upper.copy()
@@ -281,9 +298,10 @@ def _clean(value: float, objective: float, limit: float) -> float:
 
 
 def _limited(data: PlanData) -> list[Row]:
-    return [*(("power", int(r)) for r in np.flatnonzero(np.isfinite(data.site_power_limit_w))),
+    return [*(("power", int(r)) for r in np.flatnonzero(np.isfinite(_power(data)))),
             *(("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))),
             *(("connection", int(r)) for r in (data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)] if data.meters is not None else ())),
+            *(("storage", int(r)) for r in (np.flatnonzero(np.isfinite(data.site_storage)) if data.site_storage is not None else ())),
             *(("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper))]
 
 

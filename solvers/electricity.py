@@ -90,7 +90,7 @@ def _usual_w(data: PlanData) -> NDArray[np.float64]:
     """[M]: the power of all that may stand at a meter's site, so that the solver counts in shares of it."""
     by_site = np.zeros(data.sites)
     np.add.at(by_site, data.lot_site[data.holding_lot], holding_upper(data) * data.holding_power_w)
-    power = np.minimum(by_site, data.site_power_limit_w)[data.meters.meter_site]
+    power = np.minimum(by_site, data.power_limit()[0].max(axis=1, initial=0.0))[data.meters.meter_site]
     return np.where(power > 0, power, 1.0)
 
 

@@ -1,14 +1,14 @@
 """The fleet block: how many systems are held, where, and what they must carry.
 
 Sets        sites r, lots k, holdings u (a lot over one window, several or all), supplies s, slots t in windows w(t), points p.
-Data        upper_u, cost_u, power_u [W], limit_s, fixed cost of r, power limit of r [W], uses_{p,k} systems per replica.
+Data        upper_u, cost_u, power_u [W], limit_s, fixed cost of r, power limit of r in each window [W], uses_{p,k} systems per replica.
 Variables   n_u    systems held, whole, 0..upper_u
             open_r 1 when anything is held at a site with a fixed cost (absent elsewhere)
 Objective   sum_u cost_u n_u + sum_r fixed_r open_r, for each functional.
 Constraints supply     sum_{u in s, u covers w} n_u <= limit_s                                for each s, w
             opening    n_u <= upper_u open_r(u)
             installed  sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u   for each k, t
-            power      sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_r open_r
+            power      sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_{r,w(t)} open_r
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def holding_upper(data: PlanData) -> Floats:
     """[U]: the caller's bounds, tightened by what supply and site power allow a single holding."""
     upper = data.holding_upper.copy()
     np.minimum.at(upper, data.supply_member[:, 1], data.supply_limit[data.supply_member[:, 0]])
-    limit_w = data.site_power_limit_w[data.lot_site[data.holding_lot]]
+    limit_w = np.where(data.covers(), data.power_limit()[0][data.lot_site[data.holding_lot]], np.inf).min(axis=1, initial=np.inf)
     room = np.full(len(upper), np.inf)
     np.divide(limit_w, data.holding_power_w, out=room, where=data.holding_power_w > 0)
     return np.maximum(np.floor(np.minimum(upper, room) * (1 + 1e-9) + 1e-9), 0.0)
@@ -93,18 +93,19 @@ def add_power(program: Program, data: PlanData) -> None:
     running, held, opened = _running(program), program.columns["n"], program.columns["open"]
     covers = data.covers()[:, data.slot_window]                             # [U, T]
     holding_site, point_site = data.lot_site[data.holding_lot], data.point_site()
-    limited = np.flatnonzero(np.isfinite(data.site_power_limit_w))
-    order = np.full(data.sites, -1)
-    order[limited] = np.arange(len(limited))
-    holding, at = np.nonzero(covers & (data.holding_power_w > 0)[:, None] & (order[holding_site] >= 0)[:, None])
-    point, when = np.nonzero((running >= 0) & (data.point_power_w > 0)[:, None] & (order[point_site] >= 0)[:, None])
-    limit, gate = np.repeat(data.site_power_limit_w[limited], data.slots), np.repeat(opened[limited], data.slots)
-    rows = np.concatenate([order[holding_site[holding]] * data.slots + at, order[point_site[point]] * data.slots + when, np.arange(len(gate))])
+    most, number = (by_window[:, data.slot_window] for by_window in data.power_limit())     # [R, T]
+    site, slot = np.nonzero(np.isfinite(most))
+    row = np.full(most.shape, -1)
+    row[site, slot] = np.arange(len(site))
+    holding, at = np.nonzero(covers & (data.holding_power_w > 0)[:, None] & (row[holding_site] >= 0))
+    point, when = np.nonzero((running >= 0) & (data.point_power_w > 0)[:, None] & (row[point_site] >= 0))
+    limit, gate = most[site, slot], opened[site]
+    rows = np.concatenate([row[holding_site[holding], at], row[point_site[point], when], np.arange(len(gate))])
     program.add_rows(
         "power", -np.inf, np.where(gate >= 0, 0.0, limit), rows,
         np.concatenate([held[holding], running[point, when], gate]),
         np.concatenate([data.holding_power_w[holding], data.point_power_w[point], -limit]),
-        index=np.column_stack([np.repeat(limited, data.slots), np.tile(np.arange(data.slots), len(limited))]))
+        index=np.column_stack([site, slot, number[site, slot]]))
 
 
 def _running(program: Program):

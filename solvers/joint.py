@@ -11,6 +11,7 @@ import numpy as np
 
 from solvers import backends, decomposed
 from solvers.backends import Options, RawSolution
+from solvers.choice import add_choice
 from solvers.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
 from solvers.electricity import add_electricity
 from solvers.fabric import add_fabric
@@ -21,6 +22,7 @@ from solvers.program import Program
 from solvers.routing import add_routing, unserved
 from solvers.schedule import add_schedule, unfinished
 from solvers.spread import add_spread
+from solvers.storage import add_storage
 from solvers.thrift import with_fewest_units
 from solvers.worlds import add_worlds
 
@@ -59,10 +61,12 @@ def build(data: PlanData) -> Program:
     add_holdings(program, data)
     add_fabric(program, data)
     most = add_routing(program, data)
+    add_choice(program, data, most)
     add_lines(program, data, most)
     add_schedule(program, data)
     add_installed(program, data)
     add_power(program, data)
+    add_storage(program, data)
     add_electricity(program, data)
     add_spread(program, data, most)
     if data.ports is not None:

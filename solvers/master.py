@@ -67,10 +67,11 @@ class Master:
         self.systems = sparse.csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(lots) * self.windows, s.size))
         # watts of idling systems less those that an open site has; sites that are always open have theirs in any case
         place = s.columns["open"]
-        gated = np.flatnonzero((place >= 0) & np.isfinite(power_limit))
-        self.steady = np.where((place >= 0) & np.isfinite(power_limit), 0.0, power_limit)
+        limit = np.broadcast_to(power_limit.reshape(data.sites, -1), (data.sites, self.windows))
+        gated = (place >= 0)[:, None] & np.isfinite(limit)
+        self.steady = np.where(gated, 0.0, limit)  # [R, V]
         power = [(data.lot_site[data.holding_lot[u]] * self.windows + w, held[u], data.holding_power_w[u]) for u in self._held if data.holding_power_w[u] > 0 for w in np.flatnonzero(covers[u])]
-        power += [(r * self.windows + w, place[r], -power_limit[r]) for r in gated for w in range(self.windows)]
+        power += [(r * self.windows + w, place[r], -limit[r, w]) for r, w in np.argwhere(gated)]
         self.idle = sparse.csr_array(
             (np.array([p[2] for p in power]), (np.array([p[0] for p in power], dtype=np.int64), np.array([p[1] for p in power], dtype=np.int64))), shape=(data.sites * self.windows, s.size)
         )
@@ -81,7 +82,7 @@ class Master:
     def _build(self) -> GrowingProgram:
         s = self.structure
         self.first_pattern = s.size + self.groups + len(self.undone)
-        limit = np.repeat(self.steady, self.windows)
+        limit = self.steady.ravel()
         bounded = np.flatnonzero(np.isfinite(limit) & (np.diff(self.idle.indptr) > 0))
         blocks, lower, upper = [s.matrix, self.idle[bounded]], [s.row_lower, np.full(len(bounded), -np.inf)], [s.row_upper, limit[bounded]]
         link_rows, link_cols, link_vals, count = [], [], [], s.matrix.shape[0] + len(bounded)
@@ -155,8 +156,8 @@ class Master:
         view = self.view
         gate = np.zeros((len(self.structure.pair_gate), view.slots))
         np.add.at(gate, self.structure.arc_pair, answer.gate.T * view.demand[view.arc_demand])
-        limit = np.where(np.isfinite(self.steady), self.steady, 0.0)
-        constant = (answer.delta * view.demand.T).sum(axis=1) - answer.sigma @ limit
+        limit = np.where(np.isfinite(self.steady), self.steady, 0.0)[:, view.window]
+        constant = (answer.delta * view.demand.T).sum(axis=1) - (answer.sigma * limit.T).sum(axis=1)
         return Kept(answer.alpha, answer.sigma, answer.beta, answer.delta, gate.T, constant)
 
     def add_cuts(self, kept: Kept, groups: Ints | None = None) -> None:
@@ -222,6 +223,10 @@ class Master:
         self.cut_of, self.unused = self.cut_of[stay], self.unused[stay]
         for index in set(range(len(self.kept))) - set(self.cut_of[:, 0].tolist()):
             self.kept[index] = None
+
+    def hold(self, tolerance: float) -> None:
+        """Rows hold to the tolerance from now on."""
+        self._program.hold(tolerance)
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
@@ -296,5 +301,5 @@ class Master:
                 job_watts[view.site[p]] += share * data.point_power_w[p] * v
                 for u in np.flatnonzero(view.use_point == p):
                     job_systems[position[view.use_lot[u]]] += share * view.use_systems[u] * v
-        limit = np.where(np.isfinite(self.steady), self.steady, 1e12)
-        return systems, gate, job_systems, limit[:, None] - idle - job_watts
+        limit = np.where(np.isfinite(self.steady), self.steady, 1e12)[:, view.window]
+        return systems, gate, job_systems, limit - idle - job_watts

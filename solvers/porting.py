@@ -49,7 +49,7 @@ def most_replicas(data: PlanData) -> NDArray[np.float64]:
         return most
     for q in range(data.pools):
         arcs = np.flatnonzero(data.arc_pool == q)
-        asked = np.unique(np.column_stack([data.arc_workload[arcs], data.arc_origin[arcs]]), axis=0)
+        asked = np.unique(np.column_stack([data.arc_asked()[arcs], data.arc_origin[arcs]]), axis=0)
         wanted = data.demand[asked[:, 0], asked[:, 1]].sum(axis=0) if len(asked) else np.zeros(data.slots)
         mine = np.flatnonzero((data.point_pool == q) & (data.point_capacity > 0))
         most[mine] = np.minimum(most[mine], wanted / data.point_capacity[mine, None])
@@ -58,6 +58,7 @@ def most_replicas(data: PlanData) -> NDArray[np.float64]:
 
 def add_porting(program: Program, data: PlanData, ports: PortData) -> None:
     """Comes after the blocks that run."""
+    program.presolve = False
     port = program.add_columns("port", (ports.groups,), upper=1.0, integer=True, cost=ports.cost)
     point, group = ports.member.T
     running, most = program.columns["x"], most_replicas(data)

@@ -38,6 +38,7 @@ class Program:
     row_blocks: dict[str, list[RowBlock]] = field(default_factory=dict)
     column_count: int = 0
     row_count: int = 0
+    presolve: bool = True  # False: choices that gate flows in many slots, where the presolve of HiGHS 1.15 was seen to lose optima
     _columns: list[tuple[Floats, ...]] = field(default_factory=list)
     _rows: list[tuple[Floats, Floats]] = field(default_factory=list)
     _entries: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)

@@ -26,7 +26,7 @@ def useful(data: PlanData, cost: str = "cost") -> NDArray[np.bool_]:
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
     uses = np.zeros((len(data.point_pool), len(data.lot_site)))
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
-    limited = (np.isfinite(data.site_power_limit_w) | data.metered())[data.point_site()]
+    limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = negative(data)[data.point_site()]                              # [P, T]: there, more power is better
     groups: dict[tuple, list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):

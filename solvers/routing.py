@@ -46,21 +46,21 @@ def pool_capacity(data: PlanData) -> Floats:
 
 def arc_most(data: PlanData) -> Floats:
     """[A, T]: the most requests/s an arc can carry."""
-    demand = most_served(data)[data.arc_workload, data.arc_origin] * arc_open(data)
+    demand = most_served(data)[data.arc_asked(), data.arc_origin] * arc_open(data)
     if not data.objective.maximises:
         return demand
     pool = pool_capacity(data)[:, data.slot_window]                         # [Q, T]
     most = pool[data.arc_pool] * arc_open(data)
     scaled = data.scaled() > 0
     served = np.zeros(data.demand.shape)
-    np.add.at(served, (data.arc_workload, data.arc_origin), most)
+    np.add.at(served, (data.arc_asked(), data.arc_origin), most)
     wanted = data.demand
     if data.wait_slots is not None:  # what may wait is bounded by all slots together
         waits, step = (data.wait_slots > 0)[:, None, None], data.order.step_s
         served, wanted = (np.where(waits, (part * step).sum(axis=2, keepdims=True), part) for part in (served, wanted))
     asked = (wanted > 0) & scaled[:, None, None]
     factor = np.min(served[asked] / wanted[asked]) if asked.any() else np.inf
-    times = np.where(scaled[data.arc_workload], factor, 1.0)[:, None] * np.ones(data.slots)
+    times = np.where(scaled[data.arc_asked()], factor, 1.0)[:, None] * np.ones(data.slots)
     grown = np.multiply(demand, times, out=np.zeros_like(demand), where=demand > 0)   # 0 even where the factor has no bound
     return np.minimum(most, grown)
 
@@ -77,7 +77,7 @@ def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
     alive = np.bincount(data.point_pool[(data.point_pool >= 0) & (data.point_capacity > 0)], minlength=data.pools) > 0
     reached = np.zeros(data.demand.shape, dtype=bool)
     ends = alive[data.arc_pool] if len(data.arc_pool) else np.zeros(0, dtype=bool)
-    np.logical_or.at(reached, (data.arc_workload[ends], data.arc_origin[ends]), arc_open(data)[ends])
+    np.logical_or.at(reached, (data.arc_asked()[ends], data.arc_origin[ends]), arc_open(data)[ends])
     if data.wait_slots is not None:
         reached |= (data.wait_slots > 0)[:, None, None] & reached.any(axis=2, keepdims=True)
     missing = ((data.demand > 0) & ~reached).any(axis=2)
@@ -122,10 +122,10 @@ def _add_balance(program: Program, data: PlanData, flow, factor) -> None:
     row_of[workload, origin, slot] = np.arange(len(slot))
     asked = data.demand[workload, origin, slot]
     grows = data.scaled()[workload] > 0
-    arc, at = np.nonzero((flow >= 0) & at_once[data.arc_workload][:, None])
+    arc, at = np.nonzero((flow >= 0) & at_once[data.arc_asked()][:, None])
     program.add_rows(
         "balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
-        np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
+        np.concatenate([row_of[data.arc_asked()[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
         np.concatenate([flow[arc, at], np.full(int(grows.sum()), int(factor))]),
         np.concatenate([np.ones(len(arc)), -asked[grows]]), index=np.column_stack([workload, origin, slot]))
 

@@ -1,13 +1,18 @@
 """The schedule block: jobs that run at one point each, in the slots they choose within their time.
 
 Sets        jobs j, points p of a job, slots t in windows w(t); a job may run in the slots of its mask.
-Data        work_j [work units], cap_p [work units/s at full width], seconds_t, uses_{p,k} systems of lot k.
+Data        work_j [work units], cap_p [work units/s at full width], seconds_t, uses_{p,k} systems of lot k;
+            restart_p [s], times_t = seconds_t over the length of a slot, before t the slot that precedes it in its ring.
 Variables   y_p      1 when the job runs at p
             run_{p,w} 1 when it runs there in window w; only where its mask reaches over two windows or more, else y_p
             v_{p,t}  share of the slot in which it runs, always at full width, 0..1
+            rise_{p,t} 0..1, width that comes back after it was taken away; only where that costs time
 Objective   sum cost_{p,t} v_{p,t}.
 Constraints assigned  sum_{p of j} y_p = 1
-            progress  sum_t seconds_t cap_p v_{p,t} = work_j y_p
+            progress  sum_t cap_p (seconds_t v_{p,t} - restart_p times_t rise_{p,t}) = work_j y_p
+            resumed   v_{p,t} - v_{p,before t} <= rise_{p,t}     v is 0 where the job may not run
+            begins    rise_{p,t} <= back_{p,t},  rise_{p,t} <= v_{p,t} - v_{p,before t} + 1 - back_{p,t},  back whole: a width
+                      rises where it does and nowhere else; only where to run for nothing could pay
             running   v_{p,t} <= run_{p,w(t)}            and   window  run_{p,w} <= y_p
             width     sum_{p of j} uses_{p,k} run_{p,w} <= sum_{u of k, u covers w} n_u    a job runs at one point only,
                       so its points share a row; a share of a slot still takes the full width of systems
@@ -20,7 +25,9 @@ import numpy as np
 
 from solvers.data import PlanData
 from solvers.fleet import lot_upper
+from solvers.preemption import add_restarts
 from solvers.program import Program
+from solvers.storage import widest
 
 
 def able(data: PlanData) -> np.ndarray:
@@ -34,7 +41,7 @@ def able(data: PlanData) -> np.ndarray:
     fits = np.ones((len(job), data.windows), dtype=bool)
     np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= most[lot] * (1 + 1e-12))
     allowed = data.job_window_mask[job] & fits[:, data.slot_window]
-    reach = data.point_capacity * (allowed * data.slot_hours_s).sum(axis=1)
+    reach = data.point_capacity * widest(data) * (allowed * data.slot_hours_s).sum(axis=1)
     return training & (reach >= data.job_work[job] * (1 - 1e-12)) & fits.any(axis=1)
 
 
@@ -70,6 +77,8 @@ def add_schedule(program: Program, data: PlanData) -> None:
                      np.concatenate([share[point, at], chosen[points_able]]),
                      np.concatenate([data.slot_hours_s[at] * data.point_capacity[point], -data.job_work[job[points_able]]]),
                      index=points_able[:, None])
+    if data.point_restart_s is not None:
+        add_restarts(program, data, row_of)
 
     program.add_rows("running", -np.inf, 0.0, np.tile(np.arange(len(point)), 2),
                      np.concatenate([share[point, at], switch[point, data.slot_window[at]]]),

@@ -107,8 +107,14 @@ class SlotPrograms:
 
     def forbid_missing(self, tolerance: float) -> None:
         """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""
+        self.hold(tolerance)
         for program in self.programs:
-            program.forbid(self._missing, tolerance)
+            program.forbid(self._missing)
+
+    def hold(self, tolerance: float) -> None:
+        """Rows hold to the tolerance from now on."""
+        for program in self.programs:
+            program.hold(tolerance)
 
     def flows(self) -> tuple[Floats, Floats, Floats]:
         """(f [A, T], x [points, T], what is missing in all [T]) of the last answer."""

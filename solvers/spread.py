@@ -43,7 +43,7 @@ def _add_shares(program: Program, data: PlanData, most: Floats) -> None:
     spread, flow, factor = data.spread, program.columns["f"], program.columns["lambda"]
     workloads, zones = data.demand.shape[0], spread.zone_count
     total = data.demand.sum(axis=1)                                         # [W, T]
-    arc_zone = spread.site_zone[data.arc_site]
+    arc_zone, answers = spread.site_zone[data.arc_site], data.arc_asked()
     wanting = np.flatnonzero((spread.zones > 1) & (total > 0).any(axis=1))
     counts = program.add_columns("c", (workloads, zones), upper=1.0, integer=True, where=np.isin(np.arange(workloads), wanting)[:, None])
     program.add_rows("zones", spread.zones[wanting].astype(float), np.inf, np.repeat(np.arange(len(wanting)), zones),
@@ -51,8 +51,8 @@ def _add_shares(program: Program, data: PlanData, most: Floats) -> None:
 
     waits, served, largest = may_wait(data), np.zeros((workloads, data.slots), dtype=bool), np.zeros((workloads, data.slots))
     arc, at = np.nonzero(flow >= 0)
-    served[data.arc_workload[arc], at] = True
-    np.add.at(largest, data.arc_workload, most)
+    served[answers[arc], at] = True
+    np.add.at(largest, answers, most)
     if not data.objective.maximises:
         largest = most_served(data).sum(axis=1)
     slots = np.where(waits[:, None], served, total > 0)[:, None, :] & np.ones((1, zones, 1), dtype=bool)
@@ -60,10 +60,10 @@ def _add_shares(program: Program, data: PlanData, most: Floats) -> None:
         w, z, t = np.nonzero(rows)
         row_of = np.full(rows.shape, -1)
         row_of[w, z, t] = np.arange(len(t))
-        inside = row_of[data.arc_workload[arc], arc_zone[arc], at]
-        of_waiting = np.flatnonzero(waits[data.arc_workload[arc]])
+        inside = row_of[answers[arc], arc_zone[arc], at]
+        of_waiting = np.flatnonzero(waits[answers[arc]])
         each, zone = np.repeat(of_waiting, zones), np.tile(np.arange(zones), len(of_waiting))
-        among = row_of[data.arc_workload[arc[each]], zone, at[each]]
+        among = row_of[answers[arc[each]], zone, at[each]]
         each, among = each[among >= 0], among[among >= 0]
         asked, grows, every = total[w, t], (data.scaled()[w] > 0) & ~waits[w], np.arange(len(t))
         part = (spread.largest_share if block == "share" else spread.least_share)[w]
@@ -84,7 +84,8 @@ def _add_hosted_shares(program: Program, data: PlanData) -> None:
     """What follows from the shares for whole hosts: the relaxation would open a part of many sites."""
     spread, flow, host, total = data.spread, program.columns["f"], program.columns["host"], data.demand.sum(axis=1)
     alone = (np.bincount(spread.site_zone, minlength=spread.zone_count) == 1)[spread.site_zone]
-    for w in np.flatnonzero((spread.largest_share < 1) & ~may_wait(data)):
+    itself = np.ones(len(total), dtype=bool) if data.choice is None else data.choice.group < 0
+    for w in np.flatnonzero((spread.largest_share < 1) & ~may_wait(data) & itself):
         mine = np.flatnonzero(data.arc_workload == w)
         sites = np.unique(data.arc_site[mine])
         gated = sites[alone[sites] & (host[w, sites] >= 0)]
@@ -151,13 +152,13 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     _grouped(program, "survived installed", zone, data.slots, rows, (now[user[use], slot], held[holding]),
              (data.point_uses_systems[use], -np.ones(len(holding))), np.unique(rows[0]))
 
-    limit = data.site_power_limit_w
+    limit, number = (by_window[:, data.slot_window] for by_window in data.power_limit())
     runs, slot = np.nonzero(now >= 0)
     rows = (data.point_site()[runs] * data.slots + slot, data.lot_site[data.holding_lot[holding]] * data.slots + there)
     wanted = np.unique(rows[0])
-    wanted = wanted[np.isfinite(limit[wanted // data.slots])]
+    wanted = wanted[np.isfinite(limit.ravel()[wanted])]
     _grouped(program, "survived power", zone, data.slots, rows, (now[runs, slot], held[holding]),
-             (data.point_power_w[runs], data.holding_power_w[holding]), wanted, limit[wanted // data.slots])
+             (data.point_power_w[runs], data.holding_power_w[holding]), wanted, limit.ravel()[wanted], number.ravel()[wanted])
     if data.lines is not None:
         _add_lines_left(program, data, zone, flow, outside)
 
@@ -197,9 +198,10 @@ def _tagged(zone: int, *parts) -> np.ndarray:
     return np.column_stack([np.full(len(parts[0]), zone), *parts])
 
 
-def _grouped(program: Program, block: str, zone: int, slots: int, rows, cols, vals, wanted, upper=0.0) -> None:
-    """Rows named by (position, slot) = divmod(row, slots); those not `wanted` say nothing and are left out."""
+def _grouped(program: Program, block: str, zone: int, slots: int, rows, cols, vals, wanted, upper=0.0, number=None) -> None:
+    """Rows named by (position, slot) = divmod(row, slots) and, where it is given, a `number`; those not `wanted` say nothing and are left out."""
     row, col, val = (np.concatenate(part) for part in (rows, cols, vals))
     place = np.searchsorted(wanted, row)
     there = (place < len(wanted)) & (wanted[np.minimum(place, len(wanted) - 1)] == row) if len(wanted) else np.zeros(len(row), dtype=bool)
-    program.add_rows(block, -np.inf, upper, place[there], col[there], val[there], index=_tagged(zone, *np.divmod(wanted, slots)))
+    index = _tagged(zone, *np.divmod(wanted, slots), *(() if number is None else (number,)))
+    program.add_rows(block, -np.inf, upper, place[there], col[there], val[there], index=index)

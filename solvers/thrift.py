@@ -24,6 +24,7 @@ class _Held:
     """A program with narrower bounds, as the backends read one."""
 
     held: Arrays
+    presolve: bool
 
     def arrays(self) -> Arrays:
         return self.held
@@ -42,7 +43,7 @@ def with_fewest_units(program: Program, objective: Floats, sense: str, raw: RawS
     whole = np.round(raw.x)
     part = replace(arrays, lower=np.where(held, whole, arrays.lower), upper=np.where(held, whole, arrays.upper), integer=chosen)
     asked = replace(options, gap=max(SHARE * options.gap, 1e-9), time_limit_s=LONGEST_S, method="direct", node_limit=None)
-    found = backends.solve(_Held(part), objective, sense, asked, start=raw.x)
+    found = backends.solve(_Held(part, program.presolve), objective, sense, asked, start=raw.x)
     sign = -1.0 if sense == "max" else 1.0
     if found.x is None or not found.polished or sign * (found.objective - raw.objective) >= 0:
         return raw

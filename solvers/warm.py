@@ -58,10 +58,13 @@ class SlotProgram:
     def price(self, columns: Ints, cost: Floats) -> None:
         self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
 
-    def forbid(self, columns: Ints, tolerance: float) -> None:
-        """Columns that may no longer be used, and rows that hold to the tolerance from now on."""
+    def forbid(self, columns: Ints) -> None:
+        """Columns that may no longer be used."""
         zero = np.zeros(len(columns))
         self._highs.changeColsBounds(len(columns), columns.astype(np.int32), zero, zero)
+
+    def hold(self, tolerance: float) -> None:
+        """Rows hold to the tolerance from now on."""
         self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
 
@@ -72,13 +75,17 @@ def interior(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, low
 
     take_threads()
     highs = _loaded(matrix, row_lower, row_upper, lower, upper, cost)
-    for name, value in (("solver", "ipm"), ("run_crossover", "off"), ("presolve", "choose"), ("time_limit", max(seconds, 1.0))):
+    for name, value in (("run_crossover", "off"), ("presolve", "choose"), ("time_limit", float(np.clip(seconds, 1.0, 1e7)))):
         highs.setOptionValue(name, value)
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    found = highs.getSolution()
-    return np.array(found.col_value), np.array(found.row_dual)
+    for solver in ("ipm", "simplex"):
+        highs.setOptionValue("solver", solver)
+        highs.run()
+        if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            found = highs.getSolution()
+            return np.array(found.col_value), np.array(found.row_dual)
+        if highs.getModelStatus() not in (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError):
+            break
+    return None
 
 
 class EntryProgram:
@@ -108,6 +115,10 @@ class GrowingProgram:
     def __init__(self, *parts) -> None:
         self._highs = _loaded(*parts)
         self.rows, self.columns = parts[0].shape
+
+    def hold(self, tolerance: float) -> None:
+        """Rows hold to the tolerance from now on."""
+        self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
     def add_column(self, cost: float, rows: Ints, values: Floats) -> None:
         """A column between 0 and infinity."""

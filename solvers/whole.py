@@ -18,7 +18,7 @@ import numpy as np
 
 from solvers.certificate import Prices
 from solvers.data import Floats, Ints
-from solvers.decomposition import ENOUGH, FRESH, LARGEST_BOX, LEAST_BOX, Decomposition, Level, longer
+from solvers.decomposition import ENOUGH, FRESH, Decomposition, Level, longer
 from solvers.hourwise import NOTHING, carried
 from solvers.master import Point
 from solvers.outcome import SolverError
@@ -35,6 +35,7 @@ OPEN_FROM = (0.01, 0.3)  # shares from which on rounding keeps a site open, trie
 ROUNDED_AT = (1, 2, 5, 10, 20, 40, 80, 160, 320)  # parts where it is tried
 SHARE = 0.2  # of the asked gap, that one step may leave
 WHOLE = 1e-5  # how far from whole a choice may be
+LEAST_BOX, LARGEST_BOX = 0.01, 4.0  # how far counts may go from the best point in a round, as a share of what there is and of one
 FIRST_BOX, ROOM, MANY = 0.15, 0.1, 200  # how far counts may go from the linear answer, relatively, where there are so many integers
 IN_OUT = 0.6  # of the way from the best point known to the master's, where the slots are asked
 
@@ -349,7 +350,7 @@ class WholeSearch:
             reach = np.full(size, 2 * box)
             n = structure.columns["n"]
             n = n[n >= 0]
-            reach[n] = box * (centre.structure[n] + self.level.unit)
+            reach[n] = box * (centre.structure[n] + 1.0)
             lower, upper = np.maximum(place - reach, lower), np.minimum(place + reach, upper)
         lower[: structure.size][fixed] = upper[: structure.size][fixed] = centre.structure[fixed]
         return lower, upper
@@ -402,12 +403,7 @@ class WholeSearch:
 def settle(plan: WholePlan) -> tuple[float, Floats, Floats] | None:
     """(value, flows [A, T], replicas [points, T]) with nothing missing; None where a slot has no such answer."""
     level, master = plan.level, plan.level.master
-    shares = longer(plan.point.patterns, len(master.patterns))
-    shares = np.where(shares > SLIGHT, shares, 0.0)
-    whole = np.zeros(len(plan.level.view.data.point_job))
-    points = np.array([p for p, _ in master.patterns], dtype=np.int64)
-    np.add.at(whole, points, shares)
-    plan.point = Point(plan.point.structure, shares / np.maximum(whole[points], NOTHING) * (whole[points] > 0))
+    plan.point = Point(plan.point.structure, shares_of(level, plan.point))
     for tolerance in (1e-9, 1e-7):
         level.programs.forbid_missing(tolerance)
         try:
@@ -417,3 +413,12 @@ def settle(plan: WholePlan) -> tuple[float, Floats, Floats] | None:
         flows, replicas, _ = level.programs.flows()
         return master.linear_cost(plan.point) + float(answer.value.sum()), flows, replicas
     return None
+
+
+def shares_of(level: Level, point: Point) -> Floats:
+    """The shares of the patterns, those of every place that has any adding up to 1."""
+    shares = longer(point.patterns, len(level.master.patterns))
+    shares = np.where(shares > SLIGHT, shares, 0.0)
+    points = np.array([p for p, _ in level.master.patterns], dtype=np.int64)
+    whole = np.bincount(points, weights=shares, minlength=len(level.view.data.point_job))
+    return shares / np.maximum(whole[points], NOTHING) * (whole[points] > 0)

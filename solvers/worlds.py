@@ -129,7 +129,7 @@ def _add(program: Program, data: PlanData, world: World, slots: Ints, seconds: F
     jobs = np.flatnonzero(world.pace > 0)
     places = np.arange(data.sites * T).reshape(data.sites, T)
     program.add_rows(
-        f"{name} power", -np.inf, np.repeat(data.site_power_limit_w, T),
+        f"{name} power", -np.inf, data.power_limit()[0][:, data.slot_window[slots]].ravel(),
         np.concatenate([places[site].ravel(), places[data.point_site()[jobs]].ravel(), places[data.lot_site[data.holding_lot[holding]], at]]),
         np.concatenate([x.ravel(), v[jobs].ravel(), columns["n"][holding]]),
         np.concatenate([np.repeat(world.point_power_w, T), np.repeat(data.point_power_w[jobs], T), data.holding_power_w[holding]]), count=places.size,

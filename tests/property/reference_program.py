@@ -99,6 +99,12 @@ class Reference:
         first, window = self.data.holding_window[u], self.data.slot_window[t]
         return first < 0 or first <= window <= (first if self.data.holding_last is None else self.data.holding_last[u])
 
+    def most_w(self, r, t):
+        """What a site may draw in a slot: as ever, or as stated for its window."""
+        stages, window = self.data.power_stages, self.data.slot_window[t]
+        stated = [] if stages is None else [w for site, a, b, w in zip(stages.site, stages.first, stages.last, stages.limit_w, strict=True) if site == r and a <= window <= b]
+        return min([self.data.site_power_limit_w[r], *stated])
+
     def grows(self, w):
         return self.maximised and self.data.objective.workload in (-1, w)
 
@@ -118,6 +124,8 @@ class Reference:
         for p in range(self.P):
             if p not in self.serving:
                 add("y", p, high=1)
+                for t in range(self.T if self.restart(p) else 0):
+                    add("back", p, t, high=1)
         for w, r in self.placing:
             add("host", w, r, high=float(self._could_serve(w, r)))
         for w, z in itertools.product(self.spreading, self.zones):
@@ -133,6 +141,8 @@ class Reference:
             add("f", a, t, high=np.inf if self.ready(a, t) else 0)
         for p, t in itertools.product(range(self.P), T):
             add("x" if p in self.serving else "v", p, t)
+            if self.restart(p):
+                add("rise", p, t, high=1)
         add("factor", high=np.inf if self.maximised else 0)
         for w, o, t in itertools.product(range(self.W), range(self.O), T):
             if self.waits(w):
@@ -202,8 +212,8 @@ class Reference:
         for k in range(len(data.lot_site)):
             table.at_most([(run(p), s) for p in runs for lot, s in self.uses[p] if lot == k]
                           + [(("n", u), -1.0) for u in range(self.U) if data.holding_lot[u] == k and self.covers(u, t)])  # fmt: skip
-        for r, limit in enumerate(data.site_power_limit_w):
-            if np.isfinite(limit):
+        for r in range(self.R):
+            if np.isfinite(limit := self.most_w(r, t)):
                 table.at_most(self.load(r, t, runs, run), limit)
         lines = data.lines
         if lines is None:
@@ -227,7 +237,20 @@ class Reference:
             mine = [p for p in range(self.P) if data.point_job[p] == j]
             table.equal([(("y", p), 1.0) for p in mine], 1.0)
             for p in mine:
-                table.equal([(("v", p, t), data.slot_hours_s[t] * data.point_capacity[p]) for t in range(self.T)] + [(("y", p), -work)])
+                lost = [(("rise", p, t), -data.point_capacity[p] * self.restart(p) * data.slot_hours_s[t] / data.order.step_s[t]) for t in range(self.T) if self.restart(p)]
+                table.equal([(("v", p, t), data.slot_hours_s[t] * data.point_capacity[p]) for t in range(self.T)] + lost + [(("y", p), -work)])
+                for t in range(self.T if self.restart(p) else 0):  # it rises by just what it rises
+                    rise, back = ("rise", p, t), ("back", p, t)
+                    change = [(("v", p, t), 1.0), (("v", p, int(np.flatnonzero(data.order.next == t)[0])), -1.0)]
+                    table.at_most([*change, (rise, -1.0)])
+                    table.at_most([(rise, 1.0), (back, -1.0)])
+                    table.at_most([(rise, 1.0), *((key, -sign) for key, sign in change), (back, 1.0)], 1.0)
+        for r, t in itertools.product(range(self.R if data.site_storage is not None else 0), range(self.T)):
+            if np.isfinite(data.site_storage[r]):
+                table.at_most([(("v", p, t), data.point_storage[p]) for p in range(self.P) if p not in self.serving and self.point_site[p] == r], data.site_storage[r])
+
+    def restart(self, p):
+        return 0.0 if self.data.point_restart_s is None else self.data.point_restart_s[p]
 
     def _electricity(self):
         data, table, m = self.data, self.table, self.data.meters

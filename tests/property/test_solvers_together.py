@@ -1,7 +1,7 @@
 """Every block of the joint program at once against the reference that tries every whole-numbered plan (`tests/property/reference.py`).
 
-Fleet, fabrics, routing, hosting with its tree, lines, weights, spread, jobs, power, electricity, deferrable requests, limits and
-supply are all there in every problem. The runs here take part of the problems; for all of them set TOKENWATT_ALL_CASES=1.
+Fleet, fabrics, routing, hosting with its tree, lines, weights, spread, jobs and their interruptions, storage, power, electricity,
+deferrable requests, limits and supply are all there in every problem. The runs here take part of the problems; for all of them set TOKENWATT_ALL_CASES=1.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def problem(rng, objectives=OBJECTIVES):
         site_zone=np.arange(R) if chance(0.7) else np.array([0, 1, 1][:R]), largest_share=np.where([chance(0.6) for _ in range(W)], rng.choice([0.5, 0.7, 0.8], W), 1.0),
         zones=table(W, low=1, high=2).astype(int), least_share=rng.choice([0.1, 0.3], W),
         survives=np.array([chance(0.25) for _ in range(W)]), tried_slots=np.array([int(demand.sum(axis=(0, 1)).argmax())]))  # fmt: skip
-    return PlanData(
+    data = PlanData(
         slot_window=window, slot_hours_s=table(T, low=1, high=3), site_power_limit_w=np.where([chance(0.4) for _ in range(R)], table(R, low=7, high=14), np.inf),
         site_fixed={"cost": table(R, high=4)}, lot_site=lot_site, lot_group=lot_site, lot_fabric=np.array([0, 1, *[-1] * (R - 1)]),
         holding_lot=holding_lot, holding_window=holding_window, holding_last=last, holding_upper=table(U, low=1, high=2),
@@ -100,6 +100,9 @@ def problem(rng, objectives=OBJECTIVES):
         meters=meter_block(rng, R, T), wait_slots=rng.integers(0, 3, W), order=order(rng, T),
         limits=tuple(Limit(f"limits.{name}", name, float(whole(40, 150))) for name in ("cost", "carbon_kg") if objective == "throughput" or chance(0.4)),
         objective=Objective("throughput", whole(-1, W - 1)) if objective == "throughput" else Objective(objective))  # fmt: skip
+    of_job = data.point_job >= 0
+    restart, reads = of_job * table(P, high=2) * chance(0.6) / 4, of_job * table(P, high=4)
+    return replace(data, point_restart_s=restart, point_storage=reads, site_storage=np.where([chance() for _ in range(R)], table(R, low=2, high=4), np.inf))
 
 
 def order(rng, slots):
@@ -176,6 +179,8 @@ RELAXED = {
     "contract": within("meters", contract_upper_w=lambda watts: watts + 1),
     "least contract": within("meters", contract_least_w=np.zeros_like),
     "output": within("meters", contract_share=lambda share: np.minimum(share + 0.25, 1.0)),
+    "restart": lambda d: replace(d, point_restart_s=d.point_restart_s / 2),
+    "storage": lambda d: replace(d, site_storage=d.site_storage + 1),
     "battery": within("meters", battery_upper_j=lambda joules: joules + 1, battery_upper_w=lambda watts: watts + 1),
     "least battery": within("meters", battery_least_j=np.zeros_like, battery_least_w=np.zeros_like),
 }

@@ -235,6 +235,23 @@ def test_workloads_that_could_each_be_had_but_not_together():
     assert len(found["repair"]) == 1 and found["repair_checked"] and planner.solve(repaired(document, found)).has_answer
 
 
+def test_what_mends_one_workload_is_not_asked_of_the_next():
+    """Both need the site earlier: one limit, one change, and nothing told of limits that stand in nobody's way."""
+    job = JOB | {"tokens": "1B", "start": "98 d", "deadline": "200 d"}
+    chat = CHAT | {"demand": {"requests_per_s": 300, "factor_by_phase": {"delivery": 0, "service": 1}}}
+    phases = [{"name": "delivery", "start": "0 d"}, {"name": "service", "start": "98 d"}]
+    plan = planner.solve(spec((chat, job), [TEXAS | {"available_from": "47 weeks"}], [OFFER | {"supply": 100}], phases=phases))
+    assert [limit["path"] for limit in plan["diagnosis"]["conflict"]] == ["sites[0].available_from"]
+    assert [change["path"] for change in plan["diagnosis"]["repair"]] == ["sites[0].available_from"]
+    assert "47 weeks" in plan["diagnosis"]["conflict"][0]["words"]
+
+
+def test_edits_leave_the_values_of_others_alone():
+    offers = [{"system": "DGX H100", "supply": 4}]
+    assert edited({}, (("offers", offers), ("offers[0].supply", 9)))["offers"][0]["supply"] == 9
+    assert offers[0]["supply"] == 4
+
+
 def test_what_no_change_can_mend_is_said():
     """Nothing that is sold holds this network, so no limit is to blame."""
     shape = {

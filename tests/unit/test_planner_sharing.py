@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import planner
+from benchmarks.sharing import goodputs, ideal_gain, measured, profile, tokens_of_equal_work
+from models.reliability import best_goodput, checkpoint_write_s
+from planner.candidates import find_candidates
+from planner.capabilities import (
+    ALL_OFF,
+    BY_HAND_S,
+    BY_ORIGIN,
+    SPARES,
+    STORAGE,
+    VALLEYS,
+    WAITING,
+    at_even_pace,
+    capabilities,
+    edits_without,
+)
 from planner.cli import main
+from planner.document import edited
+from planner.formulate import formulate
 from planner.plan import Plan
+from planner.resolve import resolve_document
 from planner.sharing import ON, sharing
+from planner.variants import Answer
 from planner.verify import verify_plan
+from solvers.joint import solve
 
 SMALL = json.loads((Path(__file__).parents[1] / "golden" / "small_spec.json").read_text())
 
@@ -89,3 +112,141 @@ def test_utilisation_is_chips_at_work_over_chips_held(plans):
     chips = {point["id"]: sum(pool["systems_per_replica"] * 8 for pool in point["pools"]) for w in plan["workloads"] for point in w["points"]}
     busy = sum(replicas * chips[name] * row["seconds"] for row in plan["schedule"] for name, replicas in row["active"].items())
     assert found.utilisation == pytest.approx(busy / held)
+
+
+# -- what "off" means ----------------------------------------------------------------------------------------------------
+
+
+def filling(tokens: str = "1.8T", **job) -> dict:
+    """A service that needs all its systems for eight hours of the day and hardly any in the others, and a job that would fit there."""
+    document = spec(None)
+    document["workloads"] = [document["workloads"][0], document["workloads"][1] | {"tokens": tokens, "deadline": "365 d"} | job]
+    document["workloads"][0]["demand"] = {"requests_per_s": 700, "profile": [1] * 16 + [10] * 8}
+    document["sites"][0]["power"] = "2 MW"
+    document["offers"][0]["supply"] = 60
+    del document["limits"]
+    return document | {"solver": {"gap": 1e-4}}
+
+
+def test_a_job_at_even_pace_runs_alike_in_every_hour_and_does_all_its_work():
+    document = filling()
+    problem = resolve_document(document)
+    candidates = find_candidates(problem)
+    form = formulate(problem, candidates)
+    solution = solve(at_even_pace(form.data))
+    plan = Answer(problem, candidates, form, solution).plan(document)
+    (point,) = next(w for w in plan["workloads"] if w["kind"] == "training")["points"]
+    paces = [row["active"].get(point["id"], 0.0) for row in plan["schedule"]]
+    assert paces == pytest.approx([paces[0]] * len(paces)) and 0 < paces[0] <= 1
+    assert sum(pace * row["seconds"] for pace, row in zip(paces, plan["schedule"])) * point["capacity"] == pytest.approx(1.8e12)
+
+
+def test_even_pace_changes_training_points_only_and_in_proportion():
+    problem = resolve_document(filling())
+    data = formulate(problem, find_candidates(problem)).data
+    even, job = at_even_pace(data), data.point_job >= 0
+    pace = even.point_capacity / data.point_capacity
+    assert (pace[~job] == 1).all() and (pace[job] < 1).all()
+    assert even.point_capacity[job] * data.slot_hours_s.sum() == pytest.approx(data.job_work[0])
+    for scaled, plain in ((even.point_power_w, data.point_power_w), (even.point_cost["cost"][:, 0], data.point_cost["cost"][:, 0])):
+        assert scaled == pytest.approx(plain * pace)
+
+
+def test_without_the_valleys_a_fleet_is_larger_and_less_busy():
+    rows = {row["capability"]: row for row in sharing(filling()).rows}
+    assert rows[VALLEYS]["chips"] > rows[ON]["chips"] and rows[VALLEYS]["worse"] > 0.05
+    assert rows[VALLEYS]["utilisation"] < rows[ON]["utilisation"] - 0.05
+
+
+def test_without_spares_a_job_waits_for_repairs_of_chips_only():
+    problem = resolve_document(filling())
+    facts = problem.constants.reliability
+    rows = {row["capability"]: row for row in sharing(filling()).rows}
+    off = next(c for c in capabilities(problem, filling()) if c.name == SPARES)
+    assert off.restart_s == pytest.approx(facts.repair_s * facts.chip_interruption_s / facts.chip_failure_s)
+    without = resolve_document(edited(filling(), edits_without(problem, off)))
+    assert without.constants.reliability.recovery_s == pytest.approx(facts.recovery_s + off.restart_s, rel=1e-5)
+    point = find_candidates(without).training["tune"][0]
+    assert sum(use.systems for use in point.uses) == -(-_chips(point) // 8)  # those at work and no more
+    write_s = checkpoint_write_s(8.03e9, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
+    assert point.goodput == pytest.approx(best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.restart_s), rel=1e-4)
+    assert rows[SPARES]["goodput"] < rows[ON]["goodput"]
+
+
+def _chips(point) -> int:
+    (use,) = point.uses
+    return math.prod(use.layout[name] for name in ("tp", "pp", "dp", "cp") if name in use.layout)
+
+
+def test_users_of_each_region_are_workloads_of_their_own_with_the_same_demand_in_all():
+    document = filling()
+    document["workloads"][0]["origins"] = [{"region": "us-texas", "share": 0.25}, {"region": "us-virginia", "share": 0.75}]
+    off = next(c for c in capabilities(resolve_document(document), document) if c.name == BY_ORIGIN)
+    apart = resolve_document(edited(document, off.edits))
+    assert {w.name for w in apart.serving} == {"chat in us-texas", "chat in us-virginia"} and apart.spec.sharing == "none"
+    assert sum(w.spec.demand.requests_per_s for w in apart.serving) == pytest.approx(700)
+    document["workloads"][0]["demand"] = {"output_tokens": "10B tokens/day"}
+    apart = resolve_document(edited(document, next(c for c in capabilities(resolve_document(document), document) if c.name == BY_ORIGIN).edits))
+    assert sum(w.spec.demand.output_tokens for w in apart.serving) == pytest.approx(10e9 / 86400)
+
+
+def test_all_off_is_no_better_than_any_of_them_off_and_restarts_add_up():
+    document = filling()
+    document["workloads"][0]["demand"]["deferral"] = "2 h"
+    document["overrides"] = {"defaults/repair_s/value": {"value": "2 d", "note": "far away"}}
+    problem = resolve_document(document)
+    known = {c.name: c for c in capabilities(problem, document)}
+    assert WAITING in known and known[ALL_OFF].even_pace
+    assert known[ALL_OFF].restart_s == pytest.approx(known[SPARES].restart_s + BY_HAND_S - problem.constants.reliability.recovery_s)
+    changed = resolve_document(edited(document, edits_without(problem, known[ALL_OFF])))
+    assert changed.constants.reliability.repair_s == 2 * 86400 and changed.spec.sharing == "none"
+    del document["workloads"][0]["demand"]["deferral"]
+    rows = {row["capability"]: row for row in sharing(document).rows}
+    assert all(rows[ALL_OFF]["value"] >= row["value"] * (1 - 2e-4) for row in rows.values())
+
+
+def test_what_cannot_be_done_without_is_said():
+    document = filling()
+    document["offers"][0]["supply"] = planner.solve(document)["fleet"][0]["count"]
+    found = sharing(document)
+    rows = {row["capability"]: row for row in found.rows}
+    assert rows[VALLEYS]["status"] == "infeasible" and rows[VALLEYS]["utilisation"] is None
+    assert found.words[-1].startswith("There is no plan without ") and VALLEYS in found.words[-1]
+
+
+def test_without_fast_storage_a_site_that_limits_it_has_a_tenth():
+    document = filling()
+    document["sites"][0]["storage_bandwidth"] = "40 GB/s"
+    problem = resolve_document(document)
+    off = next(c for c in capabilities(problem, document) if c.name == STORAGE)
+    without = resolve_document(edited(document, edits_without(problem, off)))
+    assert without.sites[0].storage_bytes_per_s == pytest.approx(4e9)
+    assert without.constants.reliability.storage_bytes_per_s == pytest.approx(problem.constants.reliability.storage_bytes_per_s / 10)
+
+
+# -- under which load (benchmarks/sharing.py) ----------------------------------------------------------------------------
+
+
+@given(st.floats(0, 2), st.floats(0, 4))
+@settings(derandomize=True, deadline=None)
+def test_half_as_busy_again_needs_peaks_of_twice_the_mean_and_work_that_fills_the_valleys(swing, job):
+    """(p + j) / max(p, 1 + j) >= 3/2 where p >= 2 and p/2 <= j <= 2p - 3, with p = 1 + swing; for peaks that fill each other's valleys j <= 2p - 3."""
+    peak = 1 + swing
+    assert sum(profile(swing, 5)) == pytest.approx(24) and max(profile(swing, 5)) == pytest.approx(peak)
+    alone, three = ideal_gain(swing, job, 1), ideal_gain(swing, job, 3)
+    assert -1e-12 <= alone <= (peak - 1) / peak + 1e-9
+    if abs(alone - 0.5) > 1e-9:
+        assert (alone > 0.5) == (peak >= 2 and peak / 2 <= job <= 2 * peak - 3)
+    if abs(three - 0.5) > 1e-9:
+        assert (three > 0.5) == (job <= 2 * peak - 3)
+
+
+def test_a_measured_gain_is_near_the_rule():
+    row = measured(1.0, 1.0, 1, tokens_of_equal_work())
+    assert row["ideal_gain"] == pytest.approx(0.5) and row["gain"] == pytest.approx(0.5, abs=0.15) and row["cost"] > 0.3
+
+
+def test_training_is_twice_as_efficient_from_some_thousand_chips_on():
+    rows = {row["chips"]: row for row in goodputs()}
+    assert rows[1024]["gain, all off"] < 1 < rows[2048]["gain, all off"]
+    assert rows[8192]["gain, by hand"] < 1 < rows[16384]["gain, by hand"] and rows[16384]["gain, slow storage"] < 1

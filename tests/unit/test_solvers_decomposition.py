@@ -59,10 +59,10 @@ def test_the_plan_is_the_same_in_other_money(data):
 def test_a_pattern_runs_just_where_it_may_and_just_until_the_job_is_done():
     from types import SimpleNamespace
 
-    from solvers.sketch import _pattern
+    from solvers.start import within
 
     view = SimpleNamespace(reachable=np.array([[1.0, 0.0, 1.0]]), seconds=np.array([10.0, 10.0, 10.0]))
     for work, share, expected in ((30.0, [1.0, 1.0, 0.0], [1.0, 0.0, 0.5]), (10.0, [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]), (50.0, [1.0, 1.0, 1.0], None)):
         data = SimpleNamespace(point_job=np.array([0]), job_work=np.array([work]), point_capacity=np.array([2.0]))
-        found = _pattern(SimpleNamespace(view=view, data=data), 0, np.array(share))
+        found = within(SimpleNamespace(view=view, data=data), 0, np.array(share))
         assert found is None if expected is None else np.allclose(found, expected)

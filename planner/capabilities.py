@@ -1,0 +1,163 @@
+"""What keeps a shared fleet busy, capability by capability, and what a question is without each of them.
+
+Not here: the plans without them, and what they are worth (`planner.sharing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from catalog.units import HOUR_S, show
+from planner.document import Edits, at
+from planner.problem import Problem
+from solvers.data import PlanData
+
+BY_HAND_S = 4 * HOUR_S  # until somebody has restarted a run
+SLOWER_STORAGE = 10.0
+COPIES = 2.0  # times that a message is moved where it is copied on the way
+NO_SPARES = "0.001"  # of the time in which a job must have all its systems: none up to some thousand systems
+
+SILOED, BY_KIND, BY_ORIGIN = "one fleet for all workloads", "one fleet for serving and training", "one queue for users of all regions"
+VALLEYS, WAITING = "training in the valleys of serving", "requests that wait for a better hour"
+RESUMING, SPARES, STORAGE = "resuming by itself", "spare systems", "fast storage"
+ZERO_COPY, CACHES = "zero-copy network", "KV caches kept between requests"
+ALL_OFF = "all of these"
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """`off`: what it means to be without it; `edits` of the spec and `figures` of the catalog that say so."""
+
+    name: str
+    off: str
+    edits: Edits = ()
+    figures: Mapping[str, str] | None = None
+    restart_s: float = 0.0  # by how much longer a job stands still after an interruption
+    even_pace: bool = False  # jobs go on at one pace
+
+
+def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
+    """Those that a spec has something to switch off of, fleets of their own first, and at last all at once."""
+    found = [*_of_the_fleet(problem, document), *_of_the_work(problem, document), *_of_long_runs(problem), *_of_data(problem)]
+    together = [capability for capability in found if capability.name not in (BY_KIND, BY_ORIGIN)]
+    if len(together) > 1:
+        found.append(
+            Capability(
+                ALL_OFF,
+                "none of them",
+                tuple(edit for capability in together for edit in capability.edits),
+                {path: value for capability in together for path, value in (capability.figures or {}).items()},
+                sum(capability.restart_s for capability in together),
+                any(capability.even_pace for capability in together),
+            )
+        )
+    return found
+
+
+def edits_without(problem: Problem, capability: Capability) -> Edits:
+    """The spec's edits; figures of the catalog stand beside those that the spec overrides itself."""
+    figures = dict(capability.figures or {})
+    if capability.restart_s:
+        figures["defaults/recovery_s/value"] = f"{problem.constants.reliability.recovery_s + capability.restart_s:.6g} s"
+    if not figures:
+        return capability.edits
+    stated = {path: override.model_dump() for path, override in problem.spec.overrides.items()}
+    return (*capability.edits, ("overrides", stated | {path: {"value": value, "note": f"without {capability.name}"} for path, value in figures.items()}))
+
+
+def at_even_pace(data: PlanData) -> PlanData:
+    """The program in which each job runs in every slot of its time, at the one pace that just finishes it, on as much of its width.
+
+    A point then does the whole work in the whole time, with systems, power and cost in proportion; one too slow for that stays unable.
+    """
+    job = np.maximum(data.point_job, 0)
+    allowed_s = (data.job_window_mask @ data.slot_hours_s)[job] if len(data.job_work) else np.zeros(len(job))
+    needed = np.divide(data.job_work[job] if len(data.job_work) else 0.0, allowed_s, out=np.zeros(len(job)), where=allowed_s > 0)
+    pace = np.divide(needed, data.point_capacity, out=np.ones(len(job)), where=data.point_capacity > 0)
+    pace = np.where((data.point_job >= 0) & (pace <= 1.0), pace, 1.0)
+    return replace(
+        data,
+        point_capacity=data.point_capacity * pace,
+        point_uses_systems=data.point_uses_systems * pace[data.point_uses[:, 0]],
+        point_power_w=data.point_power_w * pace,
+        point_cost={name: cost * pace[:, None] for name, cost in data.point_cost.items()},
+        point_restart_s=None,
+        point_storage=None if data.point_storage is None else data.point_storage * pace,
+    )
+
+
+def _of_the_fleet(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
+    found, several = [], len(problem.serving) + len(problem.training) > 1
+    if problem.spec.sharing != "none" and several:
+        found.append(Capability(SILOED, "each workload has systems of its own", (("sharing", "none"),)))
+    if problem.spec.sharing == "all" and problem.serving and problem.training:
+        found.append(Capability(BY_KIND, "systems of their own for either", (("sharing", "kind"),)))
+    if any(len(w.spec.origins) > 1 for w in problem.serving) and problem.spec.objective.workload is None and not problem.spec.apis:
+        apart = (("workloads", _by_origin(problem, document["workloads"])), ("sharing", "none"))
+        found.append(Capability(BY_ORIGIN, "each workload has systems of its own for each region of users", apart))
+    return found
+
+
+def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The workloads, those that serve once for each origin."""
+    serving, result = {w.name: w.spec for w in problem.serving}, []
+    for workload in written:
+        spec = serving.get(workload["name"])
+        if spec is None:
+            result.append(dict(workload))
+            continue
+        for origin in spec.origins:
+            demand = dict(workload["demand"])
+            if spec.demand.requests_per_s is not None:
+                demand["requests_per_s"] = spec.demand.requests_per_s * origin.share
+            else:
+                demand["output_tokens"] = f"{spec.demand.output_tokens * origin.share:.9g} token/s"
+            result.append({**workload, "name": f"{spec.name} in {origin.region}", "demand": demand, "origins": [{"region": origin.region, "share": 1}]})
+    return result
+
+
+def _of_the_work(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
+    found = []
+    if problem.training:
+        found.append(Capability(VALLEYS, "each job goes on at one pace from its start to its deadline", even_pace=True))
+    if patient := [w for w in problem.serving if w.spec.demand.deferral]:
+        at_once = {f"{w.path}.demand": dict(at(document, f"{w.path}.demand")) for w in patient}
+        found.append(Capability(WAITING, "every request is served when it comes", tuple((path, {key: value for key, value in demand.items() if key != "deferral"}) for path, demand in at_once.items())))
+    return found
+
+
+def _of_long_runs(problem: Problem) -> list[Capability]:
+    if not problem.training:
+        return []
+    facts = problem.constants.reliability
+    limited = [site for site in problem.sites if math.isfinite(site.storage_bytes_per_s)]
+    slow, broken = show(facts.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"), facts.chip_interruption_s / facts.chip_failure_s
+    return [
+        Capability(RESUMING, f"restarted by hand after {show(BY_HAND_S, 's')}", restart_s=max(BY_HAND_S - facts.recovery_s, 0.0)),
+        Capability(
+            SPARES,
+            f"a job waits {show(facts.repair_s, 's')} for the repair of a failed chip, {broken:.0%} of all interruptions",
+            figures={"defaults/spares_availability/value": NO_SPARES},
+            restart_s=broken * facts.repair_s,
+        ),
+        Capability(
+            STORAGE,
+            f"storage at {slow}" + (", and where it is limited, at a tenth of that" if limited else ""),
+            tuple((f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s")) for site in limited),
+            {"defaults/checkpoint_storage_bytes_per_s/value": slow},
+        ),
+    ]
+
+
+def _of_data(problem: Problem) -> list[Capability]:
+    found = []
+    if slowed := tuple((f"{site.path}.network_share", site.network.used_share / COPIES) for site in problem.sites if site.network is not None):
+        found.append(Capability(ZERO_COPY, f"every message is moved {COPIES:g} times", slowed))
+    if kept := [w for w in problem.serving if w.spec.cache is not None]:
+        found.append(Capability(CACHES, "every prompt is computed anew", tuple((f"{w.path}.cache", None) for w in kept)))
+    return found

@@ -1,0 +1,117 @@
+"""What is paid in each phase: the money of a phase's budget, as the program counts it and as the plan tells it.
+
+Paid in a phase are, at their prices then and not discounted: the purchase price of the systems and the fabric that come in it; of
+buildings, which outlive what stands in them, the annuities of its time; rent, colocation, energy, traffic, tokens, and fixed costs of
+sites as they fall due, and so what lines cost; sending weights, evenly over time; porting, at the start. Electricity that is a decision
+has no phase yet. The check: `planner.verify_budgets`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from catalog.units import YEAR_S
+from models.economics import annuity
+from planner.line_arrays import window_worth_s
+from planner.lots import Lot
+from planner.phases import Term, window_at
+from planner.problem import PhaseFacts, Problem, SiteFacts
+
+if TYPE_CHECKING:
+    from planner.accounts import Accounts, Decisions
+    from planner.line_accounts import LineDecisions
+
+COST = "cost"
+
+
+def paid_in(phase: PhaseFacts) -> str:
+    """The functional that counts what is paid in a phase."""
+    return f"paid in {phase.name}"
+
+
+def told(problem: Problem) -> bool:
+    """Whether every payment has its phase: not that of electricity where it is a decision."""
+    return all(site.meter is None for site in problem.sites)
+
+
+def paid(problem: Problem, cost: ArrayLike, of: Callable[[int, np.ndarray], ArrayLike]) -> dict[str, np.ndarray]:
+    """The present value of a part of a plan, and `of` (phase, present value) for each phase that has a budget, as functionals."""
+    worth = np.asarray(cost, dtype=float)
+    return {COST: worth} | {paid_in(phase): np.asarray(of(p, worth), dtype=float) for p, phase in enumerate(problem.phases) if math.isfinite(phase.budget)}
+
+
+def inside(problem: Problem, phase: PhaseFacts) -> np.ndarray:
+    """[slot] whether it lies in the phase."""
+    calendar = problem.calendar
+    return (calendar.window >= window_at(calendar, phase.start_s)) & (calendar.window < window_at(calendar, phase.end_s))
+
+
+def as_paid(problem: Problem, p: int) -> Problem:
+    """The same with the worth of a payment 1 in phase `p` and 0 outside."""
+    return replace(problem, calendar=replace(problem.calendar, discount=inside(problem, problem.phases[p]).astype(float)))
+
+
+def of_holdings(problem: Problem, lots: Sequence[Lot], holdings: Sequence[tuple[int, Term]], p: int) -> np.ndarray:
+    """[holding] what a system of each is paid for in phase `p`, whether it works or not."""
+    calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]
+    here, edges = inside(problem, phase), calendar.edges_s
+    building = float(annuity(1.0, money.discount_rate, money.facility_life_years))
+    amount = np.zeros(len(holdings))
+    for u, (k, term) in enumerate(holdings):
+        lot, seconds = lots[k], calendar.seconds * (term.mask(calendar) & here)
+        if not lot.owned:
+            amount[u] = term.price * seconds.sum()
+            continue
+        years = max(min(edges[term.last + 1], phase.end_s) - max(edges[term.first], phase.start_s), 0.0) / YEAR_S
+        amount[u] = (term.price + lot.fabric_capital) * (term.phase == p) + lot.facility_capital * building * years + lot.hall_per_s * seconds.sum()
+        if lot.site.meter is None:
+            amount[u] += lot.idle_it_w * lot.site.pue * float(seconds @ lot.site.price_per_j[calendar.hour])
+    return amount
+
+
+def of_slots(problem: Problem, p: int, worth: np.ndarray) -> np.ndarray:
+    """What falls due slot by slot [..., slot] at its present worth, as it is paid in phase `p`."""
+    return worth / problem.calendar.discount * inside(problem, problem.phases[p])
+
+
+def of_site(problem: Problem, site: SiteFacts, p: int) -> float:
+    """Fixed cost of a site where anything stands, from when it is there."""
+    calendar = problem.calendar
+    return site.fixed_cost_per_s * float(calendar.seconds @ (inside(problem, problem.phases[p]) & (calendar.window >= window_at(calendar, site.from_s))))
+
+
+def of_weights(problem: Problem, p: int) -> float:
+    """Per unit of the present value of sending weights, which goes on evenly through the horizon."""
+    calendar, phase = problem.calendar, problem.phases[p]
+    return (phase.end_s - phase.start_s) / float(calendar.window_seconds() @ calendar.window_discount())
+
+
+def of_lines(problem: Problem, lines: LineDecisions, p: int) -> float:
+    """Units that are rented, and what is sent beside requests, stage by stage in proportion to the time of each in the phase."""
+    seconds = window_worth_s(as_paid(problem, p).calendar)
+    of_stage = np.bincount(lines.when.of_window, weights=seconds, minlength=len(lines.when.worth_s))
+    sent = sum(sent.cost / lines.when.worth_s[sent.stage] * of_stage[sent.stage] for sent in lines.sent)
+    ready = lines.form.data.lines.line_usable
+    return float(sent + sum(units * line.unit_price_per_s * (ready[i] @ seconds) for i, (units, line) in enumerate(zip(lines.units, problem.lines.lines))))
+
+
+def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
+    """What a plan pays in each phase; empty where some payments have none."""
+    problem, form = decided.problem, decided.form
+    if not told(problem):
+        return []
+    once = [sum(amount for (component, *_), amount in accounts.lines.items() if component == name) for name in ("weights", "porting")]
+    found = []
+    for p in range(len(problem.phases)):
+        due = (of_slots(problem, p, form.data.point_cost[COST]) * decided.active).sum() + (of_slots(problem, p, form.data.arc_cost[COST]) * decided.flow).sum()
+        held = of_holdings(problem, form.lots, form.holdings, p) @ decided.count
+        sites = sum(of_site(problem, site, p) for site, opened in zip(problem.sites, decided.opened) if opened)
+        lines = of_lines(problem, decided.lines, p) if decided.lines is not None else once[0] * of_weights(problem, p)
+        found.append(float(due + held + sites + lines + once[1] * (p == 0)))
+    return found

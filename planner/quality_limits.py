@@ -1,0 +1,38 @@
+"""Quality floors as limits of a spec: in words, and how they could give way. What may be chosen under them: `planner.quality`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from planner.document import at
+from planner.limits import Limit
+from planner.problem import Problem, QualityFacts
+from planner.quality import HOUR, MEAN, MEANS
+
+ANSWERS = {MEAN: "the mean of the answers", HOUR: "the mean of each hour's answers"}
+STEPS = 10  # tried in turn between the floor of a mean and the lowest score
+
+
+def quality_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
+    for facts in problem.quality:
+        lowest = min(facts.scores.values())
+        if facts.workload in names and facts.least > lowest:
+            path = f"{facts.path}.least"
+            words = f"{ANSWERS.get(facts.mix, 'the answers')} of {facts.workload} must score at least {facts.least:g} ({facts.source}){_best(facts)}"
+            choices = tuple(((path, level),) for level in _levels(facts, lowest))
+            yield Limit(path, f"quality of {facts.workload}", words, at(document, path), loose=((path, lowest),), choices=choices)
+
+
+def _best(facts: QualityFacts) -> str:
+    best = max(facts.scores, key=facts.scores.__getitem__)
+    return f"; the best of its alternatives, {best}, scores {facts.scores[best]:g}" if facts.scores[best] < facts.least else ""
+
+
+def _levels(facts: QualityFacts, lowest: float) -> list[float]:
+    """Lower floors, the highest first."""
+    levels = {score for score in facts.scores.values() if score < facts.least}
+    if facts.mix in MEANS:
+        most = min(facts.least, max(facts.scores.values()))
+        levels |= {float(f"{lowest + (most - lowest) * i / STEPS:.4g}") for i in range(1, STEPS)}
+    return sorted((level for level in levels if level < facts.least), reverse=True)

@@ -1,0 +1,80 @@
+"""Quality floors for people: which architecture answers, how good that is, and what the next best would come to. Read from the plan document alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from catalog.units import show
+from planner.plan import Plan
+
+TABLES = ("quality",)  # there only where the spec asks for it
+HEADING = "Which architecture answers"
+MIX = {
+    "none": "one architecture for all requests",
+    "each": "requests may be shared, each architecture keeps the floor",
+    "hour": "requests may be shared, the mean over those of each hour keeps the floor",
+    "mean": "requests may be shared, the mean over them keeps the floor",
+}
+SAME = 1e-6  # relative differences below this are rounding
+FLOOR = {"hour": " (mean of an hour)", "mean": " (mean)"}
+Row = dict[str, Any]
+
+
+def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+    rows = [
+        {
+            "workload": row["workload"],
+            "architecture": each["architecture"],
+            "quality": f"{each['quality']:g}",
+            "floor": f"{row['floor']:g}{FLOOR.get(row['mix'], '')}",
+            "of the requests": f"{each['share']:.1%}" if each["share"] else "",
+            "": _place(row, each),
+        }
+        for row in plan.document.get("quality", ())
+        for each in sorted(row["architectures"], key=lambda each: -each["quality"])
+    ]
+    return [(HEADING, rows)] if rows else []
+
+
+def _place(row: Row, each: Row) -> str:
+    if each["name"] is not None:
+        return "answers"
+    if row["mix"] not in FLOOR and each["quality"] < row["floor"]:
+        return "below the floor"
+    return "next best" if row["runner_up"] and each["architecture"] in row["runner_up"]["architectures"] else ""
+
+
+def sentences(plan: Plan) -> Iterator[str]:
+    """Who answers each workload that has a floor, and why."""
+    for row in plan.document.get("quality", ()):
+        answering = [each for each in row["architectures"] if each["name"] is not None]
+        who = _listed([f"{each['architecture']}{f' ({_part(each)})' if len(answering) > 1 else ''}" for each in answering])
+        verb = "answer" if len(answering) > 1 else "answers"
+        worst = f" ({row['lowest_hour']:g} in the worst hour)" if row["lowest_hour"] < row["reached"] * (1 - SAME) else ""
+        mean = f"a mean of {row['reached']:g}{worst}" if len(answering) > 1 else f"{row['reached']:g}"
+        yield f"{who} {verb} {row['workload']}: {mean} by {row['source']}, asked at least {row['floor']:g} ({MIX[row['mix']]}){_next(plan, row)}."
+
+
+def _part(each: Row) -> str:
+    return f"{each['share']:.1%} of the requests"
+
+
+def _next(plan: Plan, row: Row) -> str:
+    after = row["runner_up"]
+    if after is None:
+        return "; no other of its alternatives is as good" if row["mix"] not in FLOOR else ""
+    if after["value"] is None:
+        return f"; without {after['without']} there is no plan" if after["status"] == "infeasible" else f"; without {after['without']} none was found in time"
+    value = plan.objective["value"]
+    others = _listed(after["architectures"])
+    if plan.objective["sense"] == "max":
+        return f"; with {others} in its place the demand could be {after['value']:.4g} times as large, not {value:.4g}"
+    worse, unit = after["difference"], plan.objective["unit"]
+    share = f" ({worse / abs(value):+.1%})" if value else ""
+    amount = show(worse, "kg") if unit == "kg" else f"{worse:,.0f} {unit}"
+    return f"; the next best, {others}, would {'cause' if unit == 'kg' else 'cost'} {amount} more{share}"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "none"

@@ -1,0 +1,171 @@
+"""What a gain of utilisation is worth a month for a fleet that is paid anyway, against a team that brings it about and against a public cloud.
+
+With a fleet of cost C per month that is used to the share u (MFU) of its peak, a gain of g = delta u / u
+    adds the work that costs C g today, or saves, for the same work on fewer chips, C g / (1 + g).
+What is saved is what the smaller fleet would not have cost; chips that stand already cost on until their life ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.units import MONTH_S, UnitError
+from planner.errors import Problem, SpecError
+from planner.plan import Plan
+from planner.quantities import read_money
+
+MONTHS = 12
+HELD = ("systems", "fabric", "facility", "colocation", "rent", "site")  # components paid whether the fleet works or not
+GAINS = ("1 point", "2 points", "5 points", "10 points")
+RELATIVE = ("1%", "2%", "5%", "10%")
+EXAMPLE = "1B CNY/month"
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """`cost`: per month; `mfu`: mean by cost, None where it is not known; `of`: where both come from."""
+
+    cost: float
+    currency: str
+    chips: float | None
+    mfu: float | None
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """`rows`: one per gain, amounts per month; `break_even`: relative gains from which the team pays, in added work and in a smaller fleet."""
+
+    fleet: Fleet
+    team: float | None
+    baseline: float | None
+    rows: list[dict[str, Any]]
+    break_even: tuple[float, float] | None
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        fleet = {name: getattr(self.fleet, name) for name in ("cost", "currency", "chips", "mfu", "of")}
+        even = None if self.break_even is None else {"added_work": self.break_even[0], "smaller_fleet": self.break_even[1]}
+        return {"fleet": fleet, "team": self.team, "baseline": self.baseline, "break_even": even, "gains": self.rows}
+
+    @property
+    def words(self) -> list[str]:
+        fleet, currency = self.fleet, self.fleet.currency
+        used = "" if fleet.mfu is None else f", used to {fleet.mfu:.1%} of its peak"
+        chips = "" if fleet.chips is None else f" of {fleet.chips:,.0f} chips"
+        said = [f"The fleet{chips} costs {fleet.cost:,.0f} {currency} a month{used} ({fleet.of})."]
+        last = self.rows[-1]
+        freed = "" if last["chips_freed"] is None else f" ({last['chips_freed']:,.0f} chips fewer)"
+        said.append(
+            f"A gain of {last['gain']} is {last['relative']:.1%} more work, worth {last['added_work']:,.0f} {currency} a month at what work costs today; "
+            f"the same work needs {last['smaller_fleet']:,.0f} {currency} a month less of a fleet{freed}."
+        )
+        if self.break_even is not None:
+            said.append(f"A team of {self.team:,.0f} {currency} a month pays from a gain of {self.break_even[0]:.2%} on where the added work is wanted, of {self.break_even[1]:.2%} where the fleet shrinks.")
+        if self.baseline is not None:
+            apart = self.baseline - fleet.cost - (self.team or 0.0)
+            said.append(f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(apart):,.0f} {'dearer' if apart >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain.")
+        return said
+
+    @property
+    def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        unit = f"{self.fleet.currency} a month"
+        names = {"added_work": f"added work, {unit}", "smaller_fleet": f"smaller fleet, {unit}", "net": f"less the team, {unit}", "against_baseline": f"cheaper than the cloud, {unit}"}
+        rows = [
+            {
+                "gain": row["gain"],
+                "more work": f"{row['relative']:.2%}",
+                "MFU": "" if row["mfu"] is None else f"{row['mfu']:.1%}",
+                "chips freed": "" if row["chips_freed"] is None else f"{row['chips_freed']:,.0f}",
+                **{words: f"{row[key]:,.0f}" for key, words in names.items() if row[key] is not None},
+            }
+            for row in self.rows
+        ]
+        return [("What a gain of utilisation is worth", rows)]
+
+
+def returns(fleet: Fleet, gains: Sequence[str] = (), *, team: str | None = None, baseline: str | None = None) -> Returns:
+    """`gains`: texts such as "4 points" of MFU, or "10%" more work from the same fleet. Raises SpecError naming the argument."""
+    paid, cloud = (None if text is None else monthly(text, name, fleet.currency) for text, name in ((team, "--team"), (baseline, "--baseline")))
+    rows = [_row(fleet, text, paid, cloud) for text in gains or (GAINS if fleet.mfu is not None else RELATIVE)]
+    even = None
+    if paid is not None and fleet.cost > paid:
+        even = paid / fleet.cost, paid / (fleet.cost - paid)
+    return Returns(fleet, paid, cloud, rows, even)
+
+
+def _row(fleet: Fleet, text: str, team: float | None, baseline: float | None) -> dict[str, Any]:
+    relative = _relative(fleet, text)
+    saved, less = fleet.cost * relative / (1 + relative), relative / (1 + relative)
+    return {
+        "gain": text.strip(),
+        "relative": relative,
+        "mfu": None if fleet.mfu is None else fleet.mfu * (1 + relative),
+        "chips_freed": None if fleet.chips is None else fleet.chips * less,
+        "added_work": fleet.cost * relative,
+        "smaller_fleet": saved,
+        "net": None if team is None else saved - team,
+        "against_baseline": None if baseline is None else baseline - (fleet.cost - saved) - (team or 0.0),
+    }
+
+
+def _relative(fleet: Fleet, text: str) -> float:
+    """The gain as a share of today's work.
+
+    >>> _relative(Fleet(1e9, "CNY", 1e4, 0.4, ""), "4 points")
+    0.1
+    """
+    found = re.fullmatch(r"\s*\+?(\d+(?:\.\d+)?)\s*(%|points?)\s*", text)
+    if not found or not float(found[1]):
+        raise SpecError([Problem("--gain", f'expected points of MFU such as "4 points", or a share of today\'s work such as "10%", got "{text}"')])
+    share = float(found[1]) / 100
+    if found[2] != "%" and fleet.mfu is None:
+        raise SpecError([Problem("--gain", f'"{text}" needs the MFU of today; state it by --mfu, or write a share of today\'s work such as "10%"')])
+    relative = share if found[2] == "%" else round(share / fleet.mfu, 12)
+    if fleet.mfu is not None and fleet.mfu * (1 + relative) > 1:
+        raise SpecError([Problem("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than all of the peak; state less')])
+    return relative
+
+
+def monthly(text: str, argument: str, currency: str | None = None) -> float:
+    """An amount per time on the command line, per month. Raises SpecError."""
+    return _amount(text, argument, currency)[0]
+
+
+def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]:
+    try:
+        amount, stated = read_money(text, "s", EXAMPLE, 0.0, float("inf"))
+    except (UnitError, ValueError) as error:
+        raise SpecError([Problem(argument, str(error))]) from None
+    if currency is not None and stated != currency:
+        raise SpecError([Problem(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")])
+    return amount * MONTH_S, stated
+
+
+def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
+    """A fleet as its owner states it. Raises SpecError."""
+    if mfu is not None and not 0 < mfu <= 1:
+        raise SpecError([Problem("--mfu", f"expected a share above 0 and up to 1, got {mfu:g}")])
+    if chips is not None and not chips > 0:
+        raise SpecError([Problem("--chips", f"expected a number of chips above 0, got {chips:g}")])
+    amount, currency = _amount(cost, "--cost", None)
+    if not amount:
+        raise SpecError([Problem("--cost", f'expected more than nothing, such as "{EXAMPLE}"')])
+    return Fleet(amount, currency, chips, mfu, "as stated")
+
+
+def planned_fleet(plan: Plan) -> Fleet:
+    """The fleet of a plan: what is paid for it whether it works or not, as present value by month, and its MFU by the cost of its workloads."""
+    if not plan.has_answer:
+        raise SpecError([Problem("plan", f"there is no fleet in it: {plan.status}")])
+    months = plan["spec"].get("horizon", {}).get("years", 1) * MONTHS
+    cost = sum(line["amount"] for line in plan["cost_lines"] if line["component"] in HELD)
+    if cost <= 0:
+        raise SpecError([Problem("plan", "it has no systems of its own; state the fleet by --cost")])
+    known = [(row["cost"], row["mfu"]) for row in plan["workloads"] if row["mfu"]]
+    weight = sum(amount for amount, _ in known)
+    mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None
+    return Fleet(cost / months, plan["spec"].get("currency", "USD"), plan["totals"]["chips"], mfu, f"plan {plan['name']}: {', '.join(c for c in HELD if plan['costs'].get(c))}")

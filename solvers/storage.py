@@ -1,0 +1,34 @@
+"""The storage block: the jobs of a site read and write no faster than its storage allows.
+
+Sets        sites r whose storage is limited, points p of jobs there, slots t.
+Data        bytes_p [bytes/s] of a job at full width; bandwidth_r [bytes/s].
+Constraints storage    sum_{p at r} bytes_p v_{p,t} <= bandwidth_r
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.data import Floats, PlanData
+from solvers.program import Program
+
+
+def add_storage(program: Program, data: PlanData) -> None:
+    """Comes after the schedule block."""
+    if data.site_storage is None:
+        return
+    share, site = program.columns["v"], data.point_site()
+    limited = np.isfinite(data.site_storage)[site] & (data.point_storage > 0)
+    point, slot = np.nonzero((share >= 0) & limited[:, None])
+    key, row = np.unique(site[point] * data.slots + slot, return_inverse=True)
+    place, at = np.divmod(key, data.slots)
+    program.add_rows("storage", -np.inf, data.site_storage[place], row.reshape(-1), share[point, slot],
+                     data.point_storage[point], index=np.column_stack([place, at]))
+
+
+def widest(data: PlanData) -> Floats:
+    """[P]: the most of a job's width that the storage of its site keeps up with."""
+    width = np.ones(len(data.point_pool))
+    if data.site_storage is not None:
+        np.divide(data.site_storage[data.point_site()], data.point_storage, out=width, where=data.point_storage > 0)
+    return np.minimum(width, 1.0)

@@ -1,0 +1,103 @@
+"""What a gain of utilisation is worth: the round figures that people quote, their arithmetic, and what a plan says of its own fleet."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planner
+from planner.cli import main
+from planner.document import edited
+from planner.errors import SpecError
+from planner.returns import Fleet, planned_fleet, returns, stated_fleet
+
+TEN_THOUSAND = ("1B CNY/month", 10_000.0, None)
+
+
+def test_ten_per_cent_of_a_billion_a_month_is_a_hundred_million():
+    """10,000 chips at 1 billion CNY a month: 10 % more work is worth 100 million; with the same work, a fleet smaller by 1/11 saves less."""
+    row = returns(stated_fleet(*TEN_THOUSAND), ["10%"]).rows[0]
+    assert row["added_work"] == pytest.approx(100e6)
+    assert row["smaller_fleet"] == pytest.approx(1e9 / 11) and row["chips_freed"] == pytest.approx(10_000 / 11)
+
+
+def test_points_are_of_the_peak():
+    fleet = stated_fleet("1B CNY/month", 10_000.0, 0.4)
+    points, share = returns(fleet, ["4 points", "10%"]).rows
+    assert {**points, "gain": ""} == {**share, "gain": ""} and points["mfu"] == pytest.approx(0.44)
+
+
+def test_a_team_pays_from_its_break_even_on():
+    fleet = stated_fleet(*TEN_THOUSAND)
+    found = returns(fleet, team="50M CNY/month", baseline="1.2B CNY/month")
+    added, smaller = found.break_even
+    assert added == pytest.approx(0.05) and smaller == pytest.approx(1 / 19)
+    at = returns(fleet, [f"{100 * smaller:.9f}%"], team="50M CNY/month", baseline="1.2B CNY/month").rows[0]
+    assert at["net"] == pytest.approx(0, abs=1) and at["against_baseline"] == pytest.approx(0.2e9, rel=1e-6)
+    assert returns(fleet, team="1B CNY/month").break_even is None  # no gain pays for it with the same work
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(cost=st.floats(1, 1e12), gain=st.floats(0.01, 90))
+def test_both_readings_agree(cost, gain):
+    """The smaller fleet does today's work at the cost per work that the added work has."""
+    row = returns(Fleet(cost, "USD", 100.0, None, ""), [f"{gain:.6f}%"]).rows[0]
+    assert (cost - row["smaller_fleet"]) * (1 + row["relative"]) == pytest.approx(cost)
+    assert row["smaller_fleet"] < row["added_work"]
+
+
+def test_a_plan_says_what_its_fleet_costs(small_plan):
+    fleet = planned_fleet(small_plan)
+    months = 12 * small_plan["spec"].get("horizon", {}).get("years", 1)
+    paid = sum(amount for component, amount in small_plan["costs"].items() if component in ("systems", "fabric", "facility", "rent", "site"))
+    assert fleet.cost == pytest.approx(paid / months) and fleet.chips == small_plan["totals"]["chips"]
+    known = [row["mfu"] for row in small_plan["workloads"] if row["mfu"]]
+    assert min(known) <= fleet.mfu <= max(known)
+
+
+def test_a_fleet_for_less_work_costs_what_is_told(tiny):
+    """Work that is done on 1/1.1 of the time needs the fleet of 1/1.1 of the demand: solved again, to whole systems."""
+    document = edited(tiny(), (("workloads[0].demand.requests_per_s", 110_000),))
+    now, less = (planned_fleet(planner.solve(edited(document, (("workloads[0].demand.requests_per_s", rate),)))) for rate in (110_000, 100_000))
+    assert now.cost - less.cost == pytest.approx(returns(now, ["10%"]).rows[0]["smaller_fleet"], rel=0.05)
+
+
+def test_the_command(tmp_path, capsys, small_plan):
+    path = tmp_path / "plan.json"
+    small_plan.save(path)
+    assert main(["roi", str(path), "--gain", "2 points", "--team", "1000 USD/month"]) == 0
+    assert "less the team, USD a month" in capsys.readouterr().out
+    assert main(["roi", "--cost", "1B CNY/month", "--chips", "10000", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["gain"] for row in document["gains"]] == ["1%", "2%", "5%", "10%"] and document["fleet"]["cost"] == pytest.approx(1e9)
+    for form in ("csv", "md", "table"):
+        assert main(["roi", "--cost", "1B CNY/month", "--format", form]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        ([], "--cost"),
+        (["--cost", "1B CNY"], "--cost"),
+        (["--cost", "0 CNY/month"], "--cost"),
+        (["--cost", "1B CNY/month", "--gain", "4 points"], "--gain"),
+        (["--cost", "1B CNY/month", "--gain", "much"], "--gain"),
+        (["--cost", "1B CNY/month", "--mfu", "0.4", "--gain", "70 points"], "--gain"),
+        (["--cost", "1B CNY/month", "--mfu", "40"], "--mfu"),
+        (["--cost", "1B CNY/month", "--chips", "0"], "--chips"),
+        (["--cost", "1B CNY/month", "--team", "5M USD/month"], "--team"),
+        (["--cost", "1B CNY/month", "--baseline", "5M CNY"], "--baseline"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_place(arguments, place, capsys):
+    assert main(["roi", *arguments]) == 3
+    assert capsys.readouterr().err.startswith(place)
+
+
+def test_a_plan_without_systems_is_no_fleet(small_plan):
+    with pytest.raises(SpecError, match="no systems of its own"):
+        planned_fleet(type(small_plan)({**small_plan.document, "cost_lines": []}))
