@@ -24,7 +24,8 @@ from solvers.schedule import able
 from solvers.sketch import sketch
 
 PAYS_FROM, TOO_LARGE_FROM = 200_000, 200_000  # columns of the full program
-LINEAR_SHARE = 0.8  # of the time, that the linear part may take
+LINEAR_SHARE = 0.6  # of the time, that the linear part may take
+LAST = 0.04  # of the time, kept for writing the plan down
 SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
 
 
@@ -78,6 +79,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - (1 - LINEAR_SHARE) * options.time_limit_s)
     rows, columns, integers = sizes(dec, data, build)
     if too_large(data):
+        dec.left = lambda: left() - LAST * options.time_limit_s
         drawn = sketch(dec, options, left)
         plan, proven = drawn.plan, drawn.proven
     else:

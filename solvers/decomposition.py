@@ -37,7 +37,8 @@ UNDONE = 3.0  # price of a job left undone, in its dearest place
 GROW_EVERY, GROW_BY = 4, 30  # rounds between additions of lots, and how many at once
 MOST_GROUPS = 168  # of slots with a cut of their own
 PLACES = 12  # points of each job that are looked at, cheapest first
-PATTERNS = 3  # new ones of each job in a round
+NEW_PLACES = 6  # of each job at a time
+PATTERNS = 6  # new ones of each job in a round
 
 NONE = np.zeros(0, dtype=np.int64)
 Say = Callable[[str], None]
@@ -155,19 +156,9 @@ class Decomposition:
         self.ask(level, level.best)
         return level
 
-    def _places(self, view: Slotwise, alpha: Floats, sigma: Floats) -> Ints:
-        """The cheapest points of each job at these prices."""
-        cost, _ = view.cheapest(self.view.training, alpha, sigma)
-        job, kept = self.data.point_job[self.view.training], []
-        for j in np.unique(job):
-            mine = np.flatnonzero((job == j) & np.isfinite(cost))
-            kept += self.view.training[mine[np.argsort(cost[mine], kind="stable")][:PLACES]].tolist()
-        return np.array(sorted(kept), dtype=np.int64)
-
-    # -- one level -------------------------------------------------------------------------------------------------
-
-    def search(self, level: Level, tolerance: float, rounds: int) -> Level:
-        """Rounds until value and bound are within the tolerance of each other: the slots are asked on the way from the best point to the master's."""
+    def search(self, level: Level, tolerance: float, rounds: int, enough: float = np.inf) -> Level:
+        """Rounds until value and bound are within the tolerance of each other, or the bound is enough: the slots are asked on the
+        way from the best point to the master's."""
         for number in range(rounds):
             found = level.master.solve(None)
             if found is None:
@@ -188,12 +179,14 @@ class Decomposition:
                 level.value = np.inf
                 self.ask(level, level.best)
                 continue
-            if self.left() <= 0:
+            if self.left() <= 0 or level.proven >= enough:
                 break
-            wanted = self.wanted(certificate, level)
-            if len(wanted) and number % GROW_EVERY == 0:
-                level = self.grown(level, wanted)
-                continue
+            if number % GROW_EVERY == 0:
+                wanted, places = self.wanted(certificate, level), self.wanted_places(certificate, level)
+                if len(wanted) or len(places):
+                    level = self.grown(level, np.union1d(wanted, self.view.use_lot[np.isin(self.view.use_point, places)]), places)
+                    self.price_at(level, level.prices, places)
+                    continue
             self.price(level, certificate.estimate.alpha, prices.sigma, certificate)
             self.ask(level, self.between(level, level.best, point, OUT))
             level.master.purge()
@@ -284,13 +277,21 @@ class Decomposition:
         pays = np.flatnonzero(worth < -1e-7 * np.maximum(self.lot_cost, NOTHING))
         return pays[np.argsort(worth[pays] * most[pays], kind="stable")][:GROW_BY]
 
+    def wanted_places(self, found: Bound, level: Level) -> Ints:
+        """Points of jobs left out whose jobs would be done there for less than anywhere known."""
+        points, job = self.view.training, self.data.point_job[self.view.training]
+        charged = np.where(np.isin(points, level.master.places_array), 0.0, found.entering[self.whole.columns["y"][points]])
+        result = []
+        for j in np.unique(job):
+            mine = np.flatnonzero((job == j) & (charged < -1e-6 * max(abs(level.proven), NOTHING)))
+            result += points[mine[np.argsort(charged[mine], kind="stable")][:NEW_PLACES]].tolist()
+        return np.array(sorted(result), dtype=np.int64)
+
     def grown(self, level: Level, more: Ints, points: Ints = NONE) -> Level:
         """The level with more lots and points of jobs."""
         old = level.master
         lots = np.union1d(old.lots, more)
-        inside = self._inside(lots)
-        cheap = self._places(level.view, level.bound.estimate.alpha, level.prices.sigma) if level.bound else self.view.training
-        places = np.union1d(old.places_array, np.union1d(cheap[inside[cheap]], points))
+        places = np.union1d(old.places_array, points)
         return self.rebuilt(level, lots, places, np.ones(len(old.patterns), dtype=bool), np.ones(len(old.cut_of), dtype=bool))
 
     def rebuilt(self, level: Level, lots: Ints, places: Ints, patterns: np.ndarray, cuts: np.ndarray) -> Level:
@@ -308,7 +309,7 @@ class Decomposition:
                 kept = self._widened(level, fresh, kept, among)
             fresh.master.kept.append(kept if wanted else None)
         fresh.master.restore(old.cut_of[cuts], old.unused[cuts])
-        fresh.best = Point(carried(old.structure, fresh.master.structure, level.best.structure), level.best.patterns[patterns])
+        fresh.best = Point(carried(old.structure, fresh.master.structure, level.best.structure), longer(level.best.patterns, len(patterns))[patterns])
         fresh.value, fresh.proven, fresh.bound, fresh.prices, fresh.dearer = level.value, level.proven, level.bound, level.prices, level.dearer
         for _ in range(level.dearer if fresh.programs is not level.programs else 0):
             fresh.programs.raise_missing(DEARER)
@@ -322,8 +323,8 @@ class Decomposition:
             for point, pattern in zip(points, patterns, strict=True):
                 level.master.add_pattern(int(point), pattern)
 
-    def price(self, level: Level, alpha: Floats, sigma: Floats, found: Bound | None, among: Ints | None = None) -> None:
-        """Adds the cheapest patterns of each job at these prices, where they are cheaper than those that are known."""
+    def price(self, level: Level, alpha: Floats, sigma: Floats, found: Bound | None, among: Ints | None = None, most: int = PATTERNS) -> None:
+        """Adds the cheapest patterns of each job, at most so many, at these prices, where they are cheaper than those that are known."""
         master, places = level.master, level.view.training if among is None else among
         if not len(places):
             return
@@ -335,7 +336,7 @@ class Decomposition:
         job = self.data.point_job[places]
         for j in np.unique(job):
             mine = np.flatnonzero((job == j) & np.isfinite(cost))
-            for i in mine[np.argsort(order[mine], kind="stable")][:PATTERNS]:
+            for i in mine[np.argsort(order[mine], kind="stable")][:most]:
                 master.add_pattern(int(places[i]), patterns[i])
 
 

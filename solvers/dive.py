@@ -23,10 +23,12 @@ from solvers.whole import WholePlan, shares_of
 
 WHOLE = 1e-6  # how far from whole a number may be
 SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
-LATELY = 2  # rounds without weight after which a cut is left behind
+PATTERNS = 2  # new ones of each job in a step
+LATELY = 0  # rounds without weight after which a cut is left behind
 AT_ONCE = 0.3  # share of the counts that are made whole in one step
 ADDITIONS, TRIMMED = 60, 40  # rounds of additions and trials of removal, at most
 EXACT, NOTHING_LEFT = 1e-9, 1e-8  # how far rows may be broken once choices are made, and what may be missing in all
+FREE = 1e-4  # rise of the master's value, relative, at which the other way is not tried
 REARRANGED = 5  # trials of other patterns between two additions
 SLIGHT = 1e-6  # difference that is none
 SHARE = 0.1  # of the asked gap, that one step may leave
@@ -36,6 +38,7 @@ class Dive:
     def __init__(self, dec: Decomposition, level: Level, gap: float, left: Callable[[], float], lost: float | None = None):
         """`lost`: how much dearer than the linear answer, as a share, choices may become before they are given up; None: never."""
         self.dec, self.gap, self.left, self.lost = dec, gap, left, lost
+        self.value = 0.0  # of the master when it was asked last
         self.most_worth = np.inf  # value of the master from which on choices are given up
         self.linear: tuple[Level, Point] | None = None  # the choices made, with linear counts
         self._on(level)
@@ -58,8 +61,9 @@ class Dive:
         first.dearer += 1  # while a plan is made
         self._on(self._thin(first))
         self.centre = self.level.best
-        if self.lost is not None and (start := self._value((self.least, self.most))) < np.inf:
-            self.most_worth = start + self.lost * abs(start)
+        start = self._within((self.least, self.most))
+        if self.lost is not None and start is not None:
+            self.most_worth = start[0] + self.lost * abs(start[0])
         point = self._chosen()
         if point is not None and not self.level.master.left_undone(point).any():
             point = self._counted(self._settled(self._only(point)))
@@ -128,13 +132,20 @@ class Dive:
             # of a job the likeliest place first; of the others, the one that is most in doubt
             pick = int(np.argmax(np.where(free & (share < 1 - WHOLE), share, -1.0))) if one_of_a_job else int(np.argmax(off))
             group = groups[pick]
-            both = (self._in(group, one_of_a_job), self._out(group))
-            values = [self._value(bounds) for bounds in both]
-            if min(values) > self.most_worth:
-                self.dec.say(f"choices given up at {min(values):.6g}")
+            ways = [self._in(group, one_of_a_job), self._out(group)]
+            if share[pick] < 0.5:
+                ways.reverse()
+            found = self._within(ways[0])
+            if found is None or found[0] > self.value + FREE * abs(self.value):  # dearer: the less likely way may be better
+                other = self._within(ways[1])
+                if found is None or (other is not None and other[0] < found[0]):
+                    found = other
+                    ways.reverse()
+            if found is None or found[0] > self.most_worth:
+                self.dec.say("choices given up" + ("" if found is None else f" at {found[0]:.6g}"))
                 return None
-            self.least, self.most = both[int(values[1] < values[0])]
-            point = self._asked()
+            self.least, self.most = ways[0]
+            point = self._learnt(found)
         if point is None:
             return None
         for group in groups:  # stays as it is from now on
@@ -179,14 +190,14 @@ class Dive:
         free = host[there]
         if not len(free):
             return self._asked()
-        before = self._value((self.least, self.most))
         opened = np.broadcast_to(columns["open"], host.shape)[there]
         upper = np.minimum(self.most[free], np.where(opened >= 0, np.append(self.most, 1.0)[opened], 1.0))
         every = self.least.copy()
         every[free] = np.floor(upper + WHOLE)
-        if self._value((every, self.most)) <= before + SHARE * self.gap * abs(before):
+        found = self._within((every, self.most))
+        if found is not None and found[0] <= self.value + SHARE * self.gap * abs(self.value):
             self.least = every
-            return self._asked()
+            return self._learnt(found)
         return self._decided([np.array([c]) for c in free.tolist()])
 
     # -- the master within what is decided -------------------------------------------------------------------------
@@ -195,17 +206,19 @@ class Dive:
         size = len(self.level.master.patterns)
         return np.concatenate([bounds[0], np.zeros(size)]), np.concatenate([bounds[1], np.full(size, np.inf)])
 
-    def _value(self, bounds: tuple[Floats, Floats]) -> float:
-        found = self.level.master.solve(self._bounds(bounds))
-        return np.inf if found is None else found[0]
+    def _within(self, bounds: tuple[Floats, Floats]) -> tuple[float, Point, Prices] | None:
+        """The master's answer within these bounds."""
+        return self.level.master.solve(self._bounds(bounds))
 
     def _asked(self) -> Point | None:
-        """The master's point, after jobs were priced and the slots were asked on the way to it; None where there is none."""
+        """The master's point within what is decided, after the slots were asked on the way to it; None where there is none."""
+        found = self._within((self.least, self.most))
+        return None if found is None else self._learnt(found)
+
+    def _learnt(self, found: tuple[float, Point, Prices]) -> Point:
+        """The point of an answer of the master, after jobs were priced and the slots were asked on the way to it."""
         level = self.level
-        found = level.master.solve(self._bounds((self.least, self.most)))
-        if found is None:
-            return None
-        _, point, prices = found
+        self.value, point, prices = found
         self._price(prices)
         self.centre = self.dec.between(level, self.centre, point, OUT)
         self._ask(self.centre)
@@ -220,7 +233,7 @@ class Dive:
             return
         places = places[self.most[self.structure.columns["y"][places]] > 0]
         found = self.dec.certify(level, prices)
-        self.dec.price(level, found.estimate.alpha, prices.sigma, found, places)
+        self.dec.price(level, found.estimate.alpha, prices.sigma, found, places, PATTERNS)
         self.dec.price_at(level, prices, np.setdiff1d(places, [p for p, _ in level.master.patterns]))
 
     def _ask(self, point: Point, *, learn: bool = True) -> tuple[float, SlotAnswer]:
@@ -255,20 +268,31 @@ class Dive:
 
     def _counted(self, point: Point) -> Point | None:
         """The counts made whole, those first that nearly are."""
+        before, share, free = None, AT_ONCE, (self.least.copy(), self.most.copy())
         while True:
-            found = self.level.master.solve(self._bounds((self.least, self.most)))
+            found = self._within((self.least, self.most))
             if found is None:
-                return None
-            _, point, _ = found
-            n = point.structure[self.n]
+                if before is None:
+                    self.dec.say("counts: no answer of the master")
+                    return None
+                (self.least, self.most), pick, n = before
+                if len(pick) == 1 and share < 0:
+                    self.dec.say("counts: neither way")
+                    return None
+                share = share / 2 if len(pick) > 1 else -1.0
+            else:
+                point, share = found[1], abs(share) if share > 0 else AT_ONCE
+                n = point.structure[self.n]
+                self._ask(point)
+                self.level.master.purge()
             off = np.abs(n - np.round(n))
             todo = np.flatnonzero((off > WHOLE) & (self.least[self.n] < self.most[self.n]))
-            self._ask(point)
-            self.level.master.purge()
             if not len(todo) or self.left() <= 0:
                 break
-            pick = todo[np.argsort(off[todo], kind="stable")][: max(1, int(np.ceil(AT_ONCE * len(todo))))]
-            whole = np.clip(np.round(n[pick]), np.ceil(self.least[self.n[pick]] - WHOLE), np.floor(self.most[self.n[pick]] + WHOLE))
+            pick = todo[np.argsort(off[todo], kind="stable")][: max(1, int(np.ceil(share * len(todo))))]
+            before = (self.least.copy(), self.most.copy()), pick, n
+            whole = np.round(n[pick]) if share > 0 else np.where(n[pick] > np.round(n[pick]), np.ceil(n[pick]), np.floor(n[pick]))
+            whole = np.clip(whole, np.ceil(free[0][self.n[pick]] - WHOLE), np.floor(free[1][self.n[pick]] + WHOLE))
             self.least[self.n[pick]] = self.most[self.n[pick]] = whole
         structure = np.where(self.structure.integer, np.round(point.structure), point.structure)
         return Point(structure, point.patterns)

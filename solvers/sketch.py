@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.decomposition import Decomposition
+from solvers.decomposition import ROUNDS, Decomposition
 from solvers.dive import Dive
 from solvers.outcome import Options
 from solvers.whole import WholePlan
 
 FIRST, AGAIN = 12, 10  # rounds of the linear part before the first plan is drawn, and before each further one
 DRAWN = 6  # plans, at most
-LOST = 0.01  # how much dearer than the linear answer choices may become before they are given up, but for the last
+LONGER = 1.3  # times what the longest plan took must be left for another
+LOST = 0.02  # how much dearer than the linear answer choices may become before they are given up, but for the last
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 
 
@@ -26,6 +27,9 @@ class Sketch:
     proven: float = -np.inf
     plan: WholePlan | None = None
 
+    def near(self, proven: float, gap: float) -> bool:
+        return self.plan is not None and self.plan.value - proven <= gap * abs(self.plan.value)
+
 
 def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> Sketch:
     """In the numbers of the decomposition, whose slots and structure are used."""
@@ -33,22 +37,21 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     level = dec.relax(SHARE * options.gap, FIRST)
     if level is None:
         return found
+    took = 0.0
     for number in range(DRAWN):
-        found.proven = level.proven
         before = left()
         drawn = Dive(dec, level, options.gap, left, LOST if number < DRAWN - 1 else None)
         plan = drawn.run()
-        took = before - left()
-        better = plan is not None and (found.plan is None or plan.value < found.plan.value)
-        if better:
+        took = max(took, before - left())
+        if plan is not None and (found.plan is None or plan.value < found.plan.value):
             found.plan = plan
-        value = np.inf if found.plan is None else found.plan.value
-        dec.say(f"plan {number + 1}: value {value:.6g}, proven {level.proven:.6g}, {took:.1f} s")
-        if (found.plan is not None and value - level.proven <= options.gap * abs(value)) or left() <= 0:
+        dec.say(f"plan {number + 1}: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {level.proven:.6g}")
+        if found.near(level.proven, options.gap) or left() <= 0:
             break
         dec.resumed(level, *(drawn.linear or (drawn.level, None)))
-        level = dec.search(level, SHARE * options.gap, AGAIN)
-        found.proven = level.proven
-        if (found.plan is not None and value - level.proven <= options.gap * abs(value)) or left() <= took:
+        last = found.plan is not None and left() <= LONGER * took  # no time for another: all that is left for the bound
+        level = dec.search(level, SHARE * options.gap, ROUNDS if last else AGAIN, found.plan.value * (1 - options.gap) if found.plan else np.inf)
+        if last or found.near(level.proven, options.gap):
             break
+    found.proven = level.proven
     return found

@@ -46,6 +46,9 @@ class SlotProgram:
         self._highs.changeRowsBounds(len(rows), rows.astype(np.int32), np.full(len(rows), -np.inf), row_upper)
         self._highs.changeColsBounds(count, np.arange(count, dtype=np.int32), np.zeros(count), most)
         self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # the basis led astray
+            self._highs.clearSolver()
+            self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
         found = self._highs.getSolution()
@@ -113,12 +116,12 @@ class GrowingProgram:
     """A program to which rows and columns are added; solved as linear, or once in a while with its integers whole."""
 
     def __init__(self, *parts) -> None:
-        self._highs = _loaded(*parts)
+        self._highs, self._tolerance = _loaded(*parts), 1e-7
         self.rows, self.columns = parts[0].shape
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
-        self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+        self._tolerance = tolerance
 
     def add_column(self, cost: float, rows: Ints, values: Floats) -> None:
         """A column between 0 and infinity."""
@@ -144,12 +147,14 @@ class GrowingProgram:
         """(value, columns, row duals); None where nothing satisfies the rows, or the solver cannot tell."""
         import highspy
 
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):  # the basis led astray
-            self._highs.clearSolver()
+        settled = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+        for tolerance in (self._tolerance, self._tolerance, 1e-7):  # the basis may have led astray, or the tolerance be too strict
+            self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self._highs.run()
             status = self._highs.getModelStatus()
+            if status in settled:
+                break
+            self._highs.clearSolver()
         if status != highspy.HighsModelStatus.kOptimal:
             return None
         found = self._highs.getSolution()
