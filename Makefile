@@ -16,7 +16,7 @@ examples: $(VENV)/.installed
 	done
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # The stamps are files, so that a second call installs nothing.
 $(VENV)/.installed: pyproject.toml

@@ -16,6 +16,7 @@ import numpy as np
 from solvers import whole
 from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, structure
+from solvers.dive import Dive
 from solvers.hourwise import Slotwise, carried
 from solvers.outcome import Options
 from solvers.program import Program
@@ -86,7 +87,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         level = dec.relax(0.2 * options.gap)
         if level is None:
             return Found(rows, columns, integers)
-        search = whole.WholeSearch(dec, level, options.gap, options.seed, left)
+        search = whole.WholeSearch(dec, level, options.gap, options.seed, left, Dive(dec, level, options.gap, left).run())
         plan = search.run()
         proven = search.proven
     bound = proven / units.cost

@@ -86,7 +86,8 @@ class Decomposition:
         width = np.zeros(len(self.data.point_job))
         np.add.at(width, self.view.use_point, self.view.use_systems * self.lot_cost[self.view.use_lot])
         np.maximum.at(price, self.data.point_job[self.view.training[there]], UNDONE * (cost[there] + width[self.view.training[there]]))
-        return price + NOTHING
+        once = self.whole.cost[np.concatenate([self.whole.columns[block][self.whole.columns[block] >= 0].ravel() for block in ("open", "host", "z")])]
+        return price + float(once.max(initial=0.0)) + NOTHING
 
     # -- the linear part -------------------------------------------------------------------------------------------
 

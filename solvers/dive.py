@@ -65,7 +65,9 @@ class Dive:
         if self.lost is not None and start is not None:
             self.most_worth = start[0] + self.lost * abs(start[0])
         point = self._chosen()
-        if point is not None and not self.level.master.left_undone(point).any():
+        if point is not None and self.level.master.left_undone(point).max(initial=0.0) > WHOLE:
+            point = None  # no place for a job
+        if point is not None:
             point = self._counted(self._settled(self._only(point)))
         plan = None if point is None else self._repaired(point)
         first.programs.raise_missing(1 / DEARER)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.certificate import Bound, Prices, bound
-from solvers.coarse import groupings, merged
+from solvers.coarse import grouping, merged
 from solvers.data import Floats
 from solvers.hourwise import NOTHING
 from solvers.warm import interior
@@ -40,7 +40,7 @@ class Coarse:
 
 def coarse(dec: Decomposition) -> Coarse | None:
     """None where the merged program has no answer or is not solved in time."""
-    group = groupings(dec.view)[0]
+    group = grouping(dec.view)
     data = merged(dec.data, group)
     program = dec.build(data)
     arrays, cost = program.arrays(), program.functional(dec.functional)

@@ -63,9 +63,10 @@ class Part:
 class WholeSearch:
     """`proven` holds for the full problem."""
 
-    def __init__(self, dec: Decomposition, level: Level, gap: float, seed: int, left: Callable[[], float]):
+    def __init__(self, dec: Decomposition, level: Level, gap: float, seed: int, left: Callable[[], float], best: WholePlan | None = None):
+        """`best`: a plan that is known."""
         self.dec, self.level, self.gap, self.seed, self.left = dec, level, gap, seed, left
-        self.proven, self.best, self.looked = level.proven, None, 0
+        self.proven, self.best, self.looked = level.proven, best, 0
         self.kinds = np.empty(dec.whole.size, dtype=object)
         for block, place in dec.whole.columns.items():
             self.kinds[place[place >= 0]] = block

@@ -6,17 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import decomposed
 from solvers.backends import Options
 from solvers.joint import build, solve, unfinished, unserved
-from tests.property.reference import SMALL, best, near
+from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
 
 GAP = 1e-3
-EXAMPLES = 60
+EXAMPLES = 60 * TIMES
 
 
 def problems():
@@ -30,12 +31,27 @@ def test_bound_and_value_enclose_the_best_of_all_plans(data):
         encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
 
 
-@settings(max_examples=40, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(data=problems())
 def test_so_does_the_sketch_of_what_is_too_large(monkeypatch, data):
     monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", 0)
     if not (unserved(data) or unfinished(data)):
         encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
+
+
+@pytest.mark.parametrize("too_large_from", [0, 10**9])
+def test_most_questions_that_have_a_plan_get_one(monkeypatch, too_large_from):
+    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
+    asked, gaps = 0, []
+    for seed in range(60):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        least = None if unserved(data) or unfinished(data) else best(data)
+        if least is not None:
+            found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+            asked += 1
+            gaps += [] if found.value is None else [(found.value - least) / max(least, 1e-6)]
+    assert asked > 20 and len(gaps) >= 0.9 * asked
+    assert np.median(gaps) <= GAP
 
 
 def encloses(data, found) -> None:
