@@ -252,7 +252,7 @@ class Dive:
         """The choices made, with linear counts that miss little."""
         best, value = point, self._ask(point)[0]
         for _ in range(SETTLING):
-            found = self.level.master.solve(self._bounds((self.least, self.most)))
+            found = self._within((self.least, self.most))
             if found is None or self.left() <= 0:
                 break
             model, end, prices = found
@@ -304,13 +304,16 @@ class Dive:
     def _repaired(self, point: Point) -> WholePlan | None:
         """Systems are added until nothing is missing, then taken away where nothing misses them."""
         level, s = self.level, self.structure
+        if not self._holds(point.structure):  # rounded when time ended a search
+            self.dec.say("choices and counts that break a row")
+            return None
         cost, point = s.cost[self.n], Point(point.structure, shares_of(level, point))
         value, answer = self._ask(point)
         for _ in range(ADDITIONS):
             point, value, answer, missing = self._rearranged(point, value, answer)
             if missing <= NOTHING_LEFT:
                 break
-            worth = np.where(self._room(point, 1.0), self._worth(answer), -np.inf) / np.maximum(cost, NOTHING)
+            worth = np.where(self._room(point), self._worth(answer), -np.inf) / np.maximum(cost, NOTHING)
             order = np.argsort(-worth, kind="stable")[: max(1, min(10, int(missing / 4)))]
             if not len(order) or worth[order[0]] <= 0 or self.left() <= 0:
                 self.dec.say(f"repair: {missing:.3g} missing and nothing that helps" if self.left() > 0 else f"repair: {missing:.3g} missing at the time limit")
@@ -325,7 +328,6 @@ class Dive:
         else:
             return None
         self.dec.say(f"repaired: {value:.6g}")
-
         needed = np.zeros(len(self.n), dtype=bool)
         for _ in range(TRIMMED):  # the dearest for what its price says it saves goes first
             spare = np.where(~needed & (point.structure[self.n] > 0.5), cost - self._worth(answer), -np.inf)
@@ -348,7 +350,7 @@ class Dive:
         level, missing = self.level, self.level.programs.missing()[0]
         self.least[self.n] = self.most[self.n] = point.structure[self.n]
         for _ in range(REARRANGED):
-            found = level.master.solve(self._bounds((self.least, self.most))) if missing > NOTHING_LEFT else None
+            found = self._within((self.least, self.most)) if missing > NOTHING_LEFT else None
             if found is None:
                 break
             self._price(found[2])
@@ -371,11 +373,11 @@ class Dive:
         lot = data.holding_lot[self.held]
         return (covers * (per_window[:, lot] - data.holding_power_w[self.held] * sigma[:, data.lot_site[lot]]).T).sum(axis=1)
 
-    def _room(self, point: Point, more: float) -> np.ndarray:
+    def _room(self, point: Point) -> np.ndarray:
         """[counts]: where one more keeps every row."""
         s = self.structure
-        sides = (s.matrix @ point.structure)[:, None] + more * s.matrix[:, self.n].toarray()
-        return (sides <= s.row_upper[:, None] + 1e-9).all(axis=0) & (sides >= s.row_lower[:, None] - 1e-9).all(axis=0) & (point.structure[self.n] + more <= s.most[self.n] + 1e-9)
+        sides = (s.matrix @ point.structure)[:, None] + s.matrix[:, self.n].toarray()
+        return (sides <= s.row_upper[:, None] + 1e-9).all(axis=0) & (sides >= s.row_lower[:, None] - 1e-9).all(axis=0) & (point.structure[self.n] + 1 <= s.most[self.n] + 1e-9)
 
     def _holds(self, values: Floats) -> bool:
         """Whether everything decided once keeps its rows and bounds."""

@@ -3,6 +3,7 @@ and what is found meets every row of the whole program."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -52,6 +53,25 @@ def test_most_questions_that_have_a_plan_get_one(monkeypatch, too_large_from):
             gaps += [] if found.value is None else [(found.value - least) / max(least, 1e-6)]
     assert asked > 20 and len(gaps) >= 0.9 * asked
     assert np.median(gaps) <= GAP
+
+
+@pytest.mark.parametrize("too_large_from", [0, 10**9])
+def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch, too_large_from):
+    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
+    plans = 0
+    for seed in range(30):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if unserved(data) or unfinished(data) or best(data) is None:
+            continue
+        for limit in (8.0, 16.0, 30.0):  # looks at the clock
+            clock = itertools.count()
+            monkeypatch.setattr(decomposed.time, "perf_counter", lambda: float(next(clock)))
+            found = decomposed.solve(data, Options(gap=GAP, time_limit_s=limit), build)
+            monkeypatch.undo()
+            monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
+            encloses(data, found)
+            plans += found.value is not None
+    assert plans > 10
 
 
 def encloses(data, found) -> None:

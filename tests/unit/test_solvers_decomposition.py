@@ -66,3 +66,19 @@ def test_a_pattern_runs_just_where_it_may_and_just_until_the_job_is_done():
         data = SimpleNamespace(point_job=np.array([0]), job_work=np.array([work]), point_capacity=np.array([2.0]))
         found = within(SimpleNamespace(view=view, data=data), 0, np.array(share))
         assert found is None if expected is None else np.allclose(found, expected)
+
+
+def test_counts_that_break_a_row_are_no_plan(data):
+    """Time may end a search before its counts are whole; rounded, they need not keep the rows."""
+    from solvers.decomposition import Decomposition
+    from solvers.dive import Dive
+    from solvers.master import Point
+
+    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    level = dec.relax()
+    dive = Dive(dec, level, 1e-3, lambda: 1e9)
+    structure = dive.structure.most.copy()
+    structure[dive.n] = dive.structure.most[dive.n].max() + 1
+    beyond = Point(structure, level.best.patterns)
+    assert not dive._holds(beyond.structure)
+    assert dive._repaired(beyond) is None
