@@ -65,7 +65,7 @@ def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch, too_large_from)
             continue
         for limit in (8.0, 16.0, 30.0):  # looks at the clock
             clock = itertools.count()
-            monkeypatch.setattr(decomposed.time, "perf_counter", lambda: float(next(clock)))
+            monkeypatch.setattr(decomposed.time, "perf_counter", lambda clock=clock: float(next(clock)))
             found = decomposed.solve(data, Options(gap=GAP, time_limit_s=limit), build)
             monkeypatch.undo()
             monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
