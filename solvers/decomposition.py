@@ -46,9 +46,8 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Level:
-    """The search at one coarseness: the master with its slots' programs, the best point so far and what is proven."""
+    """The search over some lots and places: the master with its slots' programs, the best point so far and what is proven."""
 
-    group: Ints  # slot of this level for each slot of the problem
     master: Master
     programs: SlotPrograms
     best: Point
@@ -99,16 +98,15 @@ class Decomposition:
         self.say(f"{start.slots} merged slots: linear {start.value:.6g}, proven {start.bound.value:.6g}")
         return self.search(self._first(start), tolerance, rounds)
 
-    def level(self, group: Ints, lots: Ints, places: Ints, programs: SlotPrograms | None = None) -> Level:
+    def level(self, lots: Ints, places: Ints, programs: SlotPrograms | None = None) -> Level:
         """A level over these lots and these points of jobs, with nothing known yet; `programs` of just these lots are used again."""
-        view = self.view if int(group.max()) + 1 == self.view.slots else self.view.merged(group)
         inside = self._inside(lots)
-        view = replace(view, training=places[inside[places]])
+        view = replace(self.view, training=places[inside[places]])
         part = self.whole.part(self.data, lots, view.training)
         groups = np.arange(view.slots) * min(MOST_GROUPS, view.slots) // view.slots
         master = Master(view, part, lots, groups, self.power_limit, self.undone)
         programs = programs or SlotPrograms(view, lots, self.power_limit, self._missing(lots), self.threads)
-        return Level(group, master, programs, Point(np.zeros(part.size), np.zeros(0)))
+        return Level(master, programs, Point(np.zeros(part.size), np.zeros(0)))
 
     def _inside(self, lots: Ints) -> np.ndarray:
         """[P]: points that use none but these lots."""
@@ -141,7 +139,7 @@ class Decomposition:
         places = np.unique(np.array(kept, dtype=np.int64))
         lots = start.near.copy()
         lots[view.use_lot[np.isin(view.use_point, places)]] = True
-        level = self.level(np.arange(view.slots), np.flatnonzero(lots), places)
+        level = self.level(np.flatnonzero(lots), places)
         level.prices, level.bound, level.proven = start.prices, found, found.value
         gate = np.maximum(start.prices.delta[view.arc_demand] - start.prices.beta[data.arc_pool] - view.arc_cost, 0.0)
         prices = (found.estimate.alpha[level.master.lots], start.prices.sigma, start.prices.beta, start.prices.delta, gate)
@@ -298,7 +296,7 @@ class Decomposition:
     def rebuilt(self, level: Level, lots: Ints, places: Ints, patterns: np.ndarray, cuts: np.ndarray) -> Level:
         """The level over other lots and points, with these of its patterns and cuts; new lots get the least prices that the cuts allow."""
         old = level.master
-        fresh = self.level(level.group, lots, places, level.programs if np.array_equal(lots, old.lots) else None)
+        fresh = self.level(lots, places, level.programs if np.array_equal(lots, old.lots) else None)
         for stays, (point, pattern) in zip(patterns, old.patterns, strict=True):
             if stays:
                 fresh.master.add_pattern(point, pattern)
