@@ -7,6 +7,7 @@ limits there are: `planner.limits`. How variants are solved: `planner.trials`.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,12 +34,15 @@ from planner.quality_limits import quality_limits
 from planner.storage import storage_limits
 from planner.trials import Trials, Variant, merged
 from solvers.backends import Options
-from solvers.diagnose import Elastic, Row, hitting_sets, least_relief, smallest_conflict, with_limits
+from solvers.diagnose import Row, hitting_sets, least_relief, smallest_conflict, with_limits
+from solvers.elastic import Elastic
 
 BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver
 FOUND_WITHIN = 0.01  # latencies and deadlines are found to this share
 STEPS = (1.05, 1.25, 2.0, 5.0, 25.0, 1e3, 1e5)  # tried in turn until one is far enough
+LIMITS, AMOUNTS = "limits", "amounts"  # what a conflict was looked for among: where amounts alone, all else is kept as stated
 OTHER = 1.0  # a change of what is no number counts as much as doubling one
+COLUMNS_PER_SECOND = 300  # of the time limit: a larger program's conflict is looked for among its amounts
 CONFLICTS = 8  # at most so many are looked for before the smallest repair is chosen
 
 
@@ -55,7 +59,7 @@ def diagnose(
     known: dict[str, Limit] = {}
     conflicts: list[list[Limit]] = []
     edits: Edits = ()
-    hopeless = False
+    hopeless = amounts_only = False
     for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
         amounts = (
@@ -70,7 +74,7 @@ def diagnose(
         edits = merged(edits, mending.mend())
         known |= {limit.path: limit for limit in mending.limits}
         conflicts += mending.conflicts
-        hopeless = hopeless or mending.hopeless
+        hopeless, amounts_only = hopeless or mending.hopeless, amounts_only or mending.amounts_only
     conflict = {limit.path: limit for some in conflicts for limit in some}
     defaults = problem.spec.model_dump()
     changes = []
@@ -81,6 +85,7 @@ def diagnose(
             unit = known[path].unit if path in known else None
             changes.append({"path": path, "from": old, "to": new, "unit": unit, "words": change_words(path, old, new)})
     return {
+        "conflict_of": AMOUNTS if amounts_only else LIMITS,
         "conflict": [{"path": limit.path, "name": limit.name, "words": limit.words} for limit in conflict.values()],
         "repair": changes,
         "repair_checked": bool(changes) and trials.feasible(frozenset(names), edits) is True,
@@ -118,12 +123,13 @@ class _Mending:
         self.trials, self.names, self.edits = trials, names, edits
         self._relaxed: dict[int, Elastic] = {}
         document, problem = edited(trials.document, edits), trials.problem(edits)
-        # where fractions of systems are proof enough, whole ones need not be asked about
-        self.by_fractions = self._fails(())
         self.limits = _every_limit(document, problem, trials, names)
         self.rows = [limit for limit in self.limits if limit.is_row]
-        self.by_all_points = self.by_fractions and any(limit.loose for limit in self.rows) and self._fails_on_all_points(())
-        self.rows_suffice = not self._fails(self.rows)
+        # where fractions of systems are proof enough, whole ones need not be asked about
+        self.by_all_points = any(limit.loose for limit in self.rows) and self._fails_on_all_points(())
+        self.by_fractions = self.by_all_points or self._fails(())
+        self.rows_suffice = not (self._fails_on_all_points(self.rows) if self.by_all_points else self._fails(self.rows))
+        self.amounts_only = False  # the conflict is one of amounts beside all else as stated
         if not self.rows_suffice and self._fails(self.limits):
             self.limits = [beyond_horizon(limit) for limit in self.limits]
             if self._fails(self.limits):
@@ -141,14 +147,23 @@ class _Mending:
         if self.hopeless:
             return ()
         while True:
-            best = Repair()
+            best, of_rows = Repair(), []
             if self.rows_suffice:
-                best = self._smallest(self._sets_to_loosen(self._row_conflict, []), best)
+                best = self._smallest(self._sets_to_loosen(self._row_conflict, of_rows), best)
+            if best.limits == 1 and self._takes_too_long():
+                self.conflicts, self.amounts_only = [*self.conflicts, *of_rows], True
+                others = [limit for limit in self.limits if not limit.is_row and (limit.is_number or best.change > OTHER)]
+                return self._smallest([(limit,) for limit in others], best).edits
             sets = self._sets_to_loosen(self._conflict, self.conflicts)
             best = self._smallest([some for some in sets if not all(limit.is_row for limit in some)], best)
             if best.edits or not self.by_fractions or self.trials.seconds_left <= 0:
                 return best.edits
             self.by_fractions = False  # what is enough for fractions of systems is not for whole ones
+
+    def _takes_too_long(self) -> bool:
+        """Whether the time would be up before what else than amounts is in conflict is known: without it there are many times the points."""
+        relaxed, _ = self._on_all_points(())
+        return relaxed is not None and relaxed.columns > COLUMNS_PER_SECOND * self.trials.options.time_limit_s
 
     def _sets_to_loosen(self, find: Find, conflicts: list[list[Limit]]) -> list[tuple[Limit, ...]]:
         """The smallest sets of limits that give a plan when they are taken away; `conflicts` grows with what is found."""
@@ -164,21 +179,32 @@ class _Mending:
 
     def _smallest(self, sets: Sequence[tuple[Limit, ...]], best: Repair) -> Repair:
         """Of these sets and the best so far, the one of fewest limits and then of least change; the most promising first."""
-        promise = {some: self._promise(some) for some in sets}
-        for some in sorted(sets, key=promise.__getitem__):
+        # a bound from what is known already comes first, the exact one only for a set whose turn it is
+        waiting = [(self._promise(some, exact=False), False, i) for i, some in enumerate(sets)]
+        heapq.heapify(waiting)
+        while waiting:
+            promise, exact, i = heapq.heappop(waiting)
+            some = sets[i]
             most = best.change if len(some) == best.limits else math.inf
-            if len(some) <= best.limits and promise[some] < most:
-                change, edits = self._least(some, most)
-                if math.isfinite(change):
-                    best = Repair(len(some), change, edits)
+            if len(some) > best.limits or promise >= most:
+                continue
+            if not exact:
+                heapq.heappush(waiting, (self._promise(some, exact=True), True, i))
+                continue
+            change, edits = self._least(some, most)
+            if math.isfinite(change):
+                best = Repair(len(some), change, edits)
         return best
 
-    def _promise(self, some: Sequence[Limit]) -> float:
-        """A change below which a set is surely not enough."""
+    def _promise(self, some: Sequence[Limit], *, exact: bool) -> float:
+        """A change below which a set is surely not enough: the largest such one that fractions of systems prove, or one known already."""
         if not all(limit.is_row for limit in some):
             return 0.0
         relaxed, rows = self._on_all_points(())
-        return math.inf if relaxed is None else relaxed.least([rows[limit.path] for limit in some])
+        if relaxed is None:
+            return math.inf
+        named = [rows[limit.path] for limit in some]
+        return relaxed.least(named) if exact else relaxed.at_least(named)
 
     def _conflict(self, limits: Sequence[Limit]) -> list[Limit]:
         """A smallest set among `limits` that cannot be met, all others taken away; when the time is up, its amounts alone.
@@ -187,15 +213,22 @@ class _Mending:
         """
         others = [limit for limit in limits if not limit.is_row]
         rows = [] if not self.rows_suffice and self._without_all_but(others) else self._row_conflict(limits)
-        if rows and (self.trials.seconds_left <= 0 or not others or self._without_all_but(rows)):
+        if rows and self.trials.seconds_left > 0 and (not others or self._without_all_but(rows)):
             return rows
         found = smallest_conflict(others, lambda some: self._without_all_but([*rows, *some]))
-        return [*rows, *found] if self.trials.seconds_left > 0 or not rows else rows
+        if rows and others and self.trials.seconds_left <= 0:
+            self.amounts_only = True
+            return rows
+        return [*rows, *found]
 
     def _row_conflict(self, limits: Sequence[Limit]) -> list[Limit]:
         """A smallest set of amounts among `limits` that cannot be met beside all that is no amount."""
         others = [limit for limit in limits if not limit.is_row]
         rows = [limit for limit in limits if limit.is_row]
+        if self.by_all_points:  # those that a proof does not need are in no conflict that it shows
+            relaxed, row_of = self._on_all_points(())
+            needed = set(relaxed.weighed([row_of[limit.path] for limit in rows])) if relaxed is not None else set()
+            rows = [limit for limit in rows if relaxed is None or row_of[limit.path] in needed]
         return smallest_conflict(rows, lambda some: self._without_all_but([*some, *others]))
 
     def _without_all_but(self, kept: Sequence[Limit]) -> bool:
@@ -281,7 +314,9 @@ class _Mending:
         variant, asked = self._asked(rows, edits)
         if variant.data is None:
             return math.inf, ()
-        relief = least_relief(variant.data, list(asked), self.trials.limited_options(), most)
+        options = self.trials.limited_options()
+        options = replace(options, time_limit_s=options.time_limit_s / 2)  # the rest is for what else may give way
+        relief = least_relief(variant.data, list(asked), options, most, self._promise(rows, exact=False))
         if relief is None:
             return math.inf, ()
         change, found = 0.0, ()
@@ -323,6 +358,8 @@ class _Mending:
             return self._feasible(loose, merged(edits, limit.grown(amount))) is not True
 
         farthest = min(limit.amount * (1 + most), limit.most)
+        if math.isfinite(most) and fails(farthest):
+            return math.inf, ()
         steps = [farthest] if math.isfinite(farthest) else []
         if math.isinf(most):
             steps = [limit.amount * step for step in STEPS if limit.amount * step < farthest] + steps

@@ -27,6 +27,7 @@ SPANS = {LATENCY: (0.5, 2.0), THROUGHPUT: (0.5, 1.5)}  # factors, where none are
 MORE_IS_BETTER = {CARBON: False, LATENCY: False, THROUGHPUT: True, QUALITY: True}
 MEASURE = {CARBON: "carbon_kg", LATENCY: "latency_factor", THROUGHPUT: "demand_factor", QUALITY: "quality"}
 HELD = 1e-9  # how far a value that is held may move, relatively
+TIE_SHARE = 0.1  # of the time limit for the least carbon of what costs the same
 SAME = 1e-9  # relative differences of costs below this are none
 
 
@@ -203,7 +204,8 @@ class _Study:
     def _cheapest_with_least_carbon(self, base: Plan) -> Plan:
         """Of the plans that cost no more than this one, the one of least carbon."""
         budget = f"{_cost(base) * (1 + HELD):.15g} {self.kept.document.get('currency', 'USD')}"
-        found = self.kept.plan({"objective": {"minimise": "carbon"}, "limits.budget": budget}, diagnosing=False)
+        limit = f"{parse_spec(self.kept.document).solver.time_limit * TIE_SHARE:.3g} s"  # where costs are equal only: not worth the time of a point
+        found = self.kept.plan({"objective": {"minimise": "carbon"}, "limits.budget": budget, "solver.time_limit": limit}, diagnosing=False)
         better = found.has_answer and _cost(found) <= _cost(base) * (1 + 2 * HELD) and _carbon(found) < _carbon(base)
         return found if better else base
 

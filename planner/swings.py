@@ -13,15 +13,17 @@ from typing import Any
 
 from planner.document import at
 from planner.errors import SpecError
-from planner.factors import AMOUNT, PRICE, Factor, Level, factors_of
+from planner.factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from planner.formulate import Unbounded
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve import resolve_document
 from planner.variants import Answer, Fleet, Variants, answered, fleet_change
+from solvers.kept import KeptProgram
 from solvers.outcome import Options
 
 TOTAL_S = 900.0
+KEEPING = (PRICE, AMOUNT, LATENCY, DEADLINE)  # of which a cheaper or wider level leaves the plan as good as it is
 SAME, SOLVED, NO_PLAN, NOT_TRIED, INVALID = "same", "solved", "no plan", "not tried", "invalid"
 
 
@@ -138,15 +140,16 @@ def sensitivity(
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
     factors = factors_of(document, problem, vary, not vary if defaults is None else defaults)
+    program = KeptProgram()
     variants, options, unit = Variants(document, overlays, problem), options_of(problem.spec, threads), sense_and_unit(document)[1]
     try:
-        base = answered(problem, variants.candidates(problem, ()), options)
+        base = answered(problem, variants.candidates(problem, ()), options, program.solve)
     except Unbounded:
         return Sensitivity("unbounded", unit)
     say(f"the plan: {base.solution.status} in {base.solution.seconds:.1f} s; {len(factors)} figures to move")
     if base.value is None:
         return Sensitivity(base.solution.status, unit)
-    study = _Study(variants, base, options, began + total_s)
+    study = _Study(variants, base, program, options, began + total_s)
     bars = []
     for factor in factors:
         low, high = study.moved(factor, factor.low), study.moved(factor, factor.high)
@@ -160,7 +163,8 @@ def sensitivity(
 class _Study:
     """Answers to one question with one figure moved."""
 
-    def __init__(self, variants: Variants, base: Answer, options: Options, ends: float) -> None:
+    def __init__(self, variants: Variants, base: Answer, program: KeptProgram, options: Options, ends: float) -> None:
+        self._program = program
         self._variants, self._base, self._options, self._ends, self.solved = variants, base, options, ends, 0
         self._fleet: Fleet = base.fleet()
         self._used = {row["path"]: row["value"] for row in base.plan(variants.document)["limits"]}
@@ -183,8 +187,8 @@ class _Study:
         solution = answer.solution
         if answer.value is None:
             return Moved(level.words, NO_PLAN if solution.status == "infeasible" else NOT_TRIED)
-        if factor.kind == AMOUNT and level.wider and self._worse(answer.value):
-            return replace(same, status=SOLVED, bound=solution.bound)  # the plan is still there, and the search found none better
+        if factor.kind in KEEPING and level.wider and self._worse(answer.value):
+            return replace(same, status=SOLVED, bound=self._best_of(solution.bound))  # the plan is still there, and the search found none better
         return Moved(level.words, SOLVED, answer.value, solution.bound, fleet_change(self._fleet, answer.fleet()))
 
     def _answer(self, level: Level, limit_s: float) -> Answer:
@@ -192,7 +196,13 @@ class _Study:
         if level.money is not None:
             problem = level.money(problem)
         candidates = self._variants.candidates(problem, () if level.only_money else level.edits)
-        return answered(problem, candidates, replace(self._options, time_limit_s=limit_s))
+        return answered(problem, candidates, replace(self._options, time_limit_s=limit_s), self._program.solve)
+
+    def _best_of(self, bound: float | None) -> float | None:
+        """The bound or, where the plan is better than it (other points were kept for the level), the plan's own value."""
+        if bound is None:
+            return None
+        return self._base.value if self._worse(bound) else bound
 
     def _worse(self, value: float) -> bool:
         maximises = self._base.form.data.objective.maximises

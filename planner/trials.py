@@ -27,7 +27,8 @@ from planner.spec import Objective
 from planner.variants import Variants, some
 from solvers.backends import Options
 from solvers.data import PlanData
-from solvers.diagnose import Elastic, Row, is_feasible, with_limits
+from solvers.diagnose import Row, is_feasible, with_limits
+from solvers.elastic import Elastic
 
 LEAST_SECONDS = 30.0
 

@@ -6,7 +6,7 @@ Not here: what is asked about the variants (`planner.trials`, `planner.near_opti
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from planner.points import Candidates, Point
 from planner.problem import Problem
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
+from solvers.data import PlanData
 from solvers.joint import Solution, solve
 from solvers.outcome import Options
 
@@ -141,10 +142,10 @@ class Answer:
         return interpret(self.problem, self.candidates, self.form, self.solution, dict(document), Explanation("", {}, {}, []))
 
 
-def answered(problem: Problem, candidates: Candidates, options: Options) -> Answer:
-    """Raises Unbounded where nothing limits the throughput."""
+def answered(problem: Problem, candidates: Candidates, options: Options, solve_program: Callable[[PlanData, Options], Solution] = solve) -> Answer:
+    """Raises Unbounded where nothing limits the throughput. `solve_program`: in place of `solvers.joint.solve`."""
     form = formulate(problem, candidates)
-    return Answer(*settle(problem, candidates, form, solve(form.data, options), options))
+    return Answer(*settle(problem, candidates, form, solve_program(form.data, options), options))
 
 
 def fleet_change(before: Fleet, after: Fleet) -> str:

@@ -251,7 +251,7 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
     if not found.complete and left() > 1.0:
         answer = finish(arrays.lower, arrays.upper, found.x, found.bound, options.gap)
         x = answer.x if answer.value < found.value else found.x
-        return Outcome("limit" if x is None else "optimal", x, max(found.bound, answer.bound))
+        return Outcome("optimal" if x is not None else "infeasible" if answer.bound == math.inf else "limit", x, max(found.bound, answer.bound))
     status = "optimal" if found.x is not None else ("infeasible" if found.bound == math.inf else "limit")
     return Outcome(status, found.x, found.bound)
 
@@ -369,13 +369,18 @@ class Linear:
     def __init__(self, arrays: Arrays, cost: Floats, options: Options) -> None:
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
         self._highs = _highs(replace(options, node_limit=None), 1e-7, self._scaled)
+        self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)  # Devex: steepest edge takes longer than it saves
+        if not options.presolve:
+            self._highs.setOptionValue("presolve", "off")
         self._lower, self._upper, self._cost, self._seconds = arrays.lower, arrays.upper, cost, options.time_limit_s
 
     def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None) -> LinearAnswer:
         import highspy
 
         column, highs = self._scaled.column, self._highs
-        if cost is not None:
+        moved = cost is not None and bool((cost != self._cost).any())
+        highs.setOptionValue("simplex_strategy", 4 if moved else 1)  # the last answer is still one under other costs: primal simplex goes on from it
+        if moved:
             for j in np.flatnonzero(cost != self._cost):
                 highs.changeColCost(int(j), cost[j] * column[j] * self._scaled.objective)
             self._cost = cost.copy()

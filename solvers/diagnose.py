@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -26,8 +26,8 @@ Row = tuple[str, int]
 Thing = TypeVar("Thing")
 
 RELIEF_GAP = 0.01       # a least relief is found to this share of itself
+LIMIT_GAP = 0.001       # or of the limits, where that is more: three digits of them are told
 ANY_GAP = 0.9           # any answer will do
-VIOLATION = 1e-6        # of the limits, relative: below it the linear program meets them
 ROUNDING = 1e-9         # duals below this, relative to objective over limit, are the solver's rounding
 
 
@@ -121,7 +121,7 @@ def _asked(data: PlanData, row: Row) -> float:
 
 def is_feasible(data: PlanData, options: Options) -> bool | None:
     """Whether any plan meets all limits; None where the time was up before that was known."""
-    if _structural(data):
+    if structural(data):
         return False
     program = build(data)
     options = replace(options, solver="highs", method="direct", gap=ANY_GAP)
@@ -131,69 +131,28 @@ def is_feasible(data: PlanData, options: Options) -> bool | None:
     return True if found.x is not None else (False if found.status == "infeasible" else None)
 
 
-def _structural(data: PlanData) -> bool:
+def structural(data: PlanData) -> bool:
     """Whether some demand or some job has nothing that could do it."""
     return bool(unserved(data) or unfinished(data))
 
 
-class Elastic:
-    """The linear relaxation with a column for each of some limits that says how far it gives way; warm from question to
-    question. Columns r_i >= 0 for the limits i, rows use_i - r_i <= limit_i."""
-
-    def __init__(self, data: PlanData, rows: Sequence[Row], options: Options) -> None:
-        self._data = data
-        if _structural(loosened(data, rows)):
-            return
-        program, relief, size = _with_relief(data, rows, math.inf)
-        self._cost = np.zeros(program.column_count)
-        self._cost[relief] = 1.0 / size
-        self._column = dict(zip(rows, relief, strict=True))
-        arrays = program.arrays()
-        self._lower, self._upper = arrays.lower, arrays.upper
-        self._linear = Linear(arrays, self._cost, replace(options, solver="highs"))
-
-    def fails(self, loose: Iterable[Row]) -> bool:
-        """Whether the other limits are proven to be too tight, even with integers in fractions."""
-        gone = set(loose)
-        if _structural(loosened(self._data, gone)):
-            return True
-        # to ask for the least violation is far quicker than to ask whether there is none
-        cost = self._cost.copy()
-        cost[[column for row, column in self._column.items() if row in gone]] = 0.0
-        answer = self._linear.solve(self._lower, self._upper, cost)
-        return answer.status == "infeasible" or (answer.value or 0.0) > VIOLATION
-
-    def least(self, rows: Collection[Row]) -> float:
-        """A sum of relative changes of these limits below which there is surely no plan; infinite where none is enough."""
-        if _structural(loosened(self._data, rows)):
-            return math.inf
-        upper, cost = self._upper.copy(), np.zeros_like(self._cost)
-        for row, column in self._column.items():
-            if row in rows:
-                cost[column] = self._cost[column]
-            else:
-                upper[column] = 0.0
-        answer = self._linear.solve(self._lower, upper, cost)
-        return math.inf if answer.status == "infeasible" else answer.value or 0.0
-
-
-def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf) -> dict[Row, float] | None:
+def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf, known: float = 0.0) -> dict[Row, float] | None:
     """By how much to raise some limits, all others kept: the least sum of relative changes. None where there is no
-    such answer with a sum below `most`, or none in the time. Columns and rows as in `Elastic`, objective sum r_i / limit_i.
+    such answer with a sum below `most`, or none in the time. `known`: a bound below which it surely is not. Columns and rows as in `solvers.elastic`, objective sum r_i / limit_i.
     """
-    if _structural(loosened(data, rows)):
+    if structural(loosened(data, rows)):
         return None
-    program, relief, size = _with_relief(data, rows, most)
+    program, relief, size = with_relief(data, rows, most)
     objective = np.zeros(program.column_count)
     objective[relief] = 1.0 / size
-    options = replace(options, solver="highs", gap=RELIEF_GAP)
+    options = replace(options, solver="highs", gap=max(RELIEF_GAP, min(LIMIT_GAP / known, ANY_GAP)) if known > 0 else RELIEF_GAP)
     found = backends.solve(program, objective, "min", options, polished=False)
     if found.x is None:
         return None
     return {row: max(float(value), 0.0) for row, value in zip(rows, found.x[relief], strict=True)}
 
 
-def _with_relief(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
+def with_relief(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
     """(the program, its relief columns, the size by which each is measured)."""
     data = replace(data, objective=Objective(COST))
     ceilings = {row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), _asked(data, row)) for row in rows}

@@ -9,6 +9,7 @@ from itertools import combinations
 import pytest
 
 import planner
+from planner import diagnosis
 from planner.changes import written_up
 from planner.document import at, edited
 from planner.fabric_names import FABRIC_DESIGNS
@@ -184,6 +185,26 @@ def test_the_conflict_is_named_and_the_repair_works(label):
     assert verify_plan(parse_plan(plan.to_json())) == []
 
 
+@pytest.mark.parametrize("label", ["budget", "power", "supply against a deadline", "region of an offer", "waiting", "failure of a zone", "a job beside most throughput"])
+def test_where_the_points_are_too_many_the_amounts_are_in_conflict_beside_all_else(monkeypatch, label):
+    """The repair is as small as ever; of the conflict, just the amounts are told, and that it is so."""
+    base, change, _, places = CASES[label]
+    document = edited(base, tuple(change.items()))
+    whole = planner.solve(document)["diagnosis"]
+    monkeypatch.setattr(diagnosis, "COLUMNS_PER_SECOND", 0)
+    plan = planner.solve(document)
+    found = plan["diagnosis"]
+    assert whole["conflict_of"] == "limits"
+    assert found["repair"] == whole["repair"] and {row["path"] for row in found["repair"]} == places and found["repair_checked"]
+    assert verify_plan(plan) == []
+    assert found["conflict_of"] == "amounts" and {row["path"] for row in found["conflict"]} <= {row["path"] for row in whole["conflict"]}
+    assert "kept as stated" in " ".join(render(plan, "table").split())
+    for row in found["conflict"]:  # each of them is needed beside all else
+        free = planner.solve(freed(document, row["path"]))
+        assert free.has_answer or free.status == "unbounded"
+    assert verify_plan(parse_plan(plan.to_json().replace('"conflict_of": "amounts"', '"conflict_of": "all"')))
+
+
 NUMBERS = (
     "power", "supply", "budget", "carbon", "time to first token", "deadline", "capital in another currency", "connection", "connection beside a contract",
     "least contract against a budget", "given battery against capital", "failure of a zone", "waiting", "start of a job", "supply of a phase", "capital of a phase",
@@ -221,6 +242,18 @@ def test_of_two_ways_out_the_smaller_change_is_taken():
             assert row["path"] == "workloads[0].deadline"
             change = float(row["to"].removesuffix(" d")) / 20 - 1
         assert 0 < change <= (enough / supply - 1) * 1.02
+
+
+def test_a_limit_that_weighs_little_in_the_proof_is_in_the_conflict_all_the_same():
+    """With more of the cheaper system the budget is enough, with more money the dearer one is; a system more weighs far less than the budget."""
+    offers = [{**OFFER, "price": "300000 USD", "supply": 2}, {"system": "DGX H200", "how": "buy", "price": "400000 USD"}]
+    document = spec(offers=offers, limits={"budget": "1M USD"})
+    conflict = ("limits.budget", "offers[0].supply", "workloads[0].slo.tpot.p95")
+    for path in conflict:
+        assert planner.solve(edited(document, ((path, None),))).has_answer
+    found = planner.solve(document)["diagnosis"]
+    assert {row["path"] for row in found["conflict"]} == set(conflict) and found["conflict_of"] == "limits"
+    assert [row["path"] for row in found["repair"]] == ["limits.budget"] and found["repair_checked"]
 
 
 def test_workloads_that_could_each_be_had_but_not_together():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 import planner
+from planner import swings
 from planner.cli import main
 from planner.document import edited, read_document
 from planner.errors import SpecError
@@ -16,6 +18,8 @@ from planner.factors import PRICE, factors_of
 from planner.resolve import resolve_document
 from planner.swings import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.tornado import tornado
+from planner.variants import answered
+from solvers.kept import FIRST, IN_PLACE, KeptProgram
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 20_000},
@@ -161,3 +165,39 @@ def test_the_verb_prints_every_format(tmp_path, capsys):
         assert sign in capsys.readouterr().out
     assert chart.read_text().startswith("<svg") and read_document(path.read_bytes()) == BASE
     assert main([*arguments, "--set", "limits.budget=1 USD"]) == 4
+
+
+def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(document, usual, monkeypatch):
+    """Searches that find worse plans than the one that is known, and prove that there are none as good among their points."""
+    answers = []
+
+    def worse(*args):
+        answer = answered(*args)
+        answers.append(answer)
+        shift = 1.0 if len(answers) == 1 or answer.value is None else 1.5
+        solution = answer.solution
+        return answer if shift == 1.0 else replace(answer, solution=replace(solution, value=shift * solution.value, bound=shift * solution.bound))
+
+    monkeypatch.setattr(swings, "answered", worse)
+    found = planner.sensitivity(document)
+    sides = [(bar.factor, level, moved) for bar in found.bars for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high)) if moved.status == SOLVED]
+    kept = [moved for factor, level, moved in sides if factor.kind in swings.KEEPING and level.wider]
+    assert len(kept) >= 5 and all(moved.value == moved.bound == found.value and not moved.change for moved in kept)
+    others = [moved for factor, level, moved in sides if not (factor.kind in swings.KEEPING and level.wider)]
+    assert others and all(moved.value > 1.2 * found.value for moved in others)
+
+
+def test_the_program_is_kept_between_prices(document, monkeypatch):
+    how = []
+
+    class Told(KeptProgram):
+        __slots__ = ()
+
+        def solve(self, data, options):
+            solution = super().solve(data, options)
+            how.append(self.how)
+            return solution
+
+    monkeypatch.setattr(swings, "KeptProgram", Told)
+    planner.sensitivity({**document, "solver": {"gap": 0.01}}, vary=["offers[0].price=-1%:+1%", "limits.budget=-1%:+5%"])
+    assert how[0] == FIRST and len(how) == 5 and how.count(IN_PLACE) >= 3

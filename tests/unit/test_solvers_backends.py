@@ -5,6 +5,7 @@ import pytest
 
 from solvers import backends
 from solvers.backends import Options
+from solvers.branch import Relaxed
 from solvers.program import Program
 
 BOTH = pytest.mark.parametrize("solver", ["highs", "pulp"])
@@ -210,3 +211,12 @@ def test_no_optimum_is_lost_in_presolve():
                          np.concatenate([at[name.lstrip("-")] for name in names]), [-1.0 if name[0] == "-" else 1.0 for name in names])
     answer = backends.solve(program, program.functional("served"), "max", Options(gap=0.0))
     assert answer.status == "optimal" and answer.objective == pytest.approx(6.875)
+
+
+def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypatch):
+    """A relaxation that ends without an answer, as it may where a row is missed by very little; the program has none."""
+    program = facilities()
+    program.add_rows("too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1)
+    monkeypatch.setattr(backends._Relaxation, "solve", lambda *_: Relaxed(None))
+    answer = backends.solve(program, program.functional("cost"), "min", Options(method="branch"))
+    assert answer.status == "infeasible" and answer.x is None and answer.bound is None
