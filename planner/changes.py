@@ -9,6 +9,8 @@ from typing import Any
 
 from catalog.units import UnitError, parse, parse_money, show
 
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
 
 def written_up(written: Any, amount: float, unit: str) -> Any:
     """`amount` of an SI `unit` (or a currency) rounded up to three digits, in the form and unit of what was `written`.
@@ -18,13 +20,29 @@ def written_up(written: Any, amount: float, unit: str) -> Any:
     """
     if unit == "system":
         return math.ceil(amount - 1e-6)
-    number = re.match(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", str(written))
+    number = _NUMBER.match(str(written))
     rest = str(written)[number.end() :] if number else f" {unit}"
     base = _amount(f"1{rest}", unit)
     size = _up(amount / base)
     if not 0.01 <= size < 10_000 and _amount(text := show(size * base, unit), unit) >= amount:
         return text
     return f"{size:.12g}{rest}"
+
+
+def scaled(written: Any, factor: float) -> Any:
+    """A number of a spec, or the one that a text begins with, times a factor; None where there is none.
+
+    >>> scaled("400B tokens/day", 1.15), scaled(60, 0.9), scaled(0.5, 1.1), scaled("buy", 2)
+    ('460B tokens/day', 54, 0.55, None)
+    """
+    if isinstance(written, bool):
+        return None
+    if isinstance(written, int):
+        return math.ceil(written * factor - 1e-9)
+    if isinstance(written, float):
+        return float(f"{written * factor:.9g}")
+    number = _NUMBER.match(written) if isinstance(written, str) else None
+    return f"{float(number.group()) * factor:.9g}{written[number.end() :]}" if number else None
 
 
 def _amount(text: str, unit: str) -> float:

@@ -14,6 +14,7 @@ from planner.errors import Problem, SpecError
 from planner.hourly import at_instants, carbon_column, price_column
 from planner.ledger import Ledger
 from planner.power_spec import Series
+from planner.price_levels import stated_level
 from planner.spec import Site
 
 Money = Callable[[float, str], float]
@@ -30,7 +31,7 @@ def price_by_hour(
     energy = (("energy", region.name, "*"),)
     if site.electricity_price is not None:
         amount, currency = site.electricity_price
-        ledger.assume(f"{path}.electricity_price", amount, f"{currency}/J", "stated in the spec", *energy)
+        ledger.assume(f"{path}.electricity_price", amount, f"{currency}/J", "stated in the spec" + stated_level(ledger.prices, f"{path}.electricity_price", "electricity"), *energy)
         return np.full(clock.hours, convert(amount, currency))
     if site.tariff is not None:
         tariff = ledger.catalog.get("tariffs", site.tariff)
@@ -41,7 +42,7 @@ def price_by_hour(
     if (given := _series_of(site, series, path)) is not None and (column := price_column(given.filled)) is not None:
         name, currency, joules = column
         unit_price = convert(1.0, currency) / joules
-        ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", f"hourly series of {given.start[:4]} from a file" + _averaged(clock), *energy)
+        ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", f"hourly series of {given.start[:4]} from a file" + _averaged(clock) + stated_level(ledger.prices, f"{path}.hourly", "electricity"), *energy)
         return clock.fold(unit_price * _read(site, given, name, clock, path))
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
@@ -120,7 +121,7 @@ def _is_complete(record: Record) -> bool:
 def _tariff_by_hour(ledger: Ledger, record: Record, reason: str, region: Record, convert: Money, path: str, clock: Clock) -> np.ndarray:
     """A complete tariff's price at each hour of the period, looked up in the site's local time."""
     figures = [ledger.figure("tariffs", record.name, band) for band in sorted({row[5] for row in record.text.get("bands", ())} & set(record.figures))]
-    days = _by_day(record)
+    days = _by_day(ledger.priced(record))
     unit = figures[0].unit
     scale = _flat_price(region, ledger, convert, path, "the flat price of its tariff") if unit == "1" else convert(1.0, unit[:3])
     zone = ZoneInfo(region.text["timezone"])

@@ -65,6 +65,7 @@ def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[
         "tier": best["tier"],
         "tokens_per_s": best["tokens_per_s"],
         "mfu": best["mfu"],
+        "hfu": best["hfu"],
         "goodput": goodput,
         "memory_bytes": best["memory_bytes"],
         "hbm_bytes": facts.system.hbm_bytes,
@@ -86,7 +87,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     if answer["kind"] == TRAINING:
         low, high = answer["interval_80"]["step_s"]
         head = {
-            "step": f"{answer['step_s']:.4g} s", "80 % of runs": f"{low:.4g} to {high:.4g} s", "MFU": f"{answer['mfu']:.1%}",
+            "step": f"{answer['step_s']:.4g} s", "80 % of runs": f"{low:.4g} to {high:.4g} s", "MFU": f"{answer['mfu']:.1%}", "HFU": f"{answer['hfu']:.1%}",
             "tokens/s": f"{answer['tokens_per_s']:,.0f}", "goodput": f"{answer['goodput']:.1%}", "memory": _memory(answer),
         }  # fmt: skip
         layout = {**answer["layout"], "precision": answer["precision"]}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.units import show
+from planner.changes import scaled
 from planner.document import Edits, at, edited
 from planner.electricity_limits import electricity_limits
 from planner.errors import Problem as SpecProblem
@@ -26,7 +27,6 @@ from planner.spec import Serving, parse_spec
 
 PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = "price", "electricity", "demand", "amount", "deadline", "latency", "asked"
 EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}
-_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -105,22 +105,6 @@ def level_of(path: str, written: Any, text: str) -> Level:
     return Level(str(value), ((path, value),))
 
 
-def scaled(written: Any, factor: float) -> Any:
-    """A number of a spec, or the one that a text begins with, times a factor; None where there is none.
-
-    >>> scaled("400B tokens/day", 1.15), scaled(60, 0.9), scaled(0.5, 1.1), scaled("buy", 2)
-    ('460B tokens/day', 54, 0.55, None)
-    """
-    if isinstance(written, bool):
-        return None
-    if isinstance(written, int):
-        return math.ceil(written * factor - 1e-9)
-    if isinstance(written, float):
-        return float(f"{written * factor:.9g}")
-    number = _NUMBER.match(written) if isinstance(written, str) else None
-    return f"{float(number.group()) * factor:.9g}{written[number.end() :]}" if number else None
-
-
 # -- the usual ones ----------------------------------------------------------------------------------------------------
 
 
@@ -142,7 +126,17 @@ def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Fa
             continue
         path, (low, high), facts = f"offers[{i}].price", _around(PRICE), problem.offers[i]
         levels = [Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1) for ratio in (low, high)]
+        if problem.spec.prices is not None and path in problem.spec.prices.ranges:
+            levels = _ranged(document, path)
         yield Factor(PRICE, path, f"price of {facts.system} ({facts.how.replace('_', ' ')})", *levels, way=(facts.system, facts.how))
+
+
+def _ranged(document: Mapping[str, Any], path: str) -> list[Level]:
+    """Of a stated price with a range: to its low and its high."""
+    ranges = dict(document["prices"]["ranges"])
+    bounds, typical = ranges.pop(path), at(document, path)
+    values = [bounds.get(side) or typical for side in ("low", "high")]
+    return [Level(value, ((path, value), ("prices.ranges", ranges)), only_money=True, wider=value == values[0]) for value in values]
 
 
 def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:

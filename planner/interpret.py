@@ -244,7 +244,9 @@ class _Interpreter:
         else:
             tokens = sum((self.data.point_capacity[p] * working_share(self.data, p, self.active[p]) for p in mine), np.zeros(len(seconds)))
         chip_seconds = {p: self.form.points[p].chips * float(self.active[p] @ seconds) for p in mine}
-        mfu = sum(self.form.points[p].mfu * chip_seconds[p] for p in mine) / max(sum(chip_seconds.values()), 1e-30)
+        worked = sum(chip_seconds.values())
+        shares = ("mfu",) if is_serving else ("mfu", "hfu")
+        used = {name: sum(getattr(self.form.points[p], name) * chip_seconds[p] for p in mine) / worked if worked else None for name in shares}
         worth = float(tokens @ (seconds * discount))
         return {
             "name": workload.name,
@@ -257,7 +259,7 @@ class _Interpreter:
             **({"revenue": worth * workload.sold_at, "margin": worth * workload.sold_at - cost} if is_serving and workload.sold_at is not None else {}),
             "slo": self._slo(workload, mine) if is_serving else [],
             "utilisation": self._utilisation(mine),
-            "mfu": mfu if any(chip_seconds.values()) else None,
+            **used,
         }
 
     def _point(self, p: int) -> dict[str, Any]:
@@ -276,6 +278,7 @@ class _Interpreter:
             **self._spread(point),
             "breakdown": dict(point.breakdown),
             "mfu": point.mfu,
+            **({} if pool else {"hfu": point.hfu}),
             "goodput": point.goodput,
             "memory_bytes": point.memory_bytes,
             "placement": self._placement(point),

@@ -26,6 +26,7 @@ from planner.line_facts import (
     LineNetwork,
     WeightHop,
 )
+from planner.price_levels import stated_level
 from planner.problem import ServingFacts, SiteFacts, permitted
 from planner.spec import PlanSpec, Serving
 
@@ -101,7 +102,8 @@ def _figures(line: Line, record: Record, path: str, ledger: Ledger, convert: Mon
             unit = {"price": "/s", "price_per_byte": "/byte"}.get(name)
             if unit:
                 value, currency = value
-                ledger.assume(f"{path}.{name}", value, currency + unit, line.note or "stated in the spec", *scope)
+                reason = (line.note or "stated in the spec") + stated_level(ledger.prices, f"{path}.{name}", "lines")
+                ledger.assume(f"{path}.{name}", value, currency + unit, reason, *scope)
                 value = convert(value, currency, f"{path}.{name}")
             else:
                 ledger.assume(f"{path}.{name}", value, {"unit_bytes_per_s": "byte/s", "setup_s": "s", "rtt_added_s": "s"}.get(figure, "1"), line.note or "stated in the spec")

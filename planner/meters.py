@@ -20,6 +20,7 @@ from planner.errors import Problem, SpecError
 from planner.hourly import at_instants
 from planner.ledger import Ledger
 from planner.power_spec import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
+from planner.price_levels import stated_level
 
 Money = Callable[[float, str], float]
 
@@ -78,7 +79,7 @@ def meter_facts(
         charge = figure.number, figure.unit[:3]
     elif charge is not None:
         amount, currency = charge
-        ledger.assume(f"{path}.demand_charge", amount, f"{currency}/W s", "stated in the spec", ("demand charge", region.name, "*"))
+        ledger.assume(f"{path}.demand_charge", amount, f"{currency}/W s", "stated in the spec" + stated_level(ledger.prices, f"{path}.demand_charge", "electricity"), ("demand charge", region.name, "*"))
     contracts = [_contract(c, region, ledger, convert, f"{path}.ppa[{i}]", clock, series) for i, c in enumerate(block.ppa)]
     storage = None if block.battery is None else _storage(block.battery, region, ledger, convert, f"{path}.battery", rate, years, life_years)
     return MeterFacts(
@@ -95,7 +96,7 @@ def _contract(
     contract: PowerPurchase, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series]
 ) -> ContractFacts:
     amount, currency = contract.price
-    ledger.assume(f"{path}.price", amount, f"{currency}/J", "stated in the spec", ("ppa", region.name, "*"))
+    ledger.assume(f"{path}.price", amount, f"{currency}/J", "stated in the spec" + stated_level(ledger.prices, f"{path}.price", "electricity"), ("ppa", region.name, "*"))
     return ContractFacts(
         path=path,
         name=contract.name,

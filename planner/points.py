@@ -55,6 +55,7 @@ class Point:
     latency: Mapping[str, float] = field(default_factory=dict)  # "ttft.p95" -> seconds at the site
     breakdown: Mapping[str, float] = field(default_factory=dict)  # share of the time by cause
     mfu: float = 0.0
+    hfu: float = 0.0  # of a job: the same with recomputed FLOPs
     memory_bytes: float = 0.0
     goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
     time_s: Mapping[str, float] = field(default_factory=dict)  # of a job: "step", and "run" from start to end at full width

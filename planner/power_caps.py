@@ -77,7 +77,7 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
     uses: tuple[Use, ...] = tuple(replace(use, extra_it_w=watts) for use, watts in zip(point.uses, capped.extra_w, strict=True))
     s = capped.speed
     return replace(
-        point, uses=uses, capacity=point.capacity * s, mfu=point.mfu * s, power_cap=cap,
+        point, uses=uses, capacity=point.capacity * s, mfu=point.mfu * s, hfu=point.hfu * s, power_cap=cap,
         latency={name: seconds / s for name, seconds in point.latency.items()}, time_s={name: seconds / s for name, seconds in point.time_s.items()},
     )  # fmt: skip
 
@@ -97,5 +97,5 @@ def stretched(stated: Mapping[str, Any], capped: Capped) -> dict[str, Any]:
     pools = {i: {**pool, "extra_power_w": watts} for (i, pool), watts in zip(stated["pools"].items(), capped.extra_w, strict=True)}
     return {
         **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": over(stated["latency_s"]),
-        "time_s": over(stated["time_s"]), "interval_80": interval,
+        "time_s": over(stated["time_s"]), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
     }  # fmt: skip

@@ -106,6 +106,7 @@ class Evaluated:
     latency: Mapping[str, float]
     chips: float
     mfu: float
+    hfu: float  # 0 but for a job
     systems: Sequence[float]  # per replica, by pool
     extra: Sequence[tuple[CheckedLot, float]]  # IT watts above idle per replica, by pool
 
@@ -244,7 +245,7 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     return _evaluated(
         job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
         width.time_s, training_bounds(width.interval, width.time_s, width.tokens_per_s), width.interval.tier,
-        placement_of(job, lot.system, lot.plant, width.layout, pool["precision"], problem.constants),
+        placement_of(job, lot.system, lot.plant, width.layout, pool["precision"], problem.constants), {"hfu": width.hfu} if "hfu" in row else {},  # plans of earlier versions do not say it
     )  # fmt: skip
 
 
@@ -262,7 +263,7 @@ def _latency(found, workload: ServingFacts) -> dict[str, float]:
 
 def _evaluated(
     workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0, time_s: Mapping[str, float] = {}, interval: Mapping[str, Any] | None = None,
-    tier: str = "", placement: Mapping[str, Any] | None = None,
+    tier: str = "", placement: Mapping[str, Any] | None = None, of_job: Mapping[str, Any] = {},
 ) -> Evaluated:  # fmt: skip
     pools = [
         {**pool, "systems_per_replica": n, "extra_power_w": watts}
@@ -273,9 +274,9 @@ def _evaluated(
         stated={
             "pools": dict(enumerate(pools)), "capacity": capacity, "latency_s": latency, "breakdown": breakdown, "mfu": mfu,
             "memory_bytes": memory, "goodput": goodput, "time_s": time_s, "interval_80": interval, "tier": tier,
-            "placement": placement,
+            "placement": placement, **of_job,
         },
-        fits=fits, capacity=row["capacity"], latency=row["latency_s"], mfu=row["mfu"],
+        fits=fits, capacity=row["capacity"], latency=row["latency_s"], mfu=row["mfu"], hfu=row["hfu"] if of_job else 0.0,
         systems=[pool["systems_per_replica"] for pool in row["pools"]],
         chips=sum(pool["systems_per_replica"] * lot.system.chips for pool, lot in zip(row["pools"], lots)),
         extra=[(lot, pool["extra_power_w"]) for pool, lot in zip(row["pools"], lots)],

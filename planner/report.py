@@ -144,6 +144,8 @@ def _diagnosis(plan: Plan) -> list[tuple[str, list[str]]]:
     if found is None:
         return []
     conflict = [f"{row['words']} ({row['path']})" for row in found["conflict"]] or ["which limits those are was not found in the time"]
+    if found.get("conflict_of") == "amounts":
+        conflict.append("all that is no amount was kept as stated: which of it this conflict needs was not looked for in the time")
     parts = [("These limits cannot all be met" if len(conflict) > 1 else "This limit cannot be met", conflict)]
     if found["repair"]:
         checked = "with this change there is a plan" if found["repair_checked"] else "whether this is enough was not found in the time"
@@ -243,7 +245,7 @@ def _workload_row(workload: dict[str, Any], currency: str) -> dict[str, Any]:
         "workload": workload["name"],
         "tokens": f"{workload['tokens'] / 1e12:,.3f}T",
         f"{currency} per million": "" if per_million is None else f"{per_million:.4f}",
-        "MFU": "" if workload["mfu"] is None else f"{workload['mfu']:.1%}",
+        "MFU": "" if workload["mfu"] is None else f"{workload['mfu']:.1%}" + (f", HFU {workload['hfu']:.1%}" if workload.get("hfu") else ""),
         "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
         "latency at the user": slo,
         "run": "; ".join(_run(point) for point in workload["points"] if point["time_s"]),

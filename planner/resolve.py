@@ -19,6 +19,7 @@ from models.training_constants import GEMM_FAMILIES
 from planner import apis, lines, phase_facts, quality, wan
 from planner.architectures import shape_of, weights_bytes
 from planner.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, TYPICAL_DAYS, Calendar, Clock, build_calendar, sampled_days
+from planner.catalog_prices import least_prices
 from planner.constants import model_constants
 from planner.demand import demand_by_hour
 from planner.electricity import carbon_by_hour, price_by_hour
@@ -31,6 +32,7 @@ from planner.names import WrongName, find_record, residency_zones, unknown_names
 from planner.phases import borders, demand_growth
 from planner.porting import resolved_porting
 from planner.power_caps import measured_curve
+from planner.price_levels import at_stated_levels, stated_level
 from planner.problem import (
     Economics,
     OfferFacts,
@@ -61,7 +63,7 @@ def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ())
 def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str, Mapping] | None = None) -> Problem:
     """Every name of `spec` looked up, every figure in SI and in the spec's currency.
 
-    `recorded`: figures that take the place of the catalog's, by their path. Raises SpecError with all unknown names and missing figures at once.
+    `recorded`: figures that take the place of the catalog's and of `overrides`, by their path. Raises SpecError with all unknown names and missing figures at once.
     """
     problem = _Resolver(spec, catalog_of(spec, overlays, recorded or {})).problem()
     return representative(problem, spec.horizon.days) if spec.horizon.calendar == TYPICAL_DAYS else problem
@@ -70,7 +72,7 @@ def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str
 def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
     try:
         catalog = Catalog.load(overlays, [spec.catalog]) if overlays or spec.catalog else shipped_catalog()
-        overrides = {**recorded, **{path: override.model_dump() for path, override in spec.overrides.items()}}
+        overrides = {**{path: override.model_dump(exclude_none=True) for path, override in spec.overrides.items()}, **recorded}
         return catalog.with_overrides(overrides) if overrides else catalog
     except CatalogError as error:
         raise SpecError(SpecProblem(path, message) for path, message in error.problems) from None
@@ -90,7 +92,8 @@ class _Resolver:
     problems: list[SpecProblem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(self.catalog)
+        self.ledger = Ledger(self.catalog, self.spec.prices)
+        self.spec = at_stated_levels(self.spec, self._wrong)
         horizon = self.spec.horizon
         stands_for = sampled_days(horizon.days) if horizon.calendar == SAMPLED_DAYS else np.arange(DAYS_PER_YEAR)
         self.clock = Clock(horizon.start, horizon.calendar != TYPICAL_DAY, tuple(np.unique(stands_for).tolist()))
@@ -111,6 +114,7 @@ class _Resolver:
         offers += [offer for _, offer, _ in places]
         systems |= {system.name: system for _, _, system in places}
         self._check_objective()
+        self._check_levels()
         porting = resolved_porting(spec, (*serving, *training), systems, self.ledger, self._find, self._convert, self._wrong)
         offered = lines.offered_lines(spec, self.ledger, self._find, self._convert, self._wrong)
         licences = self._licences()
@@ -305,6 +309,10 @@ class _Resolver:
         elif asked.maximise is not None and not names:
             self._wrong("objective.maximise", 'the spec has no serving workload; write {"minimise": "cost"} or add one')
 
+    def _check_levels(self) -> None:
+        if self.spec.prices is not None and self.spec.prices.moved and self.spec.robust is not None and self.spec.robust.prices:
+            self._wrong("prices", 'says which figures count, while "robust" samples them; set robust.prices to false, or remove "prices"')
+
     def _licences(self) -> list[str]:
         """The chips and systems that have an export licence, by the names of their records."""
         found = []
@@ -355,7 +363,8 @@ class _Resolver:
         hall = 0.0
         if site.colocation is not None:  # in place of a building
             building, hall = 0.0, self._convert(*site.colocation, path=f"{path}.colocation")
-            self.ledger.assume(f"{path}.colocation", hall, f"{self.spec.currency}/W s", site.note or "stated in the spec", ("colocation", here, "*"))
+            reason = (site.note or "stated in the spec") + stated_level(self.spec.prices, f"{path}.colocation", "colocation")
+            self.ledger.assume(f"{path}.colocation", hall, f"{self.spec.currency}/W s", reason, ("colocation", here, "*"))
         else:
             building = self.ledger.optional("regions", here, "construction_cost")
         if building is None:
@@ -393,7 +402,7 @@ class _Resolver:
             wanted = {name for site in sites for name in site.systems}
             ways = dict.fromkeys((r.text["system"], r.text["how"]) for r in self.catalog.records("offers"))
             found = [(f"offers/{system}/{how}", system, how) for system, how in ways if how != "spot" and (not wanted or system in wanted)]
-            offers = [OfferFacts(path, system, how, self._catalog_prices(system, how, sites), math.inf) for path, system, how in found]
+            offers = [OfferFacts(path, system, how, least_prices(self.ledger, system, how, sites, self._convert), math.inf) for path, system, how in found]
             return [offer for offer in offers if offer.prices]
         offers = []
         for index, offer in enumerate(self.spec.offers):
@@ -406,40 +415,31 @@ class _Resolver:
             here = [site for site in sites if not allowed or site.region in allowed]
             amount, scope = offer.amount(), ("systems" if offer.how == "buy" else "rent", "*", system.name)
             if amount is None:
-                prices = self._catalog_prices(system.name, offer.how, here)
+                prices = least_prices(self.ledger, system.name, offer.how, here, self._convert)
                 if not prices and here:
                     self._wrong(f"{path}.price", f'the catalog has no {offer.how} price for "{system.name}" at these sites; state one such as {_example_price(offer.how)}')
             else:
                 price = self._convert(*amount, path=f"{path}.price")
                 prices = {site.region: price for site in here}
-                self.ledger.assume(f"{path}.price", offer.price, "", offer.note or "stated in the spec", scope)
+                level = stated_level(self.spec.prices, f"{path}.price", offer.how)
+                self.ledger.assume(f"{path}.price", offer.price, "", (offer.note or "stated in the spec") + level, scope)
             facts = OfferFacts(path, system.name, offer.how, prices, math.inf if offer.supply is None else offer.supply)
             for term in sorted(offer.model_fields_set & {"interruption_interval", "restart", "headroom"}):
                 self.ledger.assume(f"{path}.{term}", getattr(offer, term), "1" if term == "headroom" else "s", offer.note or "stated in the spec", scope)
             if offer.price_change_per_year:
                 self.ledger.assume(f"{path}.price_change_per_year", offer.price_change_per_year, "1", offer.note or "stated in the spec", scope)
             for phase, price in offer.price_by_phase.items():
-                self.ledger.assume(f"{path}.price_by_phase.{phase}", price, "", offer.note or "stated in the spec", scope)
+                level = stated_level(self.spec.prices, f"{path}.price_by_phase.{phase}", offer.how)
+                self.ledger.assume(f"{path}.price_by_phase.{phase}", price, "", (offer.note or "stated in the spec") + level, scope)
             offers.append(phase_facts.offer_in_time(facts, offer, self.spec, self.phases, self._convert, self._wrong))
         return offers
-
-    def _catalog_prices(self, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, float]:
-        """The least published price of the system at each site where it is offered."""
-        records = [r for r in self.catalog.records("offers") if r.text["system"] == system and r.text["how"] == how]
-        prices = {}
-        for site in sites:
-            fits = [r for r in records if r.words("region") in ("", site.region) and r.words("zone") in ("", *site.zones)]
-            if fits:
-                record = min(fits, key=lambda r: r.value("price"))
-                figure = self.ledger.figure("offers", record.name, "price")
-                prices[site.region] = self._convert(figure.value, figure.unit[:3])
-        return prices
 
     def _apis(self, sites: Sequence[SiteFacts]) -> list[tuple[SiteFacts, OfferFacts, SystemFacts]]:
         for i, api in enumerate(self.spec.apis or ()):
             for kind in api.model_fields_set & {"input", "output"}:
                 amount, currency = getattr(api, kind)
-                self.ledger.assume(f"apis[{i}].{kind}", amount, f"{currency}/token", api.note or "stated in the spec", ("api", api.name, "*"))
+                level = stated_level(self.spec.prices, f"apis[{i}].{kind}", "api")
+                self.ledger.assume(f"apis[{i}].{kind}", amount, f"{currency}/token", (api.note or "stated in the spec") + level, ("api", api.name, "*"))
             self.ledger.assume(f"apis[{i}].carbon", 0.0, "kg/token", "what its tokens emit is not stated and not counted")
         taken = [*self.catalog.names("regions"), *self.catalog.names("systems")]
         return apis.api_places(self.spec, self.clock.hours, taken, self._find, self._convert, self._wrong)

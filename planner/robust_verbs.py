@@ -35,7 +35,9 @@ def _robust(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.worlds <= 100_000:
         raise SpecError([Problem("--worlds", f"expected 1 to 100000, got {arguments.worlds}")])
     spec = parse_spec(plan["spec"])
-    problem = resolve(spec if spec.robust else spec.model_copy(update={"robust": Robust()}), overlays)
+    if spec.robust is None:  # prices that were chosen by their level stay there
+        spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
+    problem = resolve(spec, overlays)
     amounts = priced(problem, plan.document, raised(problem, overlays))
     outcome = fared_again(problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts).as_json()
     if arguments.format == "json":

@@ -22,6 +22,7 @@ from planner.line_blocks import Line, Security, Spread, Traffic
 from planner.malformed import problems_of
 from planner.phase_spec import DemandInTime, OfferInTime, Phases, SiteInTime
 from planner.power_spec import Electricity, HourlyFile, Series
+from planner.price_spec import PriceLevels
 from planner.quantities import (
     WHOLE,
     Amount,
@@ -378,6 +379,10 @@ class Override(Block):
 
     value: Annotated[str, Field(min_length=1, max_length=200)] | Real
     """A number, or a text with its unit."""
+    low: Annotated[str, Field(min_length=1, max_length=200)] | Real | None = None
+    """The least that it may be, written as the value is."""
+    high: Annotated[str, Field(min_length=1, max_length=200)] | Real | None = None
+    """The most that it may be."""
     note: Annotated[str, Field(min_length=1)]
     """Why; it stands among the plan's assumptions."""
 
@@ -426,6 +431,8 @@ class PlanSpec(Block):
     """Lines on offer between sites; where it is left out all traffic takes the best path at a price per byte."""
     sharing: Literal["all", "kind", "none"] = "all"
     """Which workloads may work on the same systems: all, those of one kind (serving, training), or none."""
+    prices: PriceLevels | None = None
+    """At which of its figures each price counts; at the typical one where it is left out."""
     limits: Limits = Limits()
     overrides: dict[str, Override] = {}
     """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""

@@ -49,6 +49,7 @@ class Width:
     chips: int
     tokens_per_s: float
     mfu: float
+    hfu: float
     memory_bytes: float
     breakdown: Mapping[str, float]  # shares of the step
     fits: bool
@@ -88,6 +89,7 @@ def _width(
         chips=int(layouts.chips[i]),
         tokens_per_s=tokens_per_s,
         mfu=float(step.mfu[i]),
+        hfu=float(step.hfu[i]),
         memory_bytes=float(memory[i]),
         breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
         fits=bool(memory[i] <= system.hbm_bytes),
@@ -278,6 +280,7 @@ def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Po
         capacity=width.tokens_per_s,
         breakdown=width.breakdown,
         mfu=width.mfu,
+        hfu=width.hfu,
         memory_bytes=width.memory_bytes,
         goodput=width.goodput,
         time_s=width.time_s,

@@ -24,6 +24,7 @@ from planner.verify_failover import FailoverCheck
 from planner.verify_lines import LineCheck
 from planner.verify_phases import PhaseCheck
 from planner.verify_preemption import InterruptionCheck
+from planner.verify_prices import PriceCheck
 from planner.verify_quality import QualityCheck, as_chosen
 from planner.verify_robust import RobustCheck
 from planner.verify_spread import SpreadCheck
@@ -62,6 +63,7 @@ def findings(problem: Problem, document: Mapping[str, Any], overlays: Sequence[P
         check = _Check(as_chosen(problem, document), document, check.same_figures)
         check.run()
         check.robustness(overlays)
+        check.prices(overlays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, ArithmeticError) as error:
         check.say("plan", f"cannot be read through: {type(error).__name__} {error}")
     return check.found
@@ -108,6 +110,11 @@ class _Check(Amounts):
         self._limits()
         self._objective()
         self._dispatch()
+
+    def prices(self, overlays: Sequence[Path]) -> None:
+        """Where the catalog is the plan's own; the figures of another are those that the plan recorded."""
+        if self.same_figures:
+            PriceCheck(self, overlays).run()
 
     def robustness(self, overlays: Sequence[Path]) -> None:
         """Where the spec asks how sure the plan is."""
@@ -188,6 +195,8 @@ class _Check(Amounts):
         found = document["diagnosis"]
         if (document["status"] == "infeasible") != isinstance(found, Mapping):
             self.say("diagnosis", "belongs to an infeasible plan, and to no other")
+        if isinstance(found, Mapping) and found.get("conflict_of") not in ("limits", "amounts"):
+            self.say("diagnosis.conflict_of", f'must be "limits" or "amounts", is {found.get("conflict_of")!r}')
         for i, row in enumerate(found["repair"] if isinstance(found, Mapping) else ()):
             stated = at(document["spec"], row["path"])
             if stated is not None and stated != row["from"]:

@@ -87,6 +87,8 @@ class Amounts(Decisions):
                 "utilisation": sum(busy.values()) / sum(seconds) / peak if peak else None,
                 "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values()) if any(busy.values()) else None,
             }
+            if "hfu" in row or (name not in self.serving and any("hfu" in point for point in row["points"])):
+                computed["hfu"] = sum(self.points[n][1].hfu * busy[n] for n in mine) / sum(busy.values()) if any(busy.values()) else None
             if name in self.serving and (sold_at := self.serving[name].sold_at) is not None:
                 computed |= {"revenue": worth * sold_at, "margin": worth * sold_at - self.sums.by_workload[name]}
             self.equal(f"workloads[{w}]", {key: row.get(key) for key in computed}, computed)

@@ -1,0 +1,73 @@
+"""The block `prices` of a spec: at which of its low, typical and high figures each price counts, by the way to obtain.
+
+What it does to a figure: `planner.price_levels`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from planner.blocks import Block
+
+Level = Literal["low", "typical", "high"]
+Stated = Annotated[str, Field(min_length=1, max_length=200, examples=["280000 USD"])]
+
+
+class PriceRange(Block):
+    """The low and high figure of a price that the spec states; what it states is the typical one."""
+
+    low: Stated | None = None
+    """As the price itself is written."""
+    high: Stated | None = None
+    """As the price itself is written."""
+
+    @model_validator(mode="after")
+    def _some(self) -> PriceRange:
+        if self.low is None and self.high is None:
+            raise ValueError('expected "low", "high" or both, such as {"low": "280000 USD", "high": "340000 USD"}')
+        return self
+
+
+class PriceLevels(Block):
+    """The figure at which each price counts: a `level` for all, and others for some. A price without that figure counts at its typical one."""
+
+    level: Level = "typical"
+    """Of all prices that have none of their own below."""
+    buy: Level | None = None
+    """Of systems that are bought."""
+    reserved: Level | None = None
+    """Of systems rented under a commitment."""
+    on_demand: Level | None = None
+    """Of systems rented on demand."""
+    spot: Level | None = None
+    """Of systems from the spot market."""
+    colocation: Level | None = None
+    """Of rented halls."""
+    api: Level | None = None
+    """Of tokens from an API."""
+    fabric: Level | None = None
+    """Of switches and links."""
+    facility: Level | None = None
+    """Of buildings."""
+    electricity: Level | None = None
+    """Of energy and of demand charges."""
+    egress: Level | None = None
+    """Of traffic between regions."""
+    lines: Level | None = None
+    """Of lines."""
+    ranges: dict[str, PriceRange] = {}
+    """Low and high of prices that the spec states, by their place, such as "offers[0].price"; those of the catalog have theirs there."""
+
+    def of(self, way: str) -> Level:
+        """The level of a way to obtain."""
+        return getattr(self, way) or self.level
+
+    @property
+    def moved(self) -> bool:
+        """Whether any price counts at another figure than its typical one."""
+        return any(self.of(way) != "typical" for way in WAYS)
+
+
+WAYS = tuple(name for name in PriceLevels.model_fields if name not in ("level", "ranges"))

@@ -1,0 +1,73 @@
+"""What `planner.verify` holds prices against: the catalog's own low, typical and high figures, and the texts of the spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from catalog.lookup import Catalog
+from planner.document import at
+from planner.price_levels import STATED, TYPICAL, amount_of, told, way_of
+from planner.resolve import catalog_of
+
+if TYPE_CHECKING:
+    from planner.verify_amounts import Amounts
+
+
+class PriceCheck:
+    """Every price of a plan's `provenance` and every one that its spec states, at the level that the spec asks for."""
+
+    def __init__(self, amounts: Amounts, overlays: Sequence[Path]):
+        self.say, self.equal, self.document = amounts.say, amounts.equal, amounts.document
+        self.asked: Mapping[str, Any] = self.document["spec"].get("prices") or {}
+        self.assumed = {row["path"]: row for row in self.document["assumptions"]}
+        self.overlays, self.spec = overlays, amounts.problem.spec
+
+    def run(self) -> None:
+        catalog = catalog_of(self.spec, self.overlays, {})
+        for row in self.document["provenance"]:
+            self._of_catalog(catalog, row)
+        for path, way, text in self._stated():
+            self._of_spec(path, way, text)
+
+    def _level(self, way: str) -> str:
+        return self.asked.get(way) or self.asked.get("level") or TYPICAL
+
+    def _of_catalog(self, catalog: Catalog, row: Mapping[str, Any]) -> None:
+        kind, _, rest = row["path"].partition("/")
+        name, _, key = rest.rpartition("/")
+        record = catalog.get(kind, name)
+        if (way := way_of(record, key)) is None:
+            return
+        figure, level = record.figure(key), self._level(way)
+        bound = None if level == TYPICAL else {"low": figure.low, "high": figure.high}[level]
+        value = figure.value if bound is None else bound
+        self.equal(f"provenance {row['path']}", row["value"], list(value) if isinstance(value, tuple) else value)
+        if level != TYPICAL:
+            self._says(row["path"], told(figure, level))
+
+    def _stated(self) -> Iterator[tuple[str, str, str]]:
+        """(place, way to obtain, text) of every price in the spec that may have a range."""
+        for place, (way, _) in STATED.items():
+            blocks, name = place.split(".")
+            for i, block in enumerate(self.document["spec"].get(blocks) or ()):
+                if block.get(name) is not None:
+                    yield f"{blocks}[{i}].{name}", way or block["how"], block[name]
+
+    def _of_spec(self, path: str, way: str, text: str) -> None:
+        level = self._level(way)
+        bound = ((self.asked.get("ranges") or {}).get(path) or {}).get(level)
+        row = self.assumed.get(path)
+        if row is None or row["path"].endswith("colocation"):  # the latter is told in the currency of the plan
+            return
+        block = at(self.document["spec"], path.rpartition(".")[0])
+        wanted = amount_of(path, block, text if bound is None else bound)
+        found = amount_of(path, block, row["value"])[0] if isinstance(row["value"], str) else row["value"]
+        self.equal(f"assumptions {path}", found, wanted[0])
+        if level != TYPICAL:
+            self._says(path, f"the {level} figure" if bound is not None else f"no {level} figure is stated")
+
+    def _says(self, path: str, words: str) -> None:
+        if words not in (self.assumed.get(path) or {"reason": ""})["reason"]:
+            self.say(f"assumptions {path}", f"must say of the price: {words}")
