@@ -38,7 +38,7 @@ class Estimate:
     constant: float
     slope: Floats  # of the structure's columns; inf: never
     alpha: Floats  # [K, T]
-    job_cost: Floats  # [points of jobs] of the cheapest pattern
+    job_cost: Floats  # [points of jobs] in the cheapest slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
     open_r       fixed cost - the worth of its power
     n_u          cost + idle power x sigma - alpha over the slots it covers
-    y_p          the least cost of a pattern of the point at these prices
+    y_p          the least cost of doing the job there at these prices
     """
     data = view.data
     sigma, beta = np.maximum(prices.sigma, 0.0), np.maximum(prices.beta, 0.0)
@@ -77,7 +77,7 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     gated = structure.arc_gate >= 0
     np.add.at(slope, structure.arc_gate[gated], saved[gated].sum(axis=1))
     constant += float(saved[~gated].sum())
-    cost, _ = view.cheapest(view.training, alpha, sigma)
+    cost = view.cheapest(view.training, alpha, sigma)
     place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
     there = place >= 0
     slope[place[there]] += cost[there]

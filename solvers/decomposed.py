@@ -16,7 +16,6 @@ import numpy as np
 from solvers import whole
 from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, structure
-from solvers.dive import Dive
 from solvers.hourwise import Slotwise, carried
 from solvers.outcome import Options
 from solvers.program import Program
@@ -24,8 +23,7 @@ from solvers.routing import arc_most
 from solvers.schedule import able
 from solvers.sketch import sketch
 
-PAYS_FROM, TOO_LARGE_FROM = 200_000, 200_000  # columns of the full program
-LINEAR_SHARE = 0.6  # of the time, that the linear part may take
+PAYS_FROM = 200_000  # columns of the full program, from which on it is beyond what a solver finishes in one piece
 LAST = 0.04  # of the time, kept for writing the plan down
 SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
 
@@ -46,19 +44,14 @@ class Found:
 
 def carries(data: PlanData) -> bool:
     """Whether nothing but what is decided once ties the slots together."""
-    parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds, data.ports, data.choice, data.point_restart_s, data.site_storage)
+    parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds, data.ports, data.choice, data.point_restart_s, data.site_storage, data.holding_lower)
     once = not any(np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost))
     return all(part is None for part in parts) and once and data.objective.functional == COST and data.slots > 0
 
 
 def pays(data: PlanData) -> bool:
-    """Whether the way over the slots is quicker than the whole program."""
+    """Whether the whole program is too large for a solver to finish in one piece."""
     return data.slots > 1 and _columns(data) >= PAYS_FROM
-
-
-def too_large(data: PlanData) -> bool:
-    """Whether the whole program is beyond what a solver finishes."""
-    return _columns(data) >= TOO_LARGE_FROM
 
 
 def _columns(data: PlanData) -> int:
@@ -77,19 +70,10 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     say = options.progress or (lambda line: None)
     units = Units.of(data, data.objective.functional)
     one = _one_window(units.scaled(data))
-    dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - (1 - LINEAR_SHARE) * options.time_limit_s)
+    dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s)
     rows, columns, integers = sizes(dec, data, build)
-    if too_large(data):
-        dec.left = lambda: left() - LAST * options.time_limit_s
-        drawn = sketch(dec, options, left)
-        plan, proven = drawn.plan, drawn.proven
-    else:
-        level = dec.relax(0.2 * options.gap)
-        if level is None:
-            return Found(rows, columns, integers)
-        search = whole.WholeSearch(dec, level, options.gap, options.seed, left, Dive(dec, level, options.gap, left).run())
-        plan = search.run()
-        proven = search.proven
+    drawn = sketch(dec, options, dec.left)
+    plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)
     settled = None if plan is None else whole.settle(plan)
@@ -178,11 +162,9 @@ def _values(dec: Decomposition, data: PlanData, units: Units, plan: whole.WholeP
     values["x"], values["v"] = np.zeros((len(data.point_pool), data.slots)), np.zeros((len(data.point_pool), data.slots))
     values["x"][level.programs.points] = np.maximum(replicas, 0.0)
     values["lambda"] = np.zeros(())
-    run = np.zeros((len(data.point_pool), data.windows))
-    for share, (point, pattern) in zip(plan.point.patterns, level.master.patterns, strict=True):
-        if share > 0:
-            values["v"][point] += share * pattern
-    if values["run"].shape != run.shape or data.windows > 1:
+    values["v"][level.master.places] = plan.point.running
+    if dec.data.windows != data.windows:  # they made no difference to the search
+        run = np.zeros((len(data.point_pool), data.windows))
         several = np.zeros_like(run)  # as in schedule.py: a column where the job may run in two windows or more
         np.logical_or.at(several.T, data.slot_window, data.job_window_mask[np.maximum(data.point_job, 0)].T if len(data.job_work) else np.zeros((data.slots, 1), dtype=bool))
         np.maximum.at(run.T, data.slot_window, (values["v"] > 0).T)

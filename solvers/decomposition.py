@@ -4,7 +4,7 @@
     rounds   over all slots: the master is solved, the slots are asked between the best point so far and the master's, and what they
              answer is added as cuts; lots that the bound asks for are added
     bound    over every column of the full problem, from the prices of the best round (certificate.py)
-    whole    see dive.py and whole.py: choices and counts made whole, with the same master and slots
+    whole    see dive.py: choices and counts made whole, with the same master and slots
 
 See master.py and slot_programs.py. Benders, Numerische Mathematik 4 (1962), for the cuts; Ben-Ameur and Neto, Networks 49
 (2007), for asking between the two points.
@@ -27,18 +27,16 @@ from solvers.slot_programs import SlotAnswer, SlotPrograms
 from solvers.start import Coarse, coarse, within
 
 TOLERANCE, ROUNDS = 2e-4, 120  # of the linear part, relative; at most
-OUT = 0.4  # of the way from the best point to the master's, where the slots are asked
+OUT = 0.2  # of the way from the best point to the master's, where the slots are asked
 SURE = 1e-3  # by so much a bound must be better for no other to be tried
-MISSING = 0.4  # price of a missing system in one slot, as a share of what the system costs over the horizon
+MISSING = 0.1  # price of a missing system in one slot, as a share of what the system costs over the horizon
 DEARER, TIMES_DEARER = 5.0, 6  # how much dearer missing gets at once while something is, and how often at most
-ENOUGH = 1e-6  # that is missing in all, in systems and the like
 FRESH = 0.5  # share of a round's prices in those that are looked at; the rest is of the best so far
 UNDONE = 3.0  # price of a job left undone, in its dearest place
 GROW_EVERY, GROW_BY = 4, 30  # rounds between additions of lots, and how many at once
 MOST_GROUPS = 168  # of slots with a cut of their own
-PLACES = 12  # points of each job that are looked at, cheapest first
+PLACES = 6  # points of each job that are looked at, cheapest first
 NEW_PLACES = 6  # of each job at a time
-PATTERNS = 6  # new ones of each job in a round
 
 NONE = np.zeros(0, dtype=np.int64)
 Say = Callable[[str], None]
@@ -80,7 +78,7 @@ class Decomposition:
     def _undone(self) -> Floats:
         """Prices of jobs left undone, so that the master always has an answer: far above what the dearest place costs."""
         alpha = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))
-        cost, _ = self.view.cheapest(self.view.training, alpha, np.zeros((self.data.sites, self.view.slots)))
+        cost = self.view.cheapest(self.view.training, alpha, np.zeros((self.data.sites, self.view.slots)))
         price, there = np.zeros(len(self.data.job_work)), np.isfinite(cost)
         width = np.zeros(len(self.data.point_job))
         np.add.at(width, self.view.use_point, self.view.use_systems * self.lot_cost[self.view.use_lot])
@@ -106,7 +104,7 @@ class Decomposition:
         groups = np.arange(view.slots) * min(MOST_GROUPS, view.slots) // view.slots
         master = Master(view, part, lots, groups, self.power_limit, self.undone)
         programs = programs or SlotPrograms(view, lots, self.power_limit, self._missing(lots), self.threads)
-        return Level(master, programs, Point(np.zeros(part.size), np.zeros(0)))
+        return Level(master, programs, Point(np.zeros(part.size), np.zeros(master.reach.shape)))
 
     def _inside(self, lots: Ints) -> np.ndarray:
         """[P]: points that use none but these lots."""
@@ -144,14 +142,11 @@ class Decomposition:
         gate = np.maximum(start.prices.delta[view.arc_demand] - start.prices.beta[data.arc_pool] - view.arc_cost, 0.0)
         prices = (found.estimate.alpha[level.master.lots], start.prices.sigma, start.prices.beta, start.prices.delta, gate)
         level.master.add_cuts(level.master.keep(SlotAnswer(np.zeros(view.slots), *(values.T for values in prices))))
-        shares = []
-        for p in taken[np.isin(taken, list(level.master.places))]:
-            pattern = within(self, int(p), start.running[p] / start.share[p])
-            if pattern is not None:
-                level.master.add_pattern(int(p), pattern)
-                shares.append(start.share[p])
-        self.price(level, found.estimate.alpha, start.prices.sigma, None)
-        level.best = Point(carried(self.whole, level.master.structure, start.structure), longer(np.array(shares), len(level.master.patterns)))
+        running = np.zeros(level.master.reach.shape)
+        for i, p in enumerate(level.master.places.tolist()):
+            if start.share[p] > NOTHING and (done := within(self, p, start.running[p] / start.share[p])) is not None:
+                running[i] = start.share[p] * done
+        level.best = Point(carried(self.whole, level.master.structure, start.structure), running)
         self.ask(level, level.best)
         return level
 
@@ -159,7 +154,7 @@ class Decomposition:
         """Rounds until value and bound are within the tolerance of each other, or the bound is enough: the slots are asked on the
         way from the best point to the master's."""
         for number in range(rounds):
-            found = level.master.solve(None)
+            found = level.master.solve()
             if found is None:
                 break
             model, point, prices = found
@@ -168,7 +163,7 @@ class Decomposition:
             if number % 5 == 0:
                 self.say(
                     f"round {number}: value {level.value:.6g}, least {model:.6g}, proven {level.proven:.6g}, {len(level.master.cut_of)} cuts, "
-                    f"{len(level.master.patterns)} patterns, {len(level.master.lots)} lots"
+                    f"{len(level.master.places)} places, {len(level.master.lots)} lots"
                 )
             if level.value - level.proven <= tolerance * abs(level.value):
                 if level.dearer == TIMES_DEARER or not self._still_missing(level, tolerance):
@@ -184,29 +179,22 @@ class Decomposition:
                 wanted, places = self.wanted(certificate, level), self.wanted_places(certificate, level)
                 if len(wanted) or len(places):
                     level = self.grown(level, np.union1d(wanted, self.view.use_lot[np.isin(self.view.use_point, places)]), places)
-                    self.price_at(level, level.prices, places)
                     continue
-            self.price(level, certificate.estimate.alpha, prices.sigma, certificate)
-            self.ask(level, self.between(level, level.best, point, OUT))
+            self.ask(level, level.best.towards(point, OUT))
             level.master.purge()
         return level
 
-    def resumed(self, level: Level, other: Level, point: Point | None) -> None:
-        """The level learns the cuts that had weight at another one over the same slots, and goes on from a point of that."""
+    def resumed(self, level: Level, other: Level, point: Point | None, known: int) -> None:
+        """The level learns the cuts that had weight at another one over the same slots, but for the first answers, which it gave, and goes on from a point of that."""
         new = np.setdiff1d(level.master.lots, other.master.lots)
         among = level.programs.points[np.isin(level.programs.points, self.view.use_point[np.isin(self.view.use_lot, new)])]
-        used = other.master.unused == 0
+        used = (other.master.unused == 0) & (other.master.cut_of[:, 0] >= known)
         for answer in np.unique(other.master.cut_of[used, 0]):
             kept = self._widened(other, level, other.master.kept[answer], among)
             level.master.add_cuts(kept, other.master.cut_of[used & (other.master.cut_of[:, 0] == answer), 1])
-        if point is None:
-            return
-        taken = [(share, pattern) for share, pattern in zip(point.patterns, other.master.patterns, strict=True) if share > NOTHING]
-        for _, (place, pattern) in taken:
-            level.master.add_pattern(place, pattern)
-        shares = np.concatenate([np.zeros(len(level.master.patterns) - len(taken)), [share for share, _ in taken]])
-        level.value = np.inf
-        self.ask(level, Point(carried(other.master.structure, level.master.structure, point.structure), shares))
+        if point is not None:
+            level.value = np.inf
+            self.ask(level, self.moved(other, level, point))
 
     def _widened(self, old: Level, new: Level, kept: Kept, among: Ints) -> Kept:
         """The prices of an answer over another level's lots, those that are new the least that its points among these allow."""
@@ -216,10 +204,12 @@ class Decomposition:
             alpha = old.view.least_alpha(kept.beta.T, kept.sigma.T, alpha, among)
         return Kept(alpha[new.master.lots].T, kept.sigma, kept.beta, kept.delta, kept.gate, kept.constant)
 
-    def between(self, level: Level, start: Point, end: Point, share: float) -> Point:
-        """The point so far from the start to the end; patterns that either does not know have no share in it."""
-        size = len(level.master.patterns)
-        return Point((1 - share) * start.structure + share * end.structure, (1 - share) * longer(start.patterns, size) + share * longer(end.patterns, size))
+    def moved(self, old: Level, new: Level, point: Point) -> Point:
+        """A point of one level as one of another, which knows no less of the places that run."""
+        before = np.full(len(self.data.point_job), len(old.master.places))
+        before[old.master.places] = np.arange(len(old.master.places))
+        running = np.vstack([point.running, np.zeros((1, self.view.slots))])[before[new.master.places]]
+        return Point(carried(old.master.structure, new.master.structure, point.structure), running)
 
     def keep_bound(self, level: Level, prices: Prices) -> Bound:
         """The bound at the master's prices, which is returned, and at prices between these and the best known; the better is kept."""
@@ -243,7 +233,6 @@ class Decomposition:
         answer = level.programs.answer(*level.master.given(point))
         value = level.master.linear_cost(point) + float(answer.value.sum())
         level.master.add_cuts(level.master.keep(answer))
-        level.best = Point(level.best.structure, longer(level.best.patterns, len(level.master.patterns)))
         if value < level.value:
             level.value, level.best = value, point
         return value
@@ -279,7 +268,7 @@ class Decomposition:
     def wanted_places(self, found: Bound, level: Level) -> Ints:
         """Points of jobs left out whose jobs would be done there for less than anywhere known."""
         points, job = self.view.training, self.data.point_job[self.view.training]
-        charged = np.where(np.isin(points, level.master.places_array), 0.0, found.entering[self.whole.columns["y"][points]])
+        charged = np.where(np.isin(points, level.master.places), 0.0, found.entering[self.whole.columns["y"][points]])
         result = []
         for j in np.unique(job):
             mine = np.flatnonzero((job == j) & (charged < -1e-6 * max(abs(level.proven), NOTHING)))
@@ -289,17 +278,14 @@ class Decomposition:
     def grown(self, level: Level, more: Ints, points: Ints = NONE) -> Level:
         """The level with more lots and points of jobs."""
         old = level.master
-        lots = np.union1d(old.lots, more)
-        places = np.union1d(old.places_array, points)
-        return self.rebuilt(level, lots, places, np.ones(len(old.patterns), dtype=bool), np.ones(len(old.cut_of), dtype=bool))
+        return self.rebuilt(level, np.union1d(old.lots, more), np.union1d(old.places, points), np.ones(len(old.cut_of), dtype=bool))
 
-    def rebuilt(self, level: Level, lots: Ints, places: Ints, patterns: np.ndarray, cuts: np.ndarray) -> Level:
-        """The level over other lots and points, with these of its patterns and cuts; new lots get the least prices that the cuts allow."""
+    def rebuilt(self, level: Level, lots: Ints, places: Ints, cuts: np.ndarray) -> Level:
+        """The level over other lots and points, with these of its cuts; new lots get the least prices that the cuts allow."""
         old = level.master
         fresh = self.level(lots, places, level.programs if np.array_equal(lots, old.lots) else None)
-        for stays, (point, pattern) in zip(patterns, old.patterns, strict=True):
-            if stays:
-                fresh.master.add_pattern(point, pattern)
+        if fresh.programs is not level.programs:
+            fresh.programs.go_on(level.programs)
         new = np.setdiff1d(lots, old.lots)
         among = fresh.programs.points[np.isin(fresh.programs.points, self.view.use_point[np.isin(self.view.use_lot, new)])]
         used = np.isin(np.arange(len(old.kept)), old.cut_of[cuts, 0])
@@ -308,39 +294,12 @@ class Decomposition:
                 kept = self._widened(level, fresh, kept, among)
             fresh.master.kept.append(kept if wanted else None)
         fresh.master.restore(old.cut_of[cuts], old.unused[cuts])
-        fresh.best = Point(carried(old.structure, fresh.master.structure, level.best.structure), longer(level.best.patterns, len(patterns))[patterns])
+        fresh.master.go_on(old, cuts)
+        fresh.best = self.moved(level, fresh, level.best)
         fresh.value, fresh.proven, fresh.bound, fresh.prices, fresh.dearer = level.value, level.proven, level.bound, level.prices, level.dearer
         for _ in range(level.dearer if fresh.programs is not level.programs else 0):
             fresh.programs.raise_missing(DEARER)
         return fresh
-
-    def price_at(self, level: Level, prices: Prices, points: Ints) -> None:
-        """Adds the cheapest pattern of each of these points at the master's prices."""
-        if len(points):
-            alpha = level.view.least_alpha(prices.beta, prices.sigma, prices.alpha)
-            _, patterns = level.view.cheapest(points, alpha, prices.sigma, patterns=True)
-            for point, pattern in zip(points, patterns, strict=True):
-                level.master.add_pattern(int(point), pattern)
-
-    def price(self, level: Level, alpha: Floats, sigma: Floats, found: Bound | None, among: Ints | None = None, most: int = PATTERNS) -> None:
-        """Adds the cheapest patterns of each job, at most so many, at these prices, where they are cheaper than those that are known."""
-        master, places = level.master, level.view.training if among is None else among
-        if not len(places):
-            return
-        cost, patterns = level.view.cheapest(places, alpha, sigma, patterns=True)
-        order = cost
-        if found is not None:  # with what the structure's rows charge the place
-            order = found.entering[self.whole.columns["y"][places]]
-            cost = np.where(order < -1e-7 * np.maximum(np.abs(cost), 1.0), cost, np.inf)
-        job = self.data.point_job[places]
-        for j in np.unique(job):
-            mine = np.flatnonzero((job == j) & np.isfinite(cost))
-            for i in mine[np.argsort(order[mine], kind="stable")][:most]:
-                master.add_pattern(int(places[i]), patterns[i])
-
-
-def longer(values: Floats, size: int) -> Floats:
-    return np.concatenate([values, np.zeros(size - len(values))])
 
 
 def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[PlanData], Program]) -> Structure:

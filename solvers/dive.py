@@ -1,48 +1,51 @@
 """A plan in whole numbers for a program too large to search: choices first, then counts, each where the master says it costs least.
 
-    choices  sites, designs, places of jobs: what is least decided is tried both ways in the master, and stays the better way
-    counts   linear until the slots miss little, then made whole a share at a time, the others making up for it
-    repair   while a slot misses anything, systems that their prices pay for best are added; then those go that nothing misses
+    sites    the one most in doubt is tried both ways in the master, and stays the better way
+    choices  the best that the master knows of with everything whole, first with these sites, then with others; the slots are asked what
+             a set of choices costs with linear counts, and the master looks for a better one until it knows of none
+    counts   made whole a share at a time, the others making up for it, again while something is missing and less each time
+    repair   while a slot misses anything, systems are added; then those go that nothing misses
 
 All slots are asked after every step, so that the master learns what it would have overlooked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from solvers.certificate import Prices
 from solvers.data import Floats, Ints
-from solvers.decomposition import DEARER, Decomposition, Level, longer
-from solvers.hourwise import NOTHING
+from solvers.decomposition import Decomposition, Level
+from solvers.hourwise import NOTHING, carried
 from solvers.master import Point
 from solvers.slot_programs import SlotAnswer
-from solvers.whole import WholePlan, shares_of
+from solvers.start import within
+from solvers.whole import WholePlan
 
 WHOLE = 1e-6  # how far from whole a number may be
+TRIES, MORE, LEARNING = 2, 6, 12  # sets of choices that are looked at with sites as they are and with others, and rounds of linear counts to learn what each costs, at most
+CHOOSING, FOUND = 0.6, 0.08  # of the time left, after which no other choices are looked for, and that one set may take to find
 SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
-PATTERNS = 2  # new ones of each job in a step
+PLACES = 5  # of each job that are kept, beside those where it runs
 LATELY = 0  # rounds without weight after which a cut is left behind
-AT_ONCE = 0.3  # share of the counts that are made whole in one step
+AT_ONCE, LATER = 0.3, 0.5  # share of the counts that are made whole in one step, the first time and then
 ADDITIONS, TRIMMED = 60, 40  # rounds of additions and trials of removal, at most
-EXACT, NOTHING_LEFT = 1e-9, 1e-8  # how far rows may be broken once choices are made, and what may be missing in all
+USUAL, EXACT, NOTHING_LEFT = 1e-7, 1e-9, 1e-8  # how far rows may be broken, once choices are made, and what may be missing in all
+DEARER = 10.0  # how much dearer missing is while counts are made whole
+NEARBY = 2  # systems more of a kind that are added at once, at most
+ROUNDINGS, COUNTING = 6, 0.3  # of the counts, while something is missing, and the share of the time left after which no other begins
+REARRANGED = 5  # trials of other hours for the jobs between two additions
 FREE = 1e-4  # rise of the master's value, relative, at which the other way is not tried
-REARRANGED = 5  # trials of other patterns between two additions
 SLIGHT = 1e-6  # difference that is none
 SHARE = 0.1  # of the asked gap, that one step may leave
 
 
 class Dive:
-    def __init__(self, dec: Decomposition, level: Level, gap: float, left: Callable[[], float], lost: float | None = None):
-        """`lost`: how much dearer than the linear answer, as a share, choices may become before they are given up; None: never."""
-        self.dec, self.gap, self.left, self.lost = dec, gap, left, lost
-        self.value = 0.0  # of the master when it was asked last
-        self.most_worth = np.inf  # value of the master from which on choices are given up
+    def __init__(self, dec: Decomposition, level: Level, gap: float, seed: int, left: Callable[[], float]):
+        self.dec, self.gap, self.seed, self.left = dec, gap, seed, left
         self.linear: tuple[Level, Point] | None = None  # the choices made, with linear counts
         self._on(level)
-        self.least, self.most = np.zeros(self.structure.size), self.structure.most.copy()
 
     def _on(self, level: Level) -> None:
         """From now on at this level."""
@@ -53,190 +56,127 @@ class Dive:
         counted = np.zeros(self.structure.size, dtype=bool)
         counted[self.n] = True
         self.choices = self.structure.integer & ~counted
+        self.least, self.most = np.zeros(self.structure.size), self.structure.most.copy()
 
     def run(self) -> WholePlan | None:
         """The plan, None where nothing is found that misses nothing."""
         first = self.level
-        first.programs.raise_missing(DEARER)
-        first.dearer += 1  # while a plan is made
         self._on(self._thin(first))
-        self.centre = self.level.best
-        start = self._within((self.least, self.most))
-        if self.lost is not None and start is not None:
-            self.most_worth = start[0] + self.lost * abs(start[0])
         point = self._chosen()
-        if point is not None and self.level.master.left_undone(point).max(initial=0.0) > WHOLE:
-            point = None  # no place for a job
-        if point is not None:
-            point = self._counted(self._settled(self._only(point)))
+        if point is None:
+            return None
+        programs = self.level.programs
+        programs.raise_missing(DEARER)  # while counts are made whole
+        _, value, point = self._settled(point, SETTLING)
+        self.dec.say(f"choices made: {value:.6g} with linear counts, {programs.missing()[0]:.3g} missing")
+        point = self._counted_best(point)
         plan = None if point is None else self._repaired(point)
-        first.programs.raise_missing(1 / DEARER)
-        first.dearer -= 1
+        programs.raise_missing(1 / DEARER)
+        first.programs.hold(USUAL)
         return plan
 
+    def _chosen(self) -> Point | None:
+        """The choices that cost least once the slots were asked about them, with linear counts, at a level over what they leave."""
+        everywhere = self.level, (self.least, self.most)
+        if not self._sited():
+            self.dec.say("no sites found")
+            return None
+        best, least, like, until = None, np.inf, None, (1 - CHOOSING) * self.left()
+        for (thin, bounds), tries in (((self.level, (self.least, self.most)), TRIES), (everywhere, MORE)):
+            for _ in range(tries):
+                found = thin.master.solve_nearly_whole(bounds, SHARE * self.gap, FOUND * self.left(), self.seed, like if thin is everywhere[0] else None)
+                if found is None or thin.master.left_undone(found[1]).max(initial=0.0) > WHOLE:
+                    break  # no place for a job
+                if found[0] >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
+                    break  # nothing better is known of
+                self._on(thin)
+                known = len(thin.master.kept)
+                value, most, point = self._settled(self._only(found[1]), LEARNING)
+                self.dec.say(f"choices: {found[0]:.6g} by what was known, {value:.6g} to {most:.6g} once asked")
+                for other in {id(level): level for level in (thin, everywhere[0])}.values():
+                    self.dec.resumed(other, self.level, None, known)
+                if value < least:
+                    best, least = (self.level, self.least, self.most, point), value
+                    like = carried(self.structure, everywhere[0].master.structure, point.structure)
+        if best is None:
+            self.dec.say("no choices found")
+            return None
+        self._on(best[0])
+        self.least, self.most, point = best[1:]
+        return point
+
     def _thin(self, level: Level) -> Level:
-        """The level with the cuts and patterns alone that had weight lately, and one pattern of each place."""
-        patterns = level.master.patterns
-        stays = longer(level.best.patterns, len(patterns)) > NOTHING
-        found = level.master.solve(None)
-        if found is not None:
-            stays |= found[1].patterns > NOTHING
-        stays[list({point: i for i, (point, _) in enumerate(patterns)}.values())] = True
-        level.best = Point(level.best.structure, longer(level.best.patterns, len(patterns)))
-        return self.dec.rebuilt(level, level.master.lots, level.master.places_array, stays, level.master.unused <= LATELY)
+        """The level with the cuts alone that had weight lately, and with the places where jobs run or nearly would."""
+        master, columns = level.master, level.master.structure.columns
+        found = master.solve()
+        if found is None:
+            return level
+        entering = self.dec.certify(level, self.dec.spread(level, found[2])).entering[self.dec.whole.columns["y"][master.places]]
+        job, y = self.dec.data.point_job[master.places], columns["y"][master.places]
+        stays = np.maximum(found[1].structure, level.best.structure)[y] > WHOLE
+        for j in np.unique(job):
+            mine = np.flatnonzero(job == j)
+            stays[mine[np.argsort(entering[mine], kind="stable")[:PLACES]]] = True
+        return self.dec.rebuilt(level, master.lots, master.places[stays], master.unused <= LATELY)
+
+    def _sited(self) -> bool:
+        """Opens or closes every site, the one most in doubt first, each the way that costs less by the master, which learns after every
+        step; from then on at the level over what is open. Whether there is a way."""
+        place = self.structure.columns["open"][self.structure.columns["open"] >= 0]
+        centre = self.level.best
+        while True:
+            found = self.level.master.solve((self.least, self.most))
+            if found is None:
+                return False
+            value, point, _ = found
+            doubt = np.where(self.least[place] < self.most[place], np.minimum(point.structure[place], 1 - point.structure[place]), 0.0)
+            if (doubt <= WHOLE).all() or self.left() <= 0:
+                break
+            column = place[int(np.argmax(doubt))]
+            ways = sorted(self._both(column), key=lambda way: abs(way[0][column] - point.structure[column]))
+            tried = self.level.master.solve(ways[0])
+            if tried is None or tried[0] > value + FREE * abs(value):  # dearer: the less likely way may be better
+                other = self.level.master.solve(ways[1])
+                if tried is None or (other is not None and other[0] < tried[0]):
+                    tried, ways = other, ways[::-1]
+            if tried is None:
+                return False
+            self.least, self.most = ways[0]
+            centre = centre.towards(tried[1], OUT)
+            self._ask(centre)
+            self.level.master.purge()
+        self.dec.say(f"sites: {value:.6g}")
+        self._kept(Point(np.where(np.isin(np.arange(self.structure.size), place), np.round(point.structure), point.structure), point.running), place)
+        return True
+
+    def _both(self, column: int) -> list[tuple[Floats, Floats]]:
+        """Bounds with a column at 1, and at 0."""
+        least, most = self.least.copy(), self.most.copy()
+        least[column], most[column] = 1.0, 0.0
+        return [(least, self.most.copy()), (self.least.copy(), most)]
+
+    def _kept(self, point: Point, fixed: Ints) -> None:
+        """From now on at the level over what these columns, as they are in a point, leave."""
+        level, before = self.level, self.structure
+        most = before.most.copy()
+        most[fixed] = point.structure[fixed]
+        opened = np.append(most, 1.0)[before.columns["open"]] > 0
+        lots = level.master.lots[opened[self.dec.data.lot_site[level.master.lots]]]
+        there = opened[self.dec.view.site[level.master.places]] & (most[before.columns["y"][level.master.places]] > 0)
+        before_best, level.best = level.best, point
+        marked = np.zeros(before.size)
+        marked[fixed] = 1.0
+        self._on(self.dec.rebuilt(level, lots, level.master.places[there], level.master.unused <= LATELY))
+        level.best = before_best
+        fixed = np.flatnonzero(carried(before, self.structure, marked))
+        self.least[fixed] = self.most[fixed] = self.level.best.structure[fixed]
 
     def _only(self, point: Point) -> Point:
         """The point with its choices fixed, at a level over what they leave."""
-        level, before = self.level, self.structure
-        made = np.where(self.choices, np.round(point.structure), point.structure)
-        most = np.where(self.choices, made, before.most)
-        opened = np.append(most, 1.0)[before.columns["open"]] > 0
-        lots = level.master.lots[opened[self.dec.data.lot_site[level.master.lots]]]
-        places = np.array([p for p in level.master.places if most[before.columns["y"][p]] > 0], dtype=np.int64)
-        known = np.array([p for p, _ in level.master.patterns], dtype=np.int64)
-        n, centre = self.n, self.dec.between(level, self.centre, point, 0.0)
-        made[n] = centre.structure[n]
-        shares = np.where(np.isin(known, places), np.maximum(centre.patterns, longer(point.patterns, len(known)) * NOTHING), 0.0)
-        shares /= np.maximum(np.bincount(known, weights=shares, minlength=len(self.dec.data.point_job)), NOTHING**2)[known]
-        level.best = Point(made, shares)
-        self._on(self.dec.rebuilt(level, lots, places, np.isin(known, places), level.master.unused <= LATELY))
+        self._kept(Point(np.where(self.choices, np.round(point.structure), point.structure), point.running), np.flatnonzero(self.choices))
         self.level.master.hold(EXACT)
         self.level.programs.hold(EXACT)
-        self.least, self.most = np.zeros(self.structure.size), self.structure.most.copy()
-        self.least[self.choices] = self.most[self.choices] = self.level.best.structure[self.choices]
         return self.level.best
-
-    # -- choices ---------------------------------------------------------------------------------------------------
-
-    def _chosen(self) -> Point | None:
-        """The master's point with every choice made."""
-        columns, data, view = self.structure.columns, self.dec.data, self.dec.view
-        open_sites, designs, runs = ([np.array([c]) for c in columns[block][columns[block] >= 0].ravel().tolist()] for block in ("open", "z", "run"))
-        places = np.flatnonzero(columns["y"] >= 0)
-        job = data.point_job[places]
-        by_site = [columns["y"][places[(job == j) & (view.site[places] == r)]] for j in np.unique(job) for r in np.unique(view.site[places[job == j]])]
-        point = self._decided(open_sites)
-        for groups in (by_site, [columns["y"][[p]] for p in places]):
-            point = point and self._decided(groups, one_of_a_job=True)
-        point = point and self._decided(designs)
-        point = point and self._hosted()
-        return point and self._decided(runs)
-
-    def _decided(self, groups: Sequence[Ints], *, one_of_a_job: bool = False) -> Point | None:
-        """Every group all in or all out, the least decided one first; None where that cannot be."""
-        point = self._asked()
-        while point is not None and len(groups):
-            share = np.array([point.structure[group].sum() for group in groups])
-            free = np.array([self._free(group, one_of_a_job) for group in groups], dtype=bool)
-            off = np.where(free, np.minimum(share, 1 - share), 0.0)
-            if (off <= WHOLE).all() or self.left() <= 0:
-                break
-            # of a job the likeliest place first; of the others, the one that is most in doubt
-            pick = int(np.argmax(np.where(free & (share < 1 - WHOLE), share, -1.0))) if one_of_a_job else int(np.argmax(off))
-            group = groups[pick]
-            ways = [self._in(group, one_of_a_job), self._out(group)]
-            if share[pick] < 0.5:
-                ways.reverse()
-            found = self._within(ways[0])
-            if found is None or found[0] > self.value + FREE * abs(self.value):  # dearer: the less likely way may be better
-                other = self._within(ways[1])
-                if found is None or (other is not None and other[0] < found[0]):
-                    found = other
-                    ways.reverse()
-            if found is None or found[0] > self.most_worth:
-                self.dec.say("choices given up" + ("" if found is None else f" at {found[0]:.6g}"))
-                return None
-            self.least, self.most = ways[0]
-            point = self._learnt(found)
-        if point is None:
-            return None
-        for group in groups:  # stays as it is from now on
-            inside = point.structure[group].sum() > 0.5
-            if not inside:
-                self.most[group] = 0.0
-            elif len(group) == 1:
-                self.least[group] = 1.0
-        return point
-
-    def _free(self, group: Ints, of_a_job: bool) -> bool:
-        """Whether a group may still be in or out."""
-        if self.most[group].max(initial=0.0) <= 0:
-            return False
-        return bool(self.most[self._others(group)].any() if of_a_job else self.least[group].max(initial=0.0) < 1)
-
-    def _others(self, group: Ints) -> Ints:
-        """The columns of all other places of a job."""
-        y = self.structure.columns["y"]
-        points = np.flatnonzero(y >= 0)
-        job = self.dec.data.point_job[points]
-        return np.setdiff1d(y[points[job == job[np.isin(y[points], group)][0]]], group)
-
-    def _in(self, group: Ints, of_a_job: bool) -> tuple[Floats, Floats]:
-        least, most = self.least.copy(), self.most.copy()
-        if of_a_job:  # nowhere else
-            most[self._others(group)] = 0.0
-        else:
-            least[group] = 1.0
-        return least, most
-
-    def _out(self, group: Ints) -> tuple[Floats, Floats]:
-        most = self.most.copy()
-        most[group] = 0.0
-        return self.least.copy(), most
-
-    def _hosted(self) -> Point | None:
-        """Hosts wherever a site is open, if that costs next to nothing; only where the master has any if it does."""
-        columns = self.structure.columns
-        host = columns["host"]
-        there = host >= 0
-        free = host[there]
-        if not len(free):
-            return self._asked()
-        opened = np.broadcast_to(columns["open"], host.shape)[there]
-        upper = np.minimum(self.most[free], np.where(opened >= 0, np.append(self.most, 1.0)[opened], 1.0))
-        every = self.least.copy()
-        every[free] = np.floor(upper + WHOLE)
-        found = self._within((every, self.most))
-        if found is not None and found[0] <= self.value + SHARE * self.gap * abs(self.value):
-            self.least = every
-            return self._learnt(found)
-        return self._decided([np.array([c]) for c in free.tolist()])
-
-    # -- the master within what is decided -------------------------------------------------------------------------
-
-    def _bounds(self, bounds: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        size = len(self.level.master.patterns)
-        return np.concatenate([bounds[0], np.zeros(size)]), np.concatenate([bounds[1], np.full(size, np.inf)])
-
-    def _within(self, bounds: tuple[Floats, Floats]) -> tuple[float, Point, Prices] | None:
-        """The master's answer within these bounds."""
-        return self.level.master.solve(self._bounds(bounds))
-
-    def _asked(self) -> Point | None:
-        """The master's point within what is decided, after the slots were asked on the way to it; None where there is none."""
-        found = self._within((self.least, self.most))
-        return None if found is None else self._learnt(found)
-
-    def _learnt(self, found: tuple[float, Point, Prices]) -> Point:
-        """The point of an answer of the master, after jobs were priced and the slots were asked on the way to it."""
-        level = self.level
-        self.value, point, prices = found
-        self._price(prices)
-        self.centre = self.dec.between(level, self.centre, point, OUT)
-        self._ask(self.centre)
-        level.master.purge()
-        return Point(point.structure, longer(point.patterns, len(level.master.patterns)))
-
-    def _price(self, prices: Prices) -> None:
-        """Adds patterns that pay, of places that are left, and one of each of these that has none."""
-        level, prices = self.level, self.dec.spread(self.level, prices)
-        places = level.master.places_array
-        if not len(places):
-            return
-        places = places[self.most[self.structure.columns["y"][places]] > 0]
-        found = self.dec.certify(level, prices)
-        self.dec.price(level, found.estimate.alpha, prices.sigma, found, places, PATTERNS)
-        self.dec.price_at(level, prices, np.setdiff1d(places, [p for p, _ in level.master.patterns]))
 
     def _ask(self, point: Point, *, learn: bool = True) -> tuple[float, SlotAnswer]:
         """(value, the slots' answer); the answer stays as cuts where the master is to learn."""
@@ -248,31 +188,47 @@ class Dive:
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
-    def _settled(self, point: Point) -> Point:
-        """The choices made, with linear counts that miss little."""
-        best, value = point, self._ask(point)[0]
-        for _ in range(SETTLING):
-            found = self._within((self.least, self.most))
-            if found is None or self.left() <= 0:
+    def _settled(self, point: Point, rounds: int) -> tuple[float, float, Point]:
+        """(least value by what is known, value, the point with its choices) with linear counts that miss little."""
+        best, value, model = point, self._ask(point)[0], -np.inf
+        for _ in range(rounds):
+            found = self.level.master.solve((self.least, self.most))
+            if found is None:
+                return np.inf, value, best
+            model, end, _ = found
+            if value - model <= SHARE * self.gap * abs(value) or self.left() <= 0:
                 break
-            model, end, prices = found
-            if value - model <= SHARE * self.gap * abs(value):
-                break
-            self._price(prices)
-            middle = self.dec.between(self.level, best, end, OUT)
+            middle = best.towards(end, OUT)
             asked, _ = self._ask(middle)
             self.level.master.purge()
             if asked < value:
                 best, value = middle, asked
-        self.dec.say(f"choices made: {value:.6g} with linear counts, {self.level.programs.missing()[0]:.3g} missing")
-        self.linear = self.level, Point(best.structure, longer(best.patterns, len(self.level.master.patterns)))
+        self.linear = self.level, best
+        return model, value, best
+
+    def _counted_best(self, point: Point) -> Point | None:
+        """The best of several roundings of the counts, each of which teaches the master what it missed."""
+        best, least, bounds, until = None, np.inf, (self.least, self.most), (1 - COUNTING) * self.left()
+        for _ in range(ROUNDINGS):
+            self.least, self.most = bounds[0].copy(), bounds[1].copy()
+            found = self._counted(point, LATER if best else AT_ONCE)
+            found = found and self._just_done(found)
+            if found is None or not self._holds(found.structure):
+                break
+            value, missing = self._ask(found)[0], self.level.programs.missing()[0]
+            self.dec.say(f"counts: {value:.6g}, {missing:.3g} missing")
+            if value >= least:
+                break
+            best, least = found, value
+            if missing <= NOTHING_LEFT or self.left() <= until:
+                break
         return best
 
-    def _counted(self, point: Point) -> Point | None:
+    def _counted(self, point: Point, at_once: float) -> Point | None:
         """The counts made whole, those first that nearly are."""
-        before, share, free = None, AT_ONCE, (self.least.copy(), self.most.copy())
+        before, share, free = None, at_once, (self.least.copy(), self.most.copy())
         while True:
-            found = self._within((self.least, self.most))
+            found = self.level.master.solve((self.least, self.most))
             if found is None:
                 if before is None:
                     self.dec.say("counts: no answer of the master")
@@ -283,10 +239,9 @@ class Dive:
                     return None
                 share = share / 2 if len(pick) > 1 else -1.0
             else:
-                point, share = found[1], abs(share) if share > 0 else AT_ONCE
+                point, share = found[1], abs(share) if share > 0 else at_once
                 n = point.structure[self.n]
                 self._ask(point)
-                self.level.master.purge()
             off = np.abs(n - np.round(n))
             todo = np.flatnonzero((off > WHOLE) & (self.least[self.n] < self.most[self.n]))
             if not len(todo) or self.left() <= 0:
@@ -297,7 +252,7 @@ class Dive:
             whole = np.clip(whole, np.ceil(free[0][self.n[pick]] - WHOLE), np.floor(free[1][self.n[pick]] + WHOLE))
             self.least[self.n[pick]] = self.most[self.n[pick]] = whole
         structure = np.where(self.structure.integer, np.round(point.structure), point.structure)
-        return Point(structure, point.patterns)
+        return Point(structure, point.running)
 
     # -- repair ----------------------------------------------------------------------------------------------------
 
@@ -307,24 +262,31 @@ class Dive:
         if not self._holds(point.structure):  # rounded when time ended a search
             self.dec.say("choices and counts that break a row")
             return None
-        cost, point = s.cost[self.n], Point(point.structure, shares_of(level, point))
+        cost, point = s.cost[self.n], self._just_done(point)
+        if point is None:
+            return None
         value, answer = self._ask(point)
         for _ in range(ADDITIONS):
             point, value, answer, missing = self._rearranged(point, value, answer)
             if missing <= NOTHING_LEFT:
                 break
-            worth = np.where(self._room(point), self._worth(answer), -np.inf) / np.maximum(cost, NOTHING)
-            order = np.argsort(-worth, kind="stable")[: max(1, min(10, int(missing / 4)))]
-            if not len(order) or worth[order[0]] <= 0 or self.left() <= 0:
-                self.dec.say(f"repair: {missing:.3g} missing and nothing that helps" if self.left() > 0 else f"repair: {missing:.3g} missing at the time limit")
-                return None
             more = point.structure.copy()
-            for u in order[worth[order] > 0]:
-                more[self.n[u]] += 1.0
-                if not self._holds(more):
-                    more[self.n[u]] -= 1.0
-            point = Point(more, longer(point.patterns, len(level.master.patterns)))
+            more[self.n] += self._wanted(point)
+            if not (more > point.structure).any() or not self._holds(more):  # the master knows of nothing: by their prices
+                more, worth = point.structure.copy(), np.where(self._room(point), self._worth(answer), -np.inf) / np.maximum(cost, NOTHING)
+                order = np.argsort(-worth, kind="stable")[: max(1, min(10, int(missing / 4)))]
+                if not len(order) or worth[order[0]] <= 0 or self.left() <= 0:
+                    self.dec.say(f"repair: {missing:.3g} missing and nothing that helps" if self.left() > 0 else f"repair: {missing:.3g} missing at the time limit")
+                    return None
+                for u in order[worth[order] > 0]:
+                    more[self.n[u]] += 1.0
+                    if not self._holds(more):
+                        more[self.n[u]] -= 1.0
+            if not (more > point.structure).any():
+                return None
+            point = Point(more, point.running)
             value, answer = self._ask(point)
+            self.dec.say(f"systems added: {value:.6g}, {level.programs.missing()[0]:.3g} missing")
         else:
             return None
         self.dec.say(f"repaired: {value:.6g}")
@@ -339,27 +301,42 @@ class Dive:
             needed[u] = True
             if not self._holds(fewer):
                 continue
-            tried, found = self._ask(Point(fewer, point.patterns), learn=False)
+            tried, found = self._ask(Point(fewer, point.running), learn=False)
             if level.programs.missing()[0] <= NOTHING_LEFT and tried < value:
-                point, value, answer, needed[u] = Point(fewer, point.patterns), tried, found, False
+                point, value, answer, needed[u] = Point(fewer, point.running), tried, found, False
         self.dec.say(f"trimmed: {value:.6g}")
         return WholePlan(level, point, value)
+
+    def _wanted(self, point: Point) -> Floats:
+        """[counts]: how many systems more the master would hold, in whole numbers."""
+        least, most, n = self.least.copy(), self.structure.most.copy(), point.structure[self.n]
+        least[self.n], most[self.n] = n, np.minimum(n + NEARBY, most[self.n])
+        least[self.choices] = most[self.choices] = point.structure[self.choices]
+        found = self.level.master.solve_nearly_whole((least, most), SHARE * self.gap, FOUND * self.left(), self.seed)
+        return np.zeros(len(n)) if found is None else np.round(found[1].structure[self.n] - n)
 
     def _rearranged(self, point: Point, value: float, answer: SlotAnswer) -> tuple[Point, float, SlotAnswer, float]:
         """(point, value, answer, what is missing) with the jobs run where the slots miss least, the counts as they are."""
         level, missing = self.level, self.level.programs.missing()[0]
         self.least[self.n] = self.most[self.n] = point.structure[self.n]
         for _ in range(REARRANGED):
-            found = self._within((self.least, self.most)) if missing > NOTHING_LEFT else None
+            found = self.level.master.solve((self.least, self.most)) if missing > NOTHING_LEFT else None
             if found is None:
                 break
-            self._price(found[2])
-            other = Point(point.structure, shares_of(level, found[1]))
+            other = self._just_done(Point(point.structure, found[1].running))
+            if other is None:
+                break
             asked, fresh = self._ask(other)
-            level.master.purge()
             if asked < value + SLIGHT * abs(value) and (asked < value or level.programs.missing()[0] < missing):
                 point, value, answer, missing = other, asked, fresh, level.programs.missing()[0]
-        return Point(point.structure, longer(point.patterns, len(level.master.patterns))), value, answer, missing
+        return point, value, answer, missing
+
+    def _just_done(self, point: Point) -> Point | None:
+        """The point with every job run just until it is done; None where one cannot be."""
+        places = self.level.master.places
+        most = self.level.master.most_running(point.structure)
+        running = [within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)]
+        return None if any(share is None for share in running) else Point(point.structure, np.array(running).reshape(point.running.shape))
 
     def _worth(self, answer: SlotAnswer) -> Floats:
         """[counts]: what one system more would save in the slots, less what its idle power takes of the site's."""

@@ -1,7 +1,7 @@
 """The joint program seen slot by slot: what is decided once, what each slot decides for itself, and the closed forms between them.
 
 Sites, systems, designs and places of jobs are decided once (the structure); flows and replicas are decided in every slot; a
-job runs by a pattern, its share of each slot. Prices of a slot: alpha_{k,t} of a system of lot k, sigma_{r,t} of a watt at
+job runs for a share of each slot. Prices of a slot: alpha_{k,t} of a system of lot k, sigma_{r,t} of a watt at
 site r, beta_{q,t} of a request/s of pool q, delta_{w,o,t} of demand. Solving is in decomposition.py, the bound in
 certificate.py.
 """
@@ -126,10 +126,9 @@ class Slotwise:
         np.add.at(price, place, self.use_systems[mine, None] * alpha[self.use_lot[mine]])
         return price * self.reachable[data.point_job[points]]
 
-    def cheapest(self, points: Ints, alpha: Floats, sigma: Floats, *, patterns: bool = False) -> tuple[Floats, Floats | None]:
-        """(least cost of doing each point's job at these prices, the pattern [points, T] that does): the cheapest slots first."""
+    def cheapest(self, points: Ints, alpha: Floats, sigma: Floats) -> Floats:
+        """Least cost of doing each point's job at these prices, in the cheapest slots first."""
         cost = np.full(len(points), np.inf)
-        pattern = np.zeros((len(points), self.slots)) if patterns else None
         job = self.data.point_job[points]
         for j in np.unique(job):
             mine = np.flatnonzero(job == j)
@@ -137,16 +136,12 @@ class Slotwise:
             price = self.running_price(points[mine], alpha, sigma)[:, at]
             work = self.job_seconds[j, at] * self.data.point_capacity[points[mine], None]
             order = np.argsort(price / work, axis=1, kind="stable")
-            sorted_work = np.take_along_axis(work, order, 1)
-            done = np.cumsum(sorted_work, axis=1)
-            share = np.clip((self.data.job_work[j] - (done - sorted_work)) / sorted_work, 0.0, 1.0)
+            work = np.take_along_axis(work, order, 1)
+            done = np.cumsum(work, axis=1)
+            share = np.clip((self.data.job_work[j] - (done - work)) / work, 0.0, 1.0)
             found = (np.take_along_axis(price, order, 1) * share).sum(axis=1)
             cost[mine] = np.where(done[:, -1] >= self.data.job_work[j] * (1 - 1e-9), found, np.inf)
-            if pattern is not None:
-                here = np.zeros_like(price)
-                np.put_along_axis(here, order, share, 1)
-                pattern[np.ix_(mine, at)] = here * self.reachable[j, at]
-        return cost, pattern
+        return cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,10 +93,9 @@ def slot_of_columns(program: Program) -> Ints:
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
     begin = time.perf_counter()
-    found = None
     if decomposed.carries(data) and (options.method == "decomposed" or (options.method == "auto" and decomposed.pays(data))):
         found = _decomposed(data, options)
-        if found is not None and (found.status != "limit" or options.method == "decomposed" or decomposed.too_large(data)):
+        if found is not None:
             return found
         options = replace(options, method="auto", time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
     program = build(data)
@@ -118,7 +117,7 @@ def _decomposed(data: PlanData, options: Options) -> Solution | None:
     begin = time.perf_counter()
     found = decomposed.solve(data, options, build)
     if found.value is None:
-        if not decomposed.too_large(data):
+        if not decomposed.pays(data):
             return None
         return Solution("limit", data.objective, None, found.bound, None, time.perf_counter() - begin, found.rows, found.columns,
                         found.integers, options.seed)  # fmt: skip

@@ -1,8 +1,8 @@
-"""The master of the decomposition: the structure, patterns of jobs, and cuts that stand for what the slots cost.
+"""The master of the decomposition: the structure, the running of jobs, and cuts that stand for what the slots cost.
 
-Columns     m structure; lambda_i share of pattern i of a job's point; theta_g cost of the slots of a group g.
-Rows        the structure's; patterns of a point  sum lambda = y;  of a window  sum lambda <= run;  idle power; cuts
-            theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + alpha and sigma of running patterns - gates].
+Columns     m structure; theta_g cost of the slots of a group g; undone_j; v_{p,t} share of the slot in which a job runs at p.
+Rows        the structure's;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,t} <= reach_{j,t} run_p;
+            cuts  theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + (alpha uses + sigma watts) v - gates].
 A cut is what the slots' programs answered at one point; their prices are kept, because the average of the cuts' prices by the
 cuts' weights is what the bound is made of. The bound itself is in certificate.py.
 """
@@ -16,19 +16,24 @@ from scipy import sparse
 
 from solvers.certificate import Prices
 from solvers.data import Floats, Ints
-from solvers.hourwise import NOTHING, Slotwise, Structure
+from solvers.hourwise import NOTHING, Slotwise, Structure, carried
 from solvers.slot_programs import SlotAnswer
 from solvers.warm import GrowingProgram
 
+ALIKE = 1e-6  # how near numbers are that count as the same
 PURGE_AFTER, PURGE_FROM = 6, 200  # rounds without weight after which a cut goes, and how many at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Something that the master may decide: the structure's columns and the shares of the patterns."""
+    """Something that the master may decide: the structure's columns, and the share of each slot in which jobs run at its places."""
 
     structure: Floats
-    patterns: Floats
+    running: Floats  # [places, T]
+
+    def towards(self, end: Point, share: float) -> Point:
+        """The point so far on the way to another."""
+        return Point((1 - share) * self.structure + share * end.structure, (1 - share) * self.running + share * end.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +49,17 @@ class Kept:
 
 
 class Master:
-    """The program of what is decided once over the lots and points kept."""
+    """The program of what is decided once, and of jobs, over the lots and the view's points of jobs."""
 
     def __init__(self, view: Slotwise, structure: Structure, lots: Ints, group: Ints, power_limit: Floats, undone: Floats):
         self.view, self.structure, self.lots, self.group, self.power_limit = view, structure, lots, group, power_limit
+        self.places = np.sort(view.training[structure.columns["y"][view.training] >= 0])
         self.groups = int(group.max()) + 1
         assigned = [(row, key[1][0]) for row, key in enumerate(structure.keys) if key[0] == "assigned"]
         self.assigned = np.array([row for row, _ in assigned], dtype=np.int64)
         self.undone = undone[[job for _, job in assigned]]  # prices of a job that is left undone
         data, s = view.data, structure
         self.windows = data.windows
-        self.patterns: list[tuple[int, Floats]] = []  # (point, share of each slot [T])
         self.kept: list[Kept] = []
         covers = data.covers()
         held = s.columns["n"]
@@ -75,79 +80,68 @@ class Master:
         self.idle = sparse.csr_array(
             (np.array([p[2] for p in power]), (np.array([p[0] for p in power], dtype=np.int64), np.array([p[1] for p in power], dtype=np.int64))), shape=(data.sites * self.windows, s.size)
         )
-        self._point_rows: dict[int, int] = {}
-        self._run_rows: dict[tuple[int, int], int] = {}
+        # what a job takes where it runs: systems [lots, places] and watts [R, places]
+        mine = np.flatnonzero(np.isin(view.use_point, self.places))
+        at = np.arange(len(self.places))
+        self._uses = sparse.csr_array((view.use_systems[mine], (position[view.use_lot[mine]], np.searchsorted(self.places, view.use_point[mine]))), shape=(len(lots), len(at)))
+        self._watts = sparse.csr_array((data.point_power_w[self.places], (view.site[self.places], at)), shape=(data.sites, len(at)))
+        self.reach = view.reachable[data.point_job[self.places]] if len(at) else np.zeros((0, view.slots))
+        self._place, self._slot = np.nonzero(self.reach > 0)
         self._program = self._build()
 
     def _build(self) -> GrowingProgram:
-        s = self.structure
-        self.first_pattern = s.size + self.groups + len(self.undone)
-        limit = self.steady.ravel()
-        bounded = np.flatnonzero(np.isfinite(limit) & (np.diff(self.idle.indptr) > 0))
-        blocks, lower, upper = [s.matrix, self.idle[bounded]], [s.row_lower, np.full(len(bounded), -np.inf)], [s.row_upper, limit[bounded]]
-        link_rows, link_cols, link_vals, count = [], [], [], s.matrix.shape[0] + len(bounded)
-        y, run = s.columns["y"], s.columns["run"]
-        for p in self.view.training:
-            if y[p] >= 0:
-                self._point_rows[int(p)] = count + len(link_rows)
-                link_rows.append(len(link_rows)), link_cols.append(y[p]), link_vals.append(-1.0)
-        equal = len(link_rows)
-        for p, w in np.argwhere(run >= 0):
-            self._run_rows[int(p), int(w)] = count + len(link_rows)
-            link_rows.append(len(link_rows)), link_cols.append(run[p, w]), link_vals.append(-1.0)
-        blocks.append(sparse.csr_array((np.array(link_vals), (np.array(link_rows, dtype=np.int64), np.array(link_cols, dtype=np.int64))), shape=(len(link_rows), s.size)))
-        lower += [np.concatenate([np.zeros(equal), np.full(len(link_rows) - equal, -np.inf)])]
-        upper += [np.zeros(len(link_rows))]
-        jobs = len(self.undone)
-        left = sparse.csr_array((np.ones(jobs), (self.assigned, np.arange(jobs))), shape=(count + len(link_rows), jobs))
-        matrix = sparse.hstack([sparse.vstack(blocks), sparse.csr_array((count + len(link_rows), self.groups)), left]).tocsc()
-        self.fixed_rows = matrix.shape[0]
-        self.idle_rows = s.matrix.shape[0] + np.arange(len(bounded))
-        self._idle_kept = bounded
-        self.lower = np.concatenate([np.zeros(s.size), np.full(self.groups, -np.inf), np.zeros(jobs)])
-        self.upper = np.concatenate([s.most, np.full(self.groups + jobs, np.inf)])
-        self.lower[s.size : s.size + self.groups] = 0.0 if (self.view.arc_cost >= 0).all() and (self.view.point_cost >= 0).all() else -np.inf
+        s, data, view = self.structure, self.view.data, self.view
+        self.first_running = s.size + self.groups + len(self.undone)
+        limit, cells = self.steady.ravel(), len(self._place)
+        self._idle_kept = np.flatnonzero(np.isfinite(limit) & (np.diff(self.idle.indptr) > 0))
+        y, run = s.columns["y"][self.places], s.columns["run"]
+        self._switch = np.where(run[self.places] >= 0, run[self.places], y[:, None])  # [places, V]
+        work = view.seconds[self._slot] * (data.point_capacity[self.places] / data.job_work[data.point_job[self.places]])[self._place] if cells else np.zeros(0)
+        cell, place = np.arange(cells), np.arange(len(self.places))
+        decided = sparse.vstack([
+            s.matrix, self.idle[self._idle_kept],
+            sparse.csr_array((-np.ones(len(place)), (place, y)), shape=(len(place), s.size)),
+            sparse.csr_array((-self.reach[self._place, self._slot], (cell, self._switch[self._place, view.window[self._slot]])), shape=(cells, s.size)),
+        ])  # fmt: skip
+        above = s.matrix.shape[0] + len(self._idle_kept)
+        running = sparse.vstack([
+            sparse.csr_array((above, cells)), sparse.csr_array((work, (self._place, cell)), shape=(len(place), cells)),
+            sparse.eye_array(cells, format="csr"),
+        ])  # fmt: skip
+        self.fixed_rows, jobs = decided.shape[0], len(self.undone)
+        left = sparse.csr_array((np.ones(jobs), (self.assigned, np.arange(jobs))), shape=(self.fixed_rows, jobs))
+        matrix = sparse.hstack([decided, sparse.csr_array((self.fixed_rows, self.groups)), left, running]).tocsc()
+        lower = np.concatenate([s.row_lower, np.full(len(self._idle_kept), -np.inf), np.zeros(len(place)), np.full(cells, -np.inf)])
+        upper = np.concatenate([s.row_upper, limit[self._idle_kept], np.zeros(len(place) + cells)])
+        self.idle_rows = s.matrix.shape[0] + np.arange(len(self._idle_kept))
+        self.lower = np.concatenate([np.zeros(s.size), np.full(self.groups, -np.inf), np.zeros(jobs + cells)])
+        self.upper = np.concatenate([s.most, np.full(self.groups + jobs + cells, np.inf)])
+        self.lower[s.size : s.size + self.groups] = 0.0 if (view.arc_cost >= 0).all() and (view.point_cost >= 0).all() else -np.inf
         self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
         self.unused = np.zeros(0, dtype=np.int64)
-        return GrowingProgram(matrix, np.concatenate(lower), np.concatenate(upper), self.lower, self.upper, np.concatenate([s.cost, np.ones(self.groups), self.undone]))
+        self._running_cost = view.point_cost[self.places]
+        cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, self._running_cost[self._place, self._slot]])
+        return GrowingProgram(matrix, lower, upper, self.lower, self.upper, cost)
 
-    # -- patterns --------------------------------------------------------------------------------------------------
-
-    def add_pattern(self, point: int, share: Floats) -> None:
-        """A way to do a job at a point, in all cuts at once."""
-        view = self.view
-        rows, values = [self._point_rows[point]], [1.0]
-        for w in range(self.windows):
-            if (point, w) in self._run_rows and share[view.window == w].any():
-                rows.append(self._run_rows[point, w]), values.append(1.0)
-        self.patterns.append((point, share))
-        if len(self.cut_of):
-            taken = self._taken([len(self.patterns) - 1])
-            found = np.flatnonzero(np.abs(taken[:, 0]) > NOTHING)
-            rows, values = np.concatenate([rows, self.fixed_rows + found]), np.concatenate([values, taken[found, 0]])
-        cost = float(view.point_cost[point] @ share)
-        self._program.add_column(cost, np.asarray(rows), np.asarray(values, dtype=float))
-
-    def _taken(self, which, cuts: Ints | None = None) -> Floats:
-        """[cuts, patterns]: minus what running the patterns costs at the prices of each cut."""
-        view, data = self.view, self.view.data
-        cuts = np.arange(len(self.cut_of)) if cuts is None else cuts
-        result = np.zeros((len(cuts), len(which)))
-        position = np.full(len(data.lot_site), -1)
-        position[self.lots] = np.arange(len(self.lots))
-        answers = np.unique(self.cut_of[cuts, 0])
-        for c, i in enumerate(which):
-            point, share = self.patterns[i]
-            uses = np.flatnonzero(view.use_point == point)
-            for answer in answers:
-                kept = self.kept[answer]
-                price = kept.sigma[:, view.site[point]] * data.point_power_w[point]
-                for u in uses:
-                    price = price + kept.alpha[:, position[view.use_lot[u]]] * view.use_systems[u]
-                by_group = np.bincount(self.group, weights=price * share, minlength=self.groups)
-                mine = np.flatnonzero(self.cut_of[cuts, 0] == answer)
-                result[mine, c] = -by_group[self.cut_of[cuts[mine], 1]]
-        return result
+    def go_on(self, old: Master, cuts: np.ndarray) -> None:
+        """From where another master's solver is, these of whose cuts this one has."""
+        s = self.structure
+        before = (carried(old.structure, s, np.arange(1.0, old.structure.size + 1)) - 1).astype(np.int64)
+        place = np.full(len(self.view.data.point_job), -1)
+        place[old.places] = np.arange(len(old.places))
+        cell_of = np.full((len(old.places) + 1, self.view.slots), -1)
+        cell_of[old._place, old._slot] = np.arange(len(old._place))
+        place, cells = place[self.places], cell_of[place[self.places][self._place], self._slot]
+        rest = np.arange(old.structure.size, old.first_running)
+        columns = np.concatenate([before, rest, np.where(cells >= 0, old.first_running + cells, -1)])
+        row_of = {key: row for row, key in enumerate(old.structure.keys)}
+        idle = dict(zip(old._idle_kept.tolist(), old.idle_rows.tolist(), strict=True))
+        first = len(old.structure.keys) + len(old._idle_kept)
+        rows = np.concatenate([
+            np.array([row_of.get(key, -1) for key in s.keys], dtype=np.int64), np.array([idle.get(at, -1) for at in self._idle_kept.tolist()], dtype=np.int64),
+            np.where(place >= 0, first + place, -1), np.where(cells >= 0, first + len(old.places) + cells, -1), old.fixed_rows + np.flatnonzero(cuts),
+        ])  # fmt: skip
+        self._program.go_on(old._program, columns, rows)
 
     # -- cuts ------------------------------------------------------------------------------------------------------
 
@@ -168,32 +162,35 @@ class Master:
         fresh = np.column_stack([np.full(len(groups), index), groups])
         self.cut_of = np.concatenate([self.cut_of, fresh])
         self.unused = np.concatenate([self.unused, np.zeros(len(groups), dtype=np.int64)])
-        self._program.add_rows(*self._rows(np.arange(len(self.cut_of) - len(groups), len(self.cut_of))))
+        self._program.add_rows(*self._rows(fresh))
 
     def _rows(self, cuts: Ints) -> tuple[Floats, sparse.csr_array]:
+        """(least sides, rows) of cuts [cuts, (answer, group)]."""
         view, s = self.view, self.structure
         into = sparse.csr_array((np.ones(view.slots), (self.group, np.arange(view.slots))), shape=(self.groups, view.slots))
-        lower, parts = np.empty(len(cuts)), []
+        lower, order, parts = np.empty(len(cuts)), [], []
         never = s.pair_gate < 0
         gated = np.flatnonzero(~never)
         place = sparse.csr_array((np.ones(len(gated)), (gated, s.pair_gate[gated])), shape=(len(never), s.size))
         by_window = [into @ sparse.diags_array((view.window == w).astype(float)) for w in range(self.windows)]
-        for answer in np.unique(self.cut_of[cuts, 0]):
-            kept, mine = self.kept[answer], np.flatnonzero(self.cut_of[cuts, 0] == answer)
-            groups = self.cut_of[cuts[mine], 1]
+        jobs = len(self.undone)
+        for answer in np.unique(cuts[:, 0]):
+            kept, mine = self.kept[answer], np.flatnonzero(cuts[:, 0] == answer)
+            groups = cuts[mine, 1]
             gate = into @ kept.gate
             lower[mine] = (into @ kept.constant - gate[:, never].sum(axis=1))[groups]
             systems, watts = (np.stack([part @ prices for part in by_window], axis=2).reshape(self.groups, -1)[groups] for prices in (kept.alpha, kept.sigma))
             row = sparse.csr_array(systems) @ self.systems - sparse.csr_array(watts) @ self.idle
             row = row + sparse.csr_array(gate[groups]) @ place
-            parts.append((mine, row, groups))
-        stacked = sparse.vstack([row for _, row, _ in parts]).tocsr()
-        order = np.argsort(np.concatenate([mine for mine, _, _ in parts]), kind="stable")
-        groups = np.concatenate([g for _, _, g in parts])
-        theta = sparse.csr_array((np.ones(len(cuts)), (np.arange(len(cuts)), groups)), shape=(len(cuts), self.groups))
-        taken = self._taken(range(len(self.patterns)), cuts[np.concatenate([mine for mine, _, _ in parts])])
-        taken[np.abs(taken) < NOTHING] = 0.0
-        whole = sparse.hstack([stacked, theta, sparse.csr_array((len(cuts), len(self.undone))), sparse.csr_array(taken)]).tocsr()[order]
+            where = np.full(self.groups, -1)
+            where[groups] = np.arange(len(groups))
+            price = -(kept.alpha @ self._uses + kept.sigma @ self._watts)[self._slot, self._place]
+            cells = np.flatnonzero((where[self.group[self._slot]] >= 0) & (np.abs(price) > NOTHING))
+            taken = sparse.csr_array((price[cells], (where[self.group[self._slot[cells]]], cells)), shape=(len(groups), len(self._place)))
+            theta = sparse.csr_array((np.ones(len(groups)), (np.arange(len(groups)), groups)), shape=(len(groups), self.groups))
+            parts.append(sparse.hstack([row, theta, sparse.csr_array((len(groups), jobs)), taken]))
+            order.append(mine)
+        whole = sparse.vstack(parts).tocsr()[np.argsort(np.concatenate(order), kind="stable")]
         whole.data[np.abs(whole.data) < NOTHING] = 0.0
         whole.eliminate_zeros()
         return lower, whole
@@ -202,16 +199,7 @@ class Master:
         """Cuts of answers that are kept already."""
         self.cut_of, self.unused = cut_of.copy(), unused.copy()
         if len(cut_of):
-            self._program.add_rows(*self._rows(np.arange(len(cut_of))))
-
-    @property
-    def places(self) -> dict[int, int]:
-        """Points of jobs that patterns may be added for."""
-        return self._point_rows
-
-    @property
-    def places_array(self) -> Ints:
-        return np.array(sorted(self._point_rows), dtype=np.int64)
+            self._program.add_rows(*self._rows(cut_of))
 
     def purge(self) -> None:
         """Cuts that have had no weight for some rounds go; their prices stay while any cut of the answer is left."""
@@ -230,34 +218,48 @@ class Master:
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
-    def solve(self, box: tuple[Floats, Floats] | None) -> tuple[float, Point, Prices] | None:
-        """(value, point, average prices) within a box around a point (of structure and patterns); None where the box is empty."""
-        free = np.full(len(self.patterns), np.inf)
-        lower, upper = np.concatenate([self.lower, 0.0 * np.zeros(len(self.patterns))]), np.concatenate([self.upper, free])
-        if box is not None:
-            inside = np.r_[0 : self.structure.size, self.first_pattern : len(lower)]
-            lower[inside], upper[inside] = np.maximum(lower[inside], box[0]), np.minimum(upper[inside], box[1])
-            upper[inside] = np.maximum(upper[inside], lower[inside])
-        self._program.bound(lower, upper)
+    def solve(self, within: tuple[Floats, Floats] | None = None) -> tuple[float, Point, Prices] | None:
+        """(value, point, average prices) within bounds of the structure; None where nothing is within them."""
+        self._bound(within)
         found = self._program.solve()
         if found is None:
             return None
         value, x, duals = found
         weight = duals[self.fixed_rows :]
         self.unused = np.where(np.abs(weight) > 1e-10, 0, self.unused + 1)
-        point = Point(x[: self.structure.size], x[self.first_pattern :])
-        return value, point, self._average(weight, duals)
+        return value, self._point(x), self._average(weight, duals)
 
-    def solve_whole(self, lower: Floats, upper: Floats, integer: np.ndarray, gap: float, seed: int, seconds: float, shares: Floats | None = None) -> tuple[float, float, Point] | None:  # fmt: skip
-        """(value, least possible value, point) with the structure's columns whole where asked and within bounds, patterns as given if they are; None where none was found."""
-        size, none = self.structure.size, np.zeros(len(self.patterns))
-        low, high = (none, none + np.inf) if shares is None else (shares, shares)
-        self._program.bound(np.concatenate([lower, self.lower[size:], low]), np.concatenate([upper, self.upper[size:], high]))
-        found = self._program.solve_whole(np.flatnonzero(integer), gap, seconds, seed)
+    def solve_nearly_whole(self, within: tuple[Floats, Floats], gap: float, seconds: float, seed: int, like: Floats | None = None) -> tuple[float, Point] | None:
+        """(value, point) within bounds of the structure, whole where it must be: choices on which the linear answer agrees with `like`, or
+        without it those which are none or one there, stay so, unless that leaves nothing; None where none was found."""
+        self._bound(within)
+        found = self._program.solve()
         if found is None:
             return None
-        value, proven, x = found
-        return value, proven, Point(x[:size], x[self.first_pattern :])
+        size, integer = self.structure.size, np.flatnonzero(self.structure.integer)
+        x, chosen = found[1][integer], np.setdiff1d(integer, self.structure.columns["n"])
+        nearest = np.round(np.minimum(x, 1.0) if like is None else like[integer])
+        alike = integer[(np.abs(x - nearest) <= ALIKE) & ((nearest <= ALIKE) | (self.structure.most[integer] <= 1))]
+        lower, upper = within[0].copy(), within[1].copy()
+        lower[alike] = upper[alike] = np.round(found[1][alike])
+        for bounds in ((lower, upper), within):
+            self._bound(bounds)
+            whole = self._program.solve_whole(integer, gap, seconds, seed, None if like is None else (chosen, like[chosen]))
+            if whole is not None and whole[1][size + self.groups : self.first_running].max(initial=0.0) <= ALIKE:
+                return whole[0], self._point(whole[1])
+        return None
+
+    def _bound(self, within: tuple[Floats, Floats] | None) -> None:
+        lower, upper, size = self.lower.copy(), self.upper.copy(), self.structure.size
+        if within is not None:
+            lower[:size], upper[:size] = np.maximum(lower[:size], within[0]), np.minimum(upper[:size], within[1])
+            upper[:size] = np.maximum(upper[:size], lower[:size])
+        self._program.bound(lower, upper)
+
+    def _point(self, x: Floats) -> Point:
+        running = np.zeros(self.reach.shape)
+        running[self._place, self._slot] = x[self.first_running :]
+        return Point(x[: self.structure.size], running)
 
     def _average(self, weight: Floats, duals: Floats) -> Prices:
         view, data = self.view, self.view.data
@@ -278,10 +280,13 @@ class Master:
             sigma[site, here] += -min(duals[row], 0.0) / max(len(here), 1)
         return Prices(alpha, sigma, beta, delta, duals[: self.structure.matrix.shape[0]])
 
+    def most_running(self, structure: Floats) -> Floats:
+        """[places, T]: the share of each slot in which a job may run at a place that it is switched on at."""
+        return self.reach * structure[self._switch][:, self.view.window]
+
     def linear_cost(self, point: Point) -> float:
         """What a point costs beside the slots."""
-        running = sum(share * float(self.view.point_cost[p] @ v) for share, (p, v) in zip(point.patterns, self.patterns, strict=True) if share > NOTHING)
-        return float(self.structure.cost @ point.structure + self.undone @ self.left_undone(point)) + running
+        return float(self.structure.cost @ point.structure + self.undone @ self.left_undone(point) + (self._running_cost * point.running).sum())
 
     def left_undone(self, point: Point) -> Floats:
         """Share of each job that has no place."""
@@ -293,13 +298,5 @@ class Master:
         systems = (self.systems @ point.structure).reshape(len(self.lots), self.windows)[:, view.window]
         idle = (self.idle @ point.structure).reshape(data.sites, self.windows)[:, view.window]
         gate = np.append(point.structure, 1.0)[s.arc_gate]  # 1 where nothing is to be switched
-        position = np.full(len(data.lot_site), -1)
-        position[self.lots] = np.arange(len(self.lots))
-        job_systems, job_watts = np.zeros_like(systems), np.zeros_like(idle)
-        for share, (p, v) in zip(point.patterns, self.patterns, strict=True):
-            if share > NOTHING:
-                job_watts[view.site[p]] += share * data.point_power_w[p] * v
-                for u in np.flatnonzero(view.use_point == p):
-                    job_systems[position[view.use_lot[u]]] += share * view.use_systems[u] * v
         limit = np.where(np.isfinite(self.steady), self.steady, 1e12)[:, view.window]
-        return systems, gate, job_systems, limit - idle - job_watts
+        return systems, gate, self._uses @ point.running, limit - idle - self._watts @ point.running

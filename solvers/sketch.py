@@ -13,10 +13,10 @@ from solvers.dive import Dive
 from solvers.outcome import Options
 from solvers.whole import WholePlan
 
-FIRST, AGAIN = 12, 10  # rounds of the linear part before the first plan is drawn, and before each further one
+FIRST, AGAIN = 32, 10  # rounds of the linear part before the first plan is drawn, and before each further one
+LINEAR = 0.35  # of the time, that may pass before
 DRAWN = 6  # plans, at most
 LONGER = 1.3  # times what the longest plan took must be left for another
-LOST = 0.02  # how much dearer than the linear answer choices may become before they are given up, but for the last
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 
 
@@ -33,14 +33,16 @@ class Sketch:
 
 def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> Sketch:
     """In the numbers of the decomposition, whose slots and structure are used."""
-    found = Sketch()
+    found, until = Sketch(), dec.left
+    dec.left = lambda: until() - (1 - LINEAR) * options.time_limit_s
     level = dec.relax(SHARE * options.gap, FIRST)
+    dec.left = until
     if level is None:
         return found
     took = 0.0
     for number in range(DRAWN):
-        before = left()
-        drawn = Dive(dec, level, options.gap, left, LOST if number < DRAWN - 1 else None)
+        before, known = left(), len(level.master.kept)
+        drawn = Dive(dec, level, options.gap, options.seed, left)
         plan = drawn.run()
         took = max(took, before - left())
         if plan is not None and (found.plan is None or plan.value < found.plan.value):
@@ -48,7 +50,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
         dec.say(f"plan {number + 1}: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {level.proven:.6g}")
         if found.near(level.proven, options.gap) or left() <= 0:
             break
-        dec.resumed(level, *(drawn.linear or (drawn.level, None)))
+        dec.resumed(level, *(drawn.linear or (drawn.level, None)), known)
         last = found.plan is not None and left() <= LONGER * took  # no time for another: all that is left for the bound
         level = dec.search(level, SHARE * options.gap, ROUNDS if last else AGAIN, found.plan.value * (1 - options.gap) if found.plan else np.inf)
         if last or found.near(level.proven, options.gap):

@@ -81,12 +81,12 @@ def coarse(dec: Decomposition) -> Coarse | None:
     return Coarse(slots, float(cost @ x), bound(dec.view, dec.whole, dec.power_limit, prices), prices, near, share, values["v"][:, group], structure)
 
 
-def within(dec: Decomposition, point: int, share: Floats) -> Floats | None:
-    """The share of each slot in which a job runs, just where it may and just until it is done; None where it cannot be."""
+def within(dec: Decomposition, point: int, share: Floats, most: Floats | None = None) -> Floats | None:
+    """The share of each slot in which a job runs, just where it may (at most `most`) and just until it is done; None where it cannot be."""
     view, job = dec.view, dec.data.point_job[point]
-    most = view.reachable[job]
-    pattern, wanted = np.clip(share, 0.0, most), dec.data.job_work[job] / dec.data.point_capacity[point]
-    done, free = float(pattern @ view.seconds), float((most - pattern) @ view.seconds)
+    most = view.reachable[job] if most is None else most
+    share, wanted = np.clip(share, 0.0, most), dec.data.job_work[job] / dec.data.point_capacity[point]
+    done, free = float(share @ view.seconds), float((most - share) @ view.seconds)
     if done >= wanted:
-        return pattern * (wanted / done)
-    return None if done + free < wanted * (1 - 1e-9) else pattern + (most - pattern) * min((wanted - done) / max(free, 1e-300), 1.0)
+        return share * (wanted / done)
+    return None if done + free < wanted * (1 - 1e-9) else share + (most - share) * min((wanted - done) / max(free, 1e-300), 1.0)

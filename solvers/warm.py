@@ -1,4 +1,4 @@
-"""Linear programs that live long in HiGHS: solved again and again from the last basis while bounds, rows and columns change.
+"""Linear programs that live long in HiGHS: solved again and again from the last basis while bounds and rows change.
 
 The caller scales: numbers go to the solver as they come.
 """
@@ -12,7 +12,7 @@ from solvers.backends import take_threads
 from solvers.data import Floats, Ints
 from solvers.outcome import ENUMERATION, SolverError
 
-NODES = 60  # of a search for whole columns
+NODES = 50  # of a search for whole columns
 
 
 def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats):
@@ -32,6 +32,20 @@ def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lowe
     return highs
 
 
+def _go_on(highs, old, columns: Ints, rows: Ints) -> None:
+    """From the other's basis; new columns are at their least, new rows free."""
+    import highspy
+
+    before = old.getBasis()
+    if not before.valid:
+        return
+    basis, status = highspy.HighsBasis(), highspy.HighsBasisStatus
+    column_status, row_status = [*before.col_status, status.kLower], [*before.row_status, status.kBasic]
+    basis.col_status, basis.row_status = [column_status[i] for i in columns.tolist()], [row_status[i] for i in rows.tolist()]
+    basis.valid = basis.alien = True
+    highs.setBasis(basis)
+
+
 class SlotProgram:
     """One linear program whose row sides and first columns' upper bounds move."""
 
@@ -46,8 +60,12 @@ class SlotProgram:
         self._highs.changeRowsBounds(len(rows), rows.astype(np.int32), np.full(len(rows), -np.inf), row_upper)
         self._highs.changeColsBounds(count, np.arange(count, dtype=np.int32), np.zeros(count), most)
         self._highs.run()
-        if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # the basis led astray
+        for tolerance in (None, 1e-7):  # the basis led astray, or the tolerance is too strict
+            if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+                break
             self._highs.clearSolver()
+            if tolerance is not None:
+                self.hold(tolerance)
             self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
@@ -57,6 +75,10 @@ class SlotProgram:
     def values(self) -> Floats:
         """The columns of the last answer."""
         return np.array(self._highs.getSolution().col_value)
+
+    def go_on(self, old: SlotProgram, columns: Ints, rows: Ints) -> None:
+        """From where another program is, as `GrowingProgram.go_on`."""
+        _go_on(self._highs, old._highs, columns, rows)
 
     def price(self, columns: Ints, cost: Floats) -> None:
         self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
@@ -113,31 +135,28 @@ class EntryProgram:
 
 
 class GrowingProgram:
-    """A program to which rows and columns are added; solved as linear, or once in a while with its integers whole."""
+    """A program to which rows are added; solved as linear, or once in a while with its integers whole."""
 
     def __init__(self, *parts) -> None:
         self._highs, self._tolerance = _loaded(*parts), 1e-7
-        self.rows, self.columns = parts[0].shape
+        self.columns = parts[0].shape[1]
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
         self._tolerance = tolerance
 
-    def add_column(self, cost: float, rows: Ints, values: Floats) -> None:
-        """A column between 0 and infinity."""
-        self._highs.addCol(cost, 0.0, np.inf, len(rows), rows.astype(np.int32), values)
-        self.columns += 1
+    def go_on(self, old: GrowingProgram, columns: Ints, rows: Ints) -> None:
+        """From where another program is: for each column and row that of the other which it was, -1 for a new one."""
+        _go_on(self._highs, old._highs, columns, rows)
 
     def add_rows(self, lower: Floats, matrix: sparse.csr_array) -> None:
         """Rows of at least `lower`."""
         self._highs.addRows(
             len(lower), lower, np.full(len(lower), np.inf), matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
         )
-        self.rows += len(lower)
 
     def delete_rows(self, rows: Ints) -> None:
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
-        self.rows -= len(rows)
 
     def bound(self, lower: Floats, upper: Floats) -> None:
         """Of all columns."""
@@ -148,34 +167,38 @@ class GrowingProgram:
         import highspy
 
         settled = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
-        for tolerance in (self._tolerance, self._tolerance, 1e-7):  # the basis may have led astray, or the tolerance be too strict
+        # the basis may have led astray, the tolerance be too strict, or the numbers too far apart
+        for tolerance, presolve in ((self._tolerance, "off"), (self._tolerance, "off"), (self._tolerance, "on"), (1e-7, "on")):
             self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self._highs.setOptionValue("presolve", presolve)
             self._highs.run()
             status = self._highs.getModelStatus()
             if status in settled:
                 break
             self._highs.clearSolver()
+        self._highs.setOptionValue("presolve", "off")
         if status != highspy.HighsModelStatus.kOptimal:
             return None
         found = self._highs.getSolution()
         return self._highs.getInfo().objective_function_value, np.array(found.col_value), np.array(found.row_dual)
 
-    def solve_whole(self, integer: Ints, gap: float, seconds: float, seed: int) -> tuple[float, float, Floats] | None:
-        """(value, least possible value, columns) with these columns whole, in a copy; None where none was found."""
+    def solve_whole(self, integer: Ints, gap: float, seconds: float, seed: int, like: tuple[Ints, Floats] | None = None) -> tuple[float, Floats] | None:
+        """(value, columns) of the best answer found with these whole, in a copy; None where none was found. `like`: where to start, (columns, values)."""
         import highspy
 
         program = self._highs.getLp()
         kinds = [highspy.HighsVarType.kContinuous] * self.columns
-        for column in integer:
-            kinds[int(column)] = highspy.HighsVarType.kInteger
+        for column in integer.tolist():
+            kinds[column] = highspy.HighsVarType.kInteger
         program.integrality_ = kinds
         highs = highspy.Highs()
-        for name, value in (("output_flag", False), ("mip_rel_gap", gap), ("time_limit", seconds), ("random_seed", seed), ("mip_feasibility_tolerance", 1e-7), ("mip_max_nodes", NODES), ("presolve_rule_off", ENUMERATION)):
+        for name, value in (("output_flag", False), ("mip_rel_gap", gap), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("random_seed", seed), ("mip_max_nodes", NODES),
+                            ("mip_feasibility_tolerance", 1e-7), ("presolve_rule_off", ENUMERATION)):  # fmt: skip
             highs.setOptionValue(name, value)
         highs.passModel(program)
+        if like is not None:
+            highs.setSolution(len(like[0]), like[0].astype(np.int32), np.round(like[1]))
         highs.run()
-        info = highs.getInfo()
-        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None
-        return info.objective_function_value, info.mip_dual_bound, np.array(highs.getSolution().col_value)
-
+        return highs.getInfo().objective_function_value, np.array(highs.getSolution().col_value)

@@ -7,7 +7,6 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +17,7 @@ from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
 
 GAP = 1e-3
-EXAMPLES = 60 * TIMES
+EXAMPLES = 100 * TIMES
 
 
 def problems():
@@ -32,17 +31,7 @@ def test_bound_and_value_enclose_the_best_of_all_plans(data):
         encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
 
 
-@settings(max_examples=40 * TIMES, **SMALL)
-@given(data=problems())
-def test_so_does_the_sketch_of_what_is_too_large(monkeypatch, data):
-    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", 0)
-    if not (unserved(data) or unfinished(data)):
-        encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
-
-
-@pytest.mark.parametrize("too_large_from", [0, 10**9])
-def test_most_questions_that_have_a_plan_get_one(monkeypatch, too_large_from):
-    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
+def test_most_questions_that_have_a_plan_get_one():
     asked, gaps = 0, []
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -55,9 +44,7 @@ def test_most_questions_that_have_a_plan_get_one(monkeypatch, too_large_from):
     assert np.median(gaps) <= GAP
 
 
-@pytest.mark.parametrize("too_large_from", [0, 10**9])
-def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch, too_large_from):
-    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
+def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch):
     plans = 0
     for seed in range(30):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -68,7 +55,6 @@ def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch, too_large_from)
             monkeypatch.setattr(decomposed.time, "perf_counter", lambda clock=clock: float(next(clock)))
             found = decomposed.solve(data, Options(gap=GAP, time_limit_s=limit), build)
             monkeypatch.undo()
-            monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large_from)
             encloses(data, found)
             plans += found.value is not None
     assert plans > 10

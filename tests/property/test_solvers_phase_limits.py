@@ -95,21 +95,17 @@ def test_both_searches_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@pytest.mark.parametrize("too_large", [0, decomposed.TOO_LARGE_FROM])
 @settings(max_examples=10 * TIMES, **SMALL)
 @given(data=problems(objectives=("cost",)))
-def test_slot_by_slot_finds_no_better_and_bounds_no_higher(monkeypatch, too_large, data):
-    """Both ways over the slots under power that changes: the value is that of a plan that keeps every row, the bound holds."""
-    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large)
+def test_slot_by_slot_finds_no_better_and_bounds_no_higher(data):
+    """The way over the slots under power that changes: the value is that of a plan that keeps every row, the bound holds."""
     encloses(without_money(data))
 
 
-@pytest.mark.parametrize("too_large", [0, decomposed.TOO_LARGE_FROM])
 @settings(max_examples=10 * TIMES, **SMALL)
 @given(data=problems(objectives=("cost",)), seed=st.integers(0, 2**32 - 1))
-def test_so_it_does_under_ceilings_on_what_is_bought(monkeypatch, too_large, data, seed):
+def test_so_it_does_under_ceilings_on_what_is_bought(data, seed):
     """Of all phases together and of the last one: limits on what is decided once."""
-    monkeypatch.setattr(decomposed, "TOO_LARGE_FROM", too_large)
     rng, data = np.random.default_rng(seed), without_money(data)
     price = 1e6 * rng.integers(1, 5, len(data.holding_lot))
     late = data.holding_window > 0
