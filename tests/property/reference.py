@@ -59,8 +59,13 @@ class Linear:
     def best(self, lower, upper):
         """(value, columns); (inf, None) where nothing fits, (-inf, None) where there is no least value."""
         self.highs.changeColsBounds(len(self.all), self.all, lower, upper)
-        self.highs.run()
-        status = self.highs.getModelStatus()
+        for tolerance in (1e-9, 1e-9, 1e-7):  # the basis may have led astray, or the tolerance be too strict
+            self.highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self.highs.run()
+            status = self.highs.getModelStatus()
+            if status != highspy.HighsModelStatus.kUnknown:
+                break
+            self.highs.clearSolver()
         if status in (highspy.HighsModelStatus.kUnbounded, highspy.HighsModelStatus.kUnboundedOrInfeasible):
             self.highs.changeColsCost(len(self.all), self.all, 0 * self.cost)
             self.highs.run()
