@@ -1,8 +1,8 @@
 """A plan in whole numbers for a program too large to search: choices first, then counts, each where the master says it costs least.
 
     sites    the one most in doubt is tried both ways in the master, and stays the better way
-    choices  the best that the master knows of with everything whole, first with these sites, then with others; the slots are asked what
-             a set of choices costs with linear counts, and the master looks for a better one until it knows of none
+    choices  the best that the master knows of with everything whole; the slots are asked what a set of choices costs with linear counts,
+             and the master looks for a better one until it knows of none
     counts   made whole a share at a time, the others making up for it, again while something is missing and less each time
     repair   while a slot misses anything, systems are added; then those go that nothing misses
 
@@ -24,15 +24,15 @@ from solvers.start import within
 from solvers.whole import WholePlan
 
 WHOLE = 1e-6  # how far from whole a number may be
-TRIES, MORE, LEARNING = 2, 6, 12  # sets of choices that are looked at with sites as they are and with others, and rounds of linear counts to learn what each costs, at most
-CHOOSING, FOUND = 0.6, 0.08  # of the time left, after which no other choices are looked for, and that one set may take to find
+TRIES, LEARNING = 3, 12  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most
+CHOOSING, FOUND = 0.4, 0.08  # of the time left, after which no other choices are looked for, and that one set may take to find
 SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
 PLACES = 5  # of each job that are kept, beside those where it runs
 LATELY = 0  # rounds without weight after which a cut is left behind
 AT_ONCE, LATER = 0.3, 0.5  # share of the counts that are made whole in one step, the first time and then
 ADDITIONS, TRIMMED = 60, 40  # rounds of additions and trials of removal, at most
 USUAL, EXACT, NOTHING_LEFT = 1e-7, 1e-9, 1e-8  # how far rows may be broken, once choices are made, and what may be missing in all
-DEARER = 10.0  # how much dearer missing is while counts are made whole
+DEARER, DEAREST = 10.0, 200.0  # how much dearer missing is while counts are made whole, and while what is missing is added
 NEARBY = 2  # systems more of a kind that are added at once, at most
 ROUNDINGS, COUNTING = 6, 0.3  # of the counts, while something is missing, and the share of the time left after which no other begins
 REARRANGED = 5  # trials of other hours for the jobs between two additions
@@ -70,8 +70,9 @@ class Dive:
         _, value, point = self._settled(point, SETTLING)
         self.dec.say(f"choices made: {value:.6g} with linear counts, {programs.missing()[0]:.3g} missing")
         point = self._counted_best(point)
+        programs.raise_missing(DEAREST / DEARER)
         plan = None if point is None else self._repaired(point)
-        programs.raise_missing(1 / DEARER)
+        programs.raise_missing(1 / DEAREST)
         first.programs.hold(USUAL)
         return plan
 
@@ -81,10 +82,10 @@ class Dive:
         if not self._sited():
             self.dec.say("no sites found")
             return None
-        best, least, like, until = None, np.inf, None, (1 - CHOOSING) * self.left()
-        for (thin, bounds), tries in (((self.level, (self.least, self.most)), TRIES), (everywhere, MORE)):
-            for _ in range(tries):
-                found = thin.master.solve_nearly_whole(bounds, SHARE * self.gap, FOUND * self.left(), self.seed, like if thin is everywhere[0] else None)
+        best, least, until = None, np.inf, (1 - CHOOSING) * self.left()
+        for thin, bounds in ((self.level, (self.least, self.most)), everywhere):
+            for _ in range(TRIES if best is None else 0):
+                found = thin.master.solve_nearly_whole(bounds, SHARE * self.gap, FOUND * self.left(), self.seed)
                 if found is None or thin.master.left_undone(found[1]).max(initial=0.0) > WHOLE:
                     break  # no place for a job
                 if found[0] >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
@@ -93,11 +94,11 @@ class Dive:
                 known = len(thin.master.kept)
                 value, most, point = self._settled(self._only(found[1]), LEARNING)
                 self.dec.say(f"choices: {found[0]:.6g} by what was known, {value:.6g} to {most:.6g} once asked")
-                for other in {id(level): level for level in (thin, everywhere[0])}.values():
-                    self.dec.resumed(other, self.level, None, known)
+                self.dec.resumed(thin, self.level, None, known)
                 if value < least:
                     best, least = (self.level, self.least, self.most, point), value
-                    like = carried(self.structure, everywhere[0].master.structure, point.structure)
+                if value - found[0] <= self.gap * abs(value):
+                    break  # the master is right about what it knows
         if best is None:
             self.dec.say("no choices found")
             return None

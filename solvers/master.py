@@ -229,22 +229,21 @@ class Master:
         self.unused = np.where(np.abs(weight) > 1e-10, 0, self.unused + 1)
         return value, self._point(x), self._average(weight, duals)
 
-    def solve_nearly_whole(self, within: tuple[Floats, Floats], gap: float, seconds: float, seed: int, like: Floats | None = None) -> tuple[float, Point] | None:
-        """(value, point) within bounds of the structure, whole where it must be: choices on which the linear answer agrees with `like`, or
-        without it those which are none or one there, stay so, unless that leaves nothing; None where none was found."""
+    def solve_nearly_whole(self, within: tuple[Floats, Floats], gap: float, seconds: float, seed: int) -> tuple[float, Point] | None:
+        """(value, point) within bounds of the structure, whole where it must be; what is none, or of choices one, in the linear answer stays
+        so, unless that leaves nothing. None where none was found."""
         self._bound(within)
         found = self._program.solve()
         if found is None:
             return None
         size, integer = self.structure.size, np.flatnonzero(self.structure.integer)
-        x, chosen = found[1][integer], np.setdiff1d(integer, self.structure.columns["n"])
-        nearest = np.round(np.minimum(x, 1.0) if like is None else like[integer])
-        alike = integer[(np.abs(x - nearest) <= ALIKE) & ((nearest <= ALIKE) | (self.structure.most[integer] <= 1))]
+        x = found[1][integer]
+        alike = integer[(x <= ALIKE) | ((np.abs(x - 1) <= ALIKE) & ~np.isin(integer, self.structure.columns["n"]))]
         lower, upper = within[0].copy(), within[1].copy()
         lower[alike] = upper[alike] = np.round(found[1][alike])
         for bounds in ((lower, upper), within):
             self._bound(bounds)
-            whole = self._program.solve_whole(integer, gap, seconds, seed, None if like is None else (chosen, like[chosen]))
+            whole = self._program.solve_whole(integer, gap, seconds, seed)
             if whole is not None and whole[1][size + self.groups : self.first_running].max(initial=0.0) <= ALIKE:
                 return whole[0], self._point(whole[1])
         return None

@@ -182,8 +182,8 @@ class GrowingProgram:
         found = self._highs.getSolution()
         return self._highs.getInfo().objective_function_value, np.array(found.col_value), np.array(found.row_dual)
 
-    def solve_whole(self, integer: Ints, gap: float, seconds: float, seed: int, like: tuple[Ints, Floats] | None = None) -> tuple[float, Floats] | None:
-        """(value, columns) of the best answer found with these whole, in a copy; None where none was found. `like`: where to start, (columns, values)."""
+    def solve_whole(self, integer: Ints, gap: float, seconds: float, seed: int) -> tuple[float, Floats] | None:
+        """(value, columns) of the best answer found with these whole, in a copy; None where none was found."""
         import highspy
 
         program = self._highs.getLp()
@@ -196,8 +196,6 @@ class GrowingProgram:
                             ("mip_feasibility_tolerance", 1e-7), ("presolve_rule_off", ENUMERATION)):  # fmt: skip
             highs.setOptionValue(name, value)
         highs.passModel(program)
-        if like is not None:
-            highs.setSolution(len(like[0]), like[0].astype(np.int32), np.round(like[1]))
         highs.run()
         if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None
