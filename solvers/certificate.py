@@ -38,7 +38,6 @@ class Estimate:
     constant: float
     slope: Floats  # of the structure's columns; inf: never
     alpha: Floats  # [K, T]
-    job_cost: Floats  # [points of jobs] in the cheapest slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +80,23 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
     there = place >= 0
     slope[place[there]] += cost[there]
-    return Estimate(constant, slope, alpha, cost)
+    return Estimate(constant, slope, alpha)
 
 
-def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, least: Floats | float = 0.0, most: Floats | None = None) -> Bound:
+def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices) -> Bound:
     """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound that
-    its reduced cost asks for; of each job's points the one that is least. `least`, `most`: bounds of the structure's columns in a part of the problem."""
+    its reduced cost asks for; of each job's points the one that is least."""
     found = estimate(view, structure, power_limit, prices)
     open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
     rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
     sides = np.where(rows > 0, structure.row_lower, structure.row_upper)
     value = found.constant + float((rows * np.where(rows == 0.0, 0.0, sides)).sum())
     reduced = found.slope - structure.matrix.T @ rows
-    most = structure.most if most is None else most
-    reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
+    reduced = np.where(structure.most > 0, reduced, np.inf)  # what may not be there
     entering = reduced.copy()
     value += _assign(view, structure, reduced)
     sure = np.where(np.isfinite(reduced), reduced, 0.0)  # what may not be there adds nothing
-    value += float((np.minimum(sure, 0.0) * most + np.maximum(sure, 0.0) * least).sum())
+    value += float((np.minimum(sure, 0.0) * structure.most).sum())
     return Bound(value, found, reduced, entering)
 
 

@@ -51,7 +51,6 @@ class Level:
     best: Point
     value: float = np.inf
     proven: float = -np.inf
-    bound: Bound | None = None
     prices: Prices | None = None
     dearer: int = 0  # times that missing was made dearer
 
@@ -138,7 +137,7 @@ class Decomposition:
         lots = start.near.copy()
         lots[view.use_lot[np.isin(view.use_point, places)]] = True
         level = self.level(np.flatnonzero(lots), places)
-        level.prices, level.bound, level.proven = start.prices, found, found.value
+        level.prices, level.proven = start.prices, found.value
         gate = np.maximum(start.prices.delta[view.arc_demand] - start.prices.beta[data.arc_pool] - view.arc_cost, 0.0)
         prices = (found.estimate.alpha[level.master.lots], start.prices.sigma, start.prices.beta, start.prices.delta, gate)
         level.master.add_cuts(level.master.keep(SlotAnswer(np.zeros(view.slots), *(values.T for values in prices))))
@@ -220,7 +219,7 @@ class Decomposition:
             if other.value > best.value:
                 best, prices = other, mixed
         if best.value > level.proven:
-            level.proven, level.bound, level.prices = best.value, best, prices
+            level.proven, level.prices = best.value, prices
         return certificate
 
     def _still_missing(self, level: Level, tolerance: float) -> bool:
@@ -243,9 +242,9 @@ class Decomposition:
         rows[[self.row_of[key] for key in level.master.structure.keys]] = prices.rows
         return replace(prices, rows=rows)
 
-    def certify(self, level: Level, prices: Prices, least: Floats | float = 0.0, most: Floats | None = None) -> Bound:
+    def certify(self, level: Level, prices: Prices) -> Bound:
         """The bound of the level's own problem, over all of its columns, at the master's average prices; see `bound`."""
-        return bound(replace(level.view, training=self.view.training), self.whole, self.power_limit, prices, least, most)
+        return bound(replace(level.view, training=self.view.training), self.whole, self.power_limit, prices)
 
     def _worth(self, found: Bound) -> Floats:
         """[K]: the least reduced cost of the holdings of each lot."""
@@ -296,7 +295,7 @@ class Decomposition:
         fresh.master.restore(old.cut_of[cuts], old.unused[cuts])
         fresh.master.go_on(old, cuts)
         fresh.best = self.moved(level, fresh, level.best)
-        fresh.value, fresh.proven, fresh.bound, fresh.prices, fresh.dearer = level.value, level.proven, level.bound, level.prices, level.dearer
+        fresh.value, fresh.proven, fresh.prices, fresh.dearer = level.value, level.proven, level.prices, level.dearer
         for _ in range(level.dearer if fresh.programs is not level.programs else 0):
             fresh.programs.raise_missing(DEARER)
         return fresh

@@ -64,6 +64,7 @@ class Dive:
         self._on(self._thin(first))
         point = self._chosen()
         if point is None:
+            first.programs.hold(USUAL)
             return None
         programs = self.level.programs
         programs.raise_missing(DEARER)  # while counts are made whole
