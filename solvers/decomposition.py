@@ -34,9 +34,10 @@ DEARER, TIMES_DEARER = 5.0, 6  # how much dearer missing gets at once while some
 FRESH = 0.5  # share of a round's prices in those that are looked at; the rest is of the best so far
 UNDONE = 3.0  # price of a job left undone, in its dearest place
 GROW_EVERY, GROW_BY = 4, 30  # rounds between additions of lots, and how many at once
-MOST_GROUPS = 168  # of slots with a cut of their own
+MOST_GROUPS, MOST_PACES = 84, 168  # of slots with a cut of their own, and of those in which jobs run at one pace
 PLACES = 6  # points of each job that are looked at, cheapest first
 NEW_PLACES = 6  # of each job at a time
+WHOLE = 1e-6  # how far from whole a number may be
 
 NONE = np.zeros(0, dtype=np.int64)
 Say = Callable[[str], None]
@@ -66,18 +67,19 @@ class Decomposition:
                  left: Callable[[], float] = lambda: np.inf):  # fmt: skip
         self.data, self.functional, self.build, self.threads, self.say, self.left = data, functional, build, threads, say, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
+        self.groups, self.paces = (np.unique(data.slot_window * data.slots + np.arange(data.slots) * min(most, data.slots) // max(data.slots, 1), return_inverse=True)[1] for most in (MOST_GROUPS, MOST_PACES))  # [T]
         self.power_limit = data.power_limit()[0]
         self.whole = structure(data, self.view, functional, build)
         self.row_of = {key: row for row, key in enumerate(self.whole.keys)}
         cost = data.holding_cost.get(functional, np.zeros(len(data.holding_lot)))
         self.lot_cost = np.zeros(len(data.lot_site))
         np.maximum.at(self.lot_cost, data.holding_lot, cost)
-        self.undone = self._undone()
+        each = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))
+        self.alone = self.view.cheapest(self.view.training, each, np.zeros((self.data.sites, self.view.slots)))  # cost of each point's job at what systems cost
+        self.undone = self._undone(self.alone)
 
-    def _undone(self) -> Floats:
+    def _undone(self, cost: Floats) -> Floats:
         """Prices of jobs left undone, so that the master always has an answer: far above what the dearest place costs."""
-        alpha = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))
-        cost = self.view.cheapest(self.view.training, alpha, np.zeros((self.data.sites, self.view.slots)))
         price, there = np.zeros(len(self.data.job_work)), np.isfinite(cost)
         width = np.zeros(len(self.data.point_job))
         np.add.at(width, self.view.use_point, self.view.use_systems * self.lot_cost[self.view.use_lot])
@@ -100,8 +102,7 @@ class Decomposition:
         inside = self._inside(lots)
         view = replace(self.view, training=places[inside[places]])
         part = self.whole.part(self.data, lots, view.training)
-        groups = np.arange(view.slots) * min(MOST_GROUPS, view.slots) // view.slots
-        master = Master(view, part, lots, groups, self.power_limit, self.undone)
+        master = Master(view, part, lots, self.groups, self.paces, self.power_limit, self.undone)
         programs = programs or SlotPrograms(view, lots, self.power_limit, self._missing(lots), self.threads)
         return Level(master, programs, Point(np.zeros(part.size), np.zeros(master.reach.shape)))
 
@@ -183,11 +184,13 @@ class Decomposition:
             level.master.purge()
         return level
 
-    def resumed(self, level: Level, other: Level, point: Point | None, known: int) -> None:
-        """The level learns the cuts that had weight at another one over the same slots, but for the first answers, which it gave, and goes on from a point of that."""
+    def resumed(self, level: Level, other: Level, point: Point | None, known: int, *, missing: bool = False) -> None:
+        """The level learns the cuts that had weight at another one over the same slots, but for the first answers, which it gave, and goes on
+        from a point of that; what it knows of what is missing where `missing`."""
         new = np.setdiff1d(level.master.lots, other.master.lots)
         among = level.programs.points[np.isin(level.programs.points, self.view.use_point[np.isin(self.view.use_lot, new)])]
-        used = (other.master.unused == 0) & (other.master.cut_of[:, 0] >= known)
+        short = np.array([other.master.kept[answer].short for answer in other.master.cut_of[:, 0]], dtype=bool)
+        used = np.where(short, missing, other.master.unused == 0) & (other.master.cut_of[:, 0] >= known)
         for answer in np.unique(other.master.cut_of[used, 0]):
             kept = self._widened(other, level, other.master.kept[answer], among)
             level.master.add_cuts(kept, other.master.cut_of[used & (other.master.cut_of[:, 0] == answer), 1])
@@ -200,8 +203,9 @@ class Decomposition:
         alpha = np.zeros((len(self.data.lot_site), old.view.slots))
         alpha[old.master.lots] = kept.alpha.T
         if len(among):
-            alpha = old.view.least_alpha(kept.beta.T, kept.sigma.T, alpha, among)
-        return Kept(alpha[new.master.lots].T, kept.sigma, kept.beta, kept.delta, kept.gate, kept.constant)
+            view = replace(old.view, point_cost=np.zeros_like(old.view.point_cost)) if kept.short else old.view
+            alpha = view.least_alpha(kept.beta.T, kept.sigma.T, alpha, among)
+        return replace(kept, alpha=alpha[new.master.lots].T)
 
     def moved(self, old: Level, new: Level, point: Point) -> Point:
         """A point of one level as one of another, which knows no less of the places that run."""
@@ -274,7 +278,17 @@ class Decomposition:
             result += points[mine[np.argsort(charged[mine], kind="stable")][:NEW_PLACES]].tolist()
         return np.array(sorted(result), dtype=np.int64)
 
-    def grown(self, level: Level, more: Ints, points: Ints = NONE) -> Level:
+    def lasting(self, level: Level, found: Bound, point: Point, most: int) -> Ints:
+        """The places where jobs run, at the point or the best one, and the so many of each job that come nearest to being worth it."""
+        places = level.master.places
+        entering, job, y = found.entering[self.whole.columns["y"][places]], self.data.point_job[places], level.master.structure.columns["y"][places]
+        stays = np.maximum(point.structure, level.best.structure)[y] > WHOLE
+        for j in np.unique(job):
+            mine = np.flatnonzero(job == j)
+            stays[mine[np.argsort(entering[mine], kind="stable")[:most]]] = True
+        return places[stays]
+
+    def grown(self, level: Level, more: Ints, points: Ints) -> Level:
         """The level with more lots and points of jobs."""
         old = level.master
         return self.rebuilt(level, np.union1d(old.lots, more), np.union1d(old.places, points), np.ones(len(old.cut_of), dtype=bool))

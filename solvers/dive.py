@@ -3,8 +3,7 @@
     sites    the one most in doubt is tried both ways in the master, and stays the better way
     choices  the best that the master knows of with everything whole; the slots are asked what a set of choices costs with linear counts,
              and the master looks for a better one until it knows of none
-    counts   made whole a share at a time, the others making up for it, again while something is missing and less each time
-    repair   while a slot misses anything, systems are added; then those go that nothing misses
+    counts   the best that the master knows of; the slots are asked what they miss, and the master looks again until they miss nothing
 
 All slots are asked after every step, so that the master learns what it would have overlooked.
 """
@@ -16,28 +15,23 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.data import Floats, Ints
-from solvers.decomposition import Decomposition, Level
-from solvers.hourwise import NOTHING, carried
+from solvers.decomposition import WHOLE, Decomposition, Level
+from solvers.hourwise import carried
 from solvers.master import Point
 from solvers.slot_programs import SlotAnswer
 from solvers.start import within
 from solvers.whole import WholePlan
 
-WHOLE = 1e-6  # how far from whole a number may be
-TRIES, LEARNING = 3, 12  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most
-CHOOSING, FOUND = 0.4, 0.08  # of the time left, after which no other choices are looked for, and that one set may take to find
+TRIES, LEARNING = 5, 12  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most
+CHOOSING, FOUND, COUNTED = 0.35, 0.15, 0.04  # of the time left, after which no other choices are looked for, and that one set of them, and of counts, may take to find
+HOPELESS = 0.05  # of its cost, that a set of choices costs more once asked than was known, where it must be missing something
 SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
 PLACES = 5  # of each job that are kept, beside those where it runs
 LATELY = 0  # rounds without weight after which a cut is left behind
-AT_ONCE, LATER = 0.3, 0.5  # share of the counts that are made whole in one step, the first time and then
-ADDITIONS, TRIMMED = 60, 40  # rounds of additions and trials of removal, at most
-USUAL, EXACT, NOTHING_LEFT = 1e-7, 1e-9, 1e-8  # how far rows may be broken, once choices are made, and what may be missing in all
-DEARER, DEAREST = 10.0, 200.0  # how much dearer missing is while counts are made whole, and while what is missing is added
-NEARBY = 2  # systems more of a kind that are added at once, at most
-ROUNDINGS, COUNTING = 6, 0.3  # of the counts, while something is missing, and the share of the time left after which no other begins
-REARRANGED = 5  # trials of other hours for the jobs between two additions
-FREE = 1e-4  # rise of the master's value, relative, at which the other way is not tried
-SLIGHT = 1e-6  # difference that is none
+COUNTS, FEW = 80, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
+USUAL, EXACT, NOTHING_LEFT = 1e-7, 1e-9, 1e-7  # how far rows may be broken, once choices are made, and what may be missing in all
+HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
+NEARBY = 2  # systems more or fewer of a kind than linear counts have that are looked at
 SHARE = 0.1  # of the asked gap, that one step may leave
 
 
@@ -66,40 +60,33 @@ class Dive:
         if point is None:
             first.programs.hold(USUAL)
             return None
-        programs = self.level.programs
-        programs.raise_missing(DEARER)  # while counts are made whole
-        _, value, point = self._settled(point, SETTLING)
-        self.dec.say(f"choices made: {value:.6g} with linear counts, {programs.missing()[0]:.3g} missing")
-        point = self._counted_best(point)
-        programs.raise_missing(DEAREST / DEARER)
-        plan = None if point is None else self._repaired(point)
-        programs.raise_missing(1 / DEAREST)
+        _, value, point = self._settled(point, SETTLING, missing=True)
+        self.dec.say(f"choices made: {value:.6g} with linear counts, {self.level.programs.missing()[0]:.3g} missing")
+        plan = self._counted(point)
         first.programs.hold(USUAL)
         return plan
 
     def _chosen(self) -> Point | None:
         """The choices that cost least once the slots were asked about them, with linear counts, at a level over what they leave."""
-        everywhere = self.level, (self.least, self.most)
-        if not self._sited():
-            self.dec.say("no sites found")
-            return None
         best, least, until = None, np.inf, (1 - CHOOSING) * self.left()
-        for thin, bounds in ((self.level, (self.least, self.most)), everywhere):
-            for _ in range(TRIES if best is None else 0):
-                found = thin.master.solve_nearly_whole(bounds, SHARE * self.gap, FOUND * self.left(), self.seed)
-                if found is None or thin.master.left_undone(found[1]).max(initial=0.0) > WHOLE:
-                    break  # no place for a job
-                if found[0] >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
-                    break  # nothing better is known of
-                self._on(thin)
-                known = len(thin.master.kept)
-                value, most, point = self._settled(self._only(found[1]), LEARNING)
-                self.dec.say(f"choices: {found[0]:.6g} by what was known, {value:.6g} to {most:.6g} once asked")
-                self.dec.resumed(thin, self.level, None, known)
-                if value < least:
-                    best, least = (self.level, self.least, self.most, point), value
-                if value - found[0] <= self.gap * abs(value):
-                    break  # the master is right about what it knows
+        thin, bounds, choices = self.level, (self.least, self.most), self.choices
+        for _ in range(TRIES):
+            found = thin.master.solve_nearly_whole(bounds, choices, SHARE * self.gap, FOUND * self.left(), self.seed)
+            if found is None or thin.master.left_undone(found[1]).max(initial=0.0) > WHOLE:
+                break  # no place for a job
+            if found[0] >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
+                break  # nothing better is known of
+            self._on(thin)
+            known = len(thin.master.kept)
+            value, most, point = self._settled(self._only(found[1]), LEARNING, missing=False)
+            self.dec.say(f"choices: {found[0]:.6g} by what was known, {value:.6g} to {most:.6g} once asked")
+            hopeless = most - found[0] > HOPELESS * abs(most)
+            if hopeless:
+                self._ask(point)
+                self._learn_missing(point)
+            self.dec.resumed(thin, self.level, None, known, missing=hopeless)
+            if best is None or most < least:
+                best, least = (self.level, self.least, self.most, point), most
         if best is None:
             self.dec.say("no choices found")
             return None
@@ -109,53 +96,11 @@ class Dive:
 
     def _thin(self, level: Level) -> Level:
         """The level with the cuts alone that had weight lately, and with the places where jobs run or nearly would."""
-        master, columns = level.master, level.master.structure.columns
-        found = master.solve()
+        master, found = level.master, level.master.solve()
         if found is None:
             return level
-        entering = self.dec.certify(level, self.dec.spread(level, found[2])).entering[self.dec.whole.columns["y"][master.places]]
-        job, y = self.dec.data.point_job[master.places], columns["y"][master.places]
-        stays = np.maximum(found[1].structure, level.best.structure)[y] > WHOLE
-        for j in np.unique(job):
-            mine = np.flatnonzero(job == j)
-            stays[mine[np.argsort(entering[mine], kind="stable")[:PLACES]]] = True
-        return self.dec.rebuilt(level, master.lots, master.places[stays], master.unused <= LATELY)
-
-    def _sited(self) -> bool:
-        """Opens or closes every site, the one most in doubt first, each the way that costs less by the master, which learns after every
-        step; from then on at the level over what is open. Whether there is a way."""
-        place = self.structure.columns["open"][self.structure.columns["open"] >= 0]
-        centre = self.level.best
-        while True:
-            found = self.level.master.solve((self.least, self.most))
-            if found is None:
-                return False
-            value, point, _ = found
-            doubt = np.where(self.least[place] < self.most[place], np.minimum(point.structure[place], 1 - point.structure[place]), 0.0)
-            if (doubt <= WHOLE).all() or self.left() <= 0:
-                break
-            column = place[int(np.argmax(doubt))]
-            ways = sorted(self._both(column), key=lambda way: abs(way[0][column] - point.structure[column]))
-            tried = self.level.master.solve(ways[0])
-            if tried is None or tried[0] > value + FREE * abs(value):  # dearer: the less likely way may be better
-                other = self.level.master.solve(ways[1])
-                if tried is None or (other is not None and other[0] < tried[0]):
-                    tried, ways = other, ways[::-1]
-            if tried is None:
-                return False
-            self.least, self.most = ways[0]
-            centre = centre.towards(tried[1], OUT)
-            self._ask(centre)
-            self.level.master.purge()
-        self.dec.say(f"sites: {value:.6g}")
-        self._kept(Point(np.where(np.isin(np.arange(self.structure.size), place), np.round(point.structure), point.structure), point.running), place)
-        return True
-
-    def _both(self, column: int) -> list[tuple[Floats, Floats]]:
-        """Bounds with a column at 1, and at 0."""
-        least, most = self.least.copy(), self.most.copy()
-        least[column], most[column] = 1.0, 0.0
-        return [(least, self.most.copy()), (self.least.copy(), most)]
+        places = self.dec.lasting(level, self.dec.certify(level, self.dec.spread(level, found[2])), found[1], PLACES)
+        return self.dec.rebuilt(level, master.lots, places, master.unused <= LATELY)
 
     def _kept(self, point: Point, fixed: Ints) -> None:
         """From now on at the level over what these columns, as they are in a point, leave."""
@@ -190,8 +135,9 @@ class Dive:
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
-    def _settled(self, point: Point, rounds: int) -> tuple[float, float, Point]:
-        """(least value by what is known, value, the point with its choices) with linear counts that miss little."""
+    def _settled(self, point: Point, rounds: int, *, missing: bool) -> tuple[float, float, Point]:
+        """(least value by what is known, value, the point with its choices) with linear counts; where `missing`, of what they miss the
+        master learns all."""
         best, value, model = point, self._ask(point)[0], -np.inf
         for _ in range(rounds):
             found = self.level.master.solve((self.least, self.most))
@@ -202,136 +148,74 @@ class Dive:
                 break
             middle = best.towards(end, OUT)
             asked, _ = self._ask(middle)
+            if missing and self.level.programs.missing()[0] > NOTHING_LEFT:
+                self._learn_missing(middle)
             self.level.master.purge()
             if asked < value:
                 best, value = middle, asked
         self.linear = self.level, best
         return model, value, best
 
-    def _counted_best(self, point: Point) -> Point | None:
-        """The best of several roundings of the counts, each of which teaches the master what it missed."""
-        best, least, bounds, until = None, np.inf, (self.least, self.most), (1 - COUNTING) * self.left()
-        for _ in range(ROUNDINGS):
-            self.least, self.most = bounds[0].copy(), bounds[1].copy()
-            found = self._counted(point, LATER if best else AT_ONCE)
-            found = found and self._just_done(found)
-            if found is None or not self._holds(found.structure):
+    def _counted(self, point: Point) -> WholePlan | None:
+        """The best plan with whole counts near the point's: those that cost least by the master, which learns what they miss until they
+        miss nothing, and then what they cost."""
+        best, n, until = None, point.structure[self.n], self.left() / 2
+        self.least[self.choices] = self.most[self.choices] = np.round(point.structure[self.choices])
+        near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.structure.most[self.n])
+        self.least[self.n], self.most[self.n] = near
+        before, lacked = None, np.inf
+        for number in range(COUNTS):
+            found = self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
+            if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
+                self.least[self.n], self.most[self.n] = near
+                continue
+            if found is None and self.level.master.spare:  # what was asked for beyond what is missing is not there
+                self.level.master.forget_missing()
+                continue
+            if found is None:
+                self.dec.say("counts: none that the master knows of")
                 break
-            value, missing = self._ask(found)[0], self.level.programs.missing()[0]
-            self.dec.say(f"counts: {value:.6g}, {missing:.3g} missing")
-            if value >= least:
+            model, whole = found[0], self._just_done(Point(np.where(self.structure.integer, np.round(found[1].structure), found[1].structure), found[1].running))
+            if whole is None or not self._holds(whole.structure):
+                self.dec.say("counts: jobs not done")
                 break
-            best, least = found, value
-            if missing <= NOTHING_LEFT or self.left() <= until:
+            if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
+                whole = before.towards(whole, HALFWAY)
+            value, missing = self._ask(whole)[0], self.level.programs.missing()[0]
+            self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
+            if missing <= NOTHING_LEFT:
+                if best is None or value < best.value:
+                    best = WholePlan(self.level, whole, value)
+                if best.value - model <= SHARE * self.gap * abs(best.value):
+                    break
+            else:
+                self._learn_missing(whole)
+            if before is None or missing < lacked or not np.array_equal(before.structure[self.n], whole.structure[self.n]):
+                before, lacked = whole, missing
+            if self.left() <= 0 or (best is not None and number >= FEW):
                 break
+            if best is None and (number >= FEW or self.left() <= until):  # what they miss is added, and nothing taken away
+                self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
+                self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
         return best
 
-    def _counted(self, point: Point, at_once: float) -> Point | None:
-        """The counts made whole, those first that nearly are."""
-        before, share, free = None, at_once, (self.least.copy(), self.most.copy())
-        while True:
-            found = self.level.master.solve((self.least, self.most))
-            if found is None:
-                if before is None:
-                    self.dec.say("counts: no answer of the master")
-                    return None
-                (self.least, self.most), pick, n = before
-                if len(pick) == 1 and share < 0:
-                    self.dec.say("counts: neither way")
-                    return None
-                share = share / 2 if len(pick) > 1 else -1.0
-            else:
-                point, share = found[1], abs(share) if share > 0 else at_once
-                n = point.structure[self.n]
-                self._ask(point)
-            off = np.abs(n - np.round(n))
-            todo = np.flatnonzero((off > WHOLE) & (self.least[self.n] < self.most[self.n]))
-            if not len(todo) or self.left() <= 0:
-                break
-            pick = todo[np.argsort(off[todo], kind="stable")][: max(1, int(np.ceil(share * len(todo))))]
-            before = (self.least.copy(), self.most.copy()), pick, n
-            whole = np.round(n[pick]) if share > 0 else np.where(n[pick] > np.round(n[pick]), np.ceil(n[pick]), np.floor(n[pick]))
-            whole = np.clip(whole, np.ceil(free[0][self.n[pick]] - WHOLE), np.floor(free[1][self.n[pick]] + WHOLE))
-            self.least[self.n[pick]] = self.most[self.n[pick]] = whole
-        structure = np.where(self.structure.integer, np.round(point.structure), point.structure)
-        return Point(structure, point.running)
-
-    # -- repair ----------------------------------------------------------------------------------------------------
-
-    def _repaired(self, point: Point) -> WholePlan | None:
-        """Systems are added until nothing is missing, then taken away where nothing misses them."""
-        level, s = self.level, self.structure
-        if not self._holds(point.structure):  # rounded when time ended a search
-            self.dec.say("choices and counts that break a row")
+    def _hours(self, point: Point | None, near: tuple[Floats, Floats]) -> tuple[float, Point] | None:
+        """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None
+        where there are none, or counts are not yet only added to."""
+        if point is None or not (self.least[self.n] > near[0]).any():
             return None
-        cost, point = s.cost[self.n], self._just_done(point)
-        if point is None:
-            return None
-        value, answer = self._ask(point)
-        for _ in range(ADDITIONS):
-            point, value, answer, missing = self._rearranged(point, value, answer)
-            if missing <= NOTHING_LEFT:
-                break
-            more = point.structure.copy()
-            more[self.n] += self._wanted(point)
-            if not (more > point.structure).any() or not self._holds(more):  # the master knows of nothing: by their prices
-                more, worth = point.structure.copy(), np.where(self._room(point), self._worth(answer), -np.inf) / np.maximum(cost, NOTHING)
-                order = np.argsort(-worth, kind="stable")[: max(1, min(10, int(missing / 4)))]
-                if not len(order) or worth[order[0]] <= 0 or self.left() <= 0:
-                    self.dec.say(f"repair: {missing:.3g} missing and nothing that helps" if self.left() > 0 else f"repair: {missing:.3g} missing at the time limit")
-                    return None
-                for u in order[worth[order] > 0]:
-                    more[self.n[u]] += 1.0
-                    if not self._holds(more):
-                        more[self.n[u]] -= 1.0
-            if not (more > point.structure).any():
-                return None
-            point = Point(more, point.running)
-            value, answer = self._ask(point)
-            self.dec.say(f"systems added: {value:.6g}, {level.programs.missing()[0]:.3g} missing")
-        else:
-            return None
-        self.dec.say(f"repaired: {value:.6g}")
-        needed = np.zeros(len(self.n), dtype=bool)
-        for _ in range(TRIMMED):  # the dearest for what its price says it saves goes first
-            spare = np.where(~needed & (point.structure[self.n] > 0.5), cost - self._worth(answer), -np.inf)
-            u = int(np.argmax(spare)) if len(spare) else -1
-            if u < 0 or spare[u] <= 0 or self.left() <= 0:
-                break
-            fewer = point.structure.copy()
-            fewer[self.n[u]] -= 1.0
-            needed[u] = True
-            if not self._holds(fewer):
-                continue
-            tried, found = self._ask(Point(fewer, point.running), learn=False)
-            if level.programs.missing()[0] <= NOTHING_LEFT and tried < value:
-                point, value, answer, needed[u] = Point(fewer, point.running), tried, found, False
-        self.dec.say(f"trimmed: {value:.6g}")
-        return WholePlan(level, point, value)
+        fixed = self.least.copy(), self.most.copy()
+        fixed[0][self.n] = fixed[1][self.n] = point.structure[self.n]
+        found = self.level.master.solve(fixed)
+        return None if found is None else found[:2]
 
-    def _wanted(self, point: Point) -> Floats:
-        """[counts]: how many systems more the master would hold, in whole numbers."""
-        least, most, n = self.least.copy(), self.structure.most.copy(), point.structure[self.n]
-        least[self.n], most[self.n] = n, np.minimum(n + NEARBY, most[self.n])
-        least[self.choices] = most[self.choices] = point.structure[self.choices]
-        found = self.level.master.solve_nearly_whole((least, most), SHARE * self.gap, FOUND * self.left(), self.seed)
-        return np.zeros(len(n)) if found is None else np.round(found[1].structure[self.n] - n)
-
-    def _rearranged(self, point: Point, value: float, answer: SlotAnswer) -> tuple[Point, float, SlotAnswer, float]:
-        """(point, value, answer, what is missing) with the jobs run where the slots miss least, the counts as they are."""
-        level, missing = self.level, self.level.programs.missing()[0]
-        self.least[self.n] = self.most[self.n] = point.structure[self.n]
-        for _ in range(REARRANGED):
-            found = self.level.master.solve((self.least, self.most)) if missing > NOTHING_LEFT else None
-            if found is None:
-                break
-            other = self._just_done(Point(point.structure, found[1].running))
-            if other is None:
-                break
-            asked, fresh = self._ask(other)
-            if asked < value + SLIGHT * abs(value) and (asked < value or level.programs.missing()[0] < missing):
-                point, value, answer, missing = other, asked, fresh, level.programs.missing()[0]
-        return point, value, answer, missing
+    def _learn_missing(self, point: Point) -> None:
+        """The master learns what no slot can do with less, where something is missing at a point."""
+        master, programs = self.level.master, self.level.programs
+        answer = programs.shortage(master.given(point))
+        short = np.unique(master.group[answer.value > 0])
+        if len(short):
+            master.add_cuts(master.keep(answer, short=True), short)
 
     def _just_done(self, point: Point) -> Point | None:
         """The point with every job run just until it is done; None where one cannot be."""
@@ -339,24 +223,6 @@ class Dive:
         most = self.level.master.most_running(point.structure)
         running = [within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)]
         return None if any(share is None for share in running) else Point(point.structure, np.array(running).reshape(point.running.shape))
-
-    def _worth(self, answer: SlotAnswer) -> Floats:
-        """[counts]: what one system more would save in the slots, less what its idle power takes of the site's."""
-        data, alpha = self.dec.data, np.zeros(len(self.dec.data.lot_site))
-        window, covers = self.level.view.window, data.covers()[self.held]
-        per_window = np.zeros((data.windows, len(alpha)))
-        sigma = np.zeros((data.windows, data.sites))
-        for w in range(data.windows):
-            per_window[w, self.level.master.lots] = answer.alpha[window == w].sum(axis=0)
-            sigma[w] = answer.sigma[window == w].sum(axis=0)
-        lot = data.holding_lot[self.held]
-        return (covers * (per_window[:, lot] - data.holding_power_w[self.held] * sigma[:, data.lot_site[lot]]).T).sum(axis=1)
-
-    def _room(self, point: Point) -> np.ndarray:
-        """[counts]: where one more keeps every row."""
-        s = self.structure
-        sides = (s.matrix @ point.structure)[:, None] + s.matrix[:, self.n].toarray()
-        return (sides <= s.row_upper[:, None] + 1e-9).all(axis=0) & (sides >= s.row_lower[:, None] - 1e-9).all(axis=0) & (point.structure[self.n] + 1 <= s.most[self.n] + 1e-9)
 
     def _holds(self, values: Floats) -> bool:
         """Whether everything decided once keeps its rows and bounds."""

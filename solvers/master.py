@@ -1,8 +1,10 @@
 """The master of the decomposition: the structure, the running of jobs, and cuts that stand for what the slots cost.
 
-Columns     m structure; theta_g cost of the slots of a group g; undone_j; v_{p,t} share of the slot in which a job runs at p.
-Rows        the structure's;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,t} <= reach_{j,t} run_p;
-            cuts  theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + (alpha uses + sigma watts) v - gates].
+Columns     m structure; theta_g cost of the slots of a group g; undone_j; v_{p,g} share in which a job runs at p, of what it may of the
+            group's slots: v_{p,t} = reach_{j,t} v_{p,g}.
+Rows        the structure's;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,g} <= run_p;
+            cuts  theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + (alpha uses + sigma watts) v - gates];
+            of what is missing, with 0 for theta_g.
 A cut is what the slots' programs answered at one point; their prices are kept, because the average of the cuts' prices by the
 cuts' weights is what the bound is made of. The bound itself is in certificate.py.
 """
@@ -20,6 +22,7 @@ from solvers.hourwise import NOTHING, Slotwise, Structure, carried
 from solvers.slot_programs import SlotAnswer
 from solvers.warm import GrowingProgram
 
+LITTLE, SPARE = 0.02, 0.5  # a cut about so little that is missing asks for that share of it beyond it
 ALIKE = 1e-6  # how near numbers are that count as the same
 PURGE_AFTER, PURGE_FROM = 6, 200  # rounds without weight after which a cut goes, and how many at a time
 
@@ -46,12 +49,13 @@ class Kept:
     delta: Floats
     gate: Floats  # [T, W x R]: what serving a workload at a site saves
     constant: Floats  # [T]
+    short: bool = False  # the prices are of what is missing, which may be nothing: the cuts say what no slot can do with less
 
 
 class Master:
     """The program of what is decided once, and of jobs, over the lots and the view's points of jobs."""
 
-    def __init__(self, view: Slotwise, structure: Structure, lots: Ints, group: Ints, power_limit: Floats, undone: Floats):
+    def __init__(self, view: Slotwise, structure: Structure, lots: Ints, group: Ints, pace: Ints, power_limit: Floats, undone: Floats):
         self.view, self.structure, self.lots, self.group, self.power_limit = view, structure, lots, group, power_limit
         self.places = np.sort(view.training[structure.columns["y"][view.training] >= 0])
         self.groups = int(group.max()) + 1
@@ -61,6 +65,7 @@ class Master:
         data, s = view.data, structure
         self.windows = data.windows
         self.kept: list[Kept] = []
+        self.spare = SPARE
         covers = data.covers()
         held = s.columns["n"]
         self._held = np.flatnonzero(held >= 0)
@@ -86,8 +91,17 @@ class Master:
         self._uses = sparse.csr_array((view.use_systems[mine], (position[view.use_lot[mine]], np.searchsorted(self.places, view.use_point[mine]))), shape=(len(lots), len(at)))
         self._watts = sparse.csr_array((data.point_power_w[self.places], (view.site[self.places], at)), shape=(data.sites, len(at)))
         self.reach = view.reachable[data.point_job[self.places]] if len(at) else np.zeros((0, view.slots))
-        self._place, self._slot = np.nonzero(self.reach > 0)
+        self._into, self._paced = (sparse.csr_array((np.ones(view.slots), (which, np.arange(view.slots))), shape=(int(which.max()) + 1, view.slots)) for which in (group, pace))
+        self._place, self._pace = np.nonzero(self._at_pace(self.reach) > 0)
+        self._pace_of = pace
+        self._cell_group = np.zeros(self._paced.shape[0], dtype=np.int64)
+        self._cell_group[pace] = group
+        self._cell_group = self._cell_group[self._pace]
         self._program = self._build()
+
+    def _at_pace(self, of_places: Floats) -> Floats:
+        """[places, F]: what belongs to the slots in which jobs run at one pace, added up."""
+        return (self._paced @ of_places.T).T
 
     def _build(self) -> GrowingProgram:
         s, data, view = self.structure, self.view.data, self.view
@@ -96,12 +110,15 @@ class Master:
         self._idle_kept = np.flatnonzero(np.isfinite(limit) & (np.diff(self.idle.indptr) > 0))
         y, run = s.columns["y"][self.places], s.columns["run"]
         self._switch = np.where(run[self.places] >= 0, run[self.places], y[:, None])  # [places, V]
-        work = view.seconds[self._slot] * (data.point_capacity[self.places] / data.job_work[data.point_job[self.places]])[self._place] if cells else np.zeros(0)
+        rate = data.point_capacity[self.places] / data.job_work[data.point_job[self.places]] if cells else np.zeros(len(self.places))
+        work = (self._at_pace(self.reach * view.seconds) * rate[:, None])[self._place, self._pace]
+        window = np.zeros(self._paced.shape[0], dtype=np.int64)
+        window[self._pace_of] = view.window
         cell, place = np.arange(cells), np.arange(len(self.places))
         decided = sparse.vstack([
             s.matrix, self.idle[self._idle_kept],
             sparse.csr_array((-np.ones(len(place)), (place, y)), shape=(len(place), s.size)),
-            sparse.csr_array((-self.reach[self._place, self._slot], (cell, self._switch[self._place, view.window[self._slot]])), shape=(cells, s.size)),
+            sparse.csr_array((-np.ones(cells), (cell, self._switch[self._place, window[self._pace]])), shape=(cells, s.size)),
         ])  # fmt: skip
         above = s.matrix.shape[0] + len(self._idle_kept)
         running = sparse.vstack([
@@ -120,7 +137,8 @@ class Master:
         self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
         self.unused = np.zeros(0, dtype=np.int64)
         self._running_cost = view.point_cost[self.places]
-        cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, self._running_cost[self._place, self._slot]])
+        running_cost = self._at_pace(self._running_cost * self.reach)[self._place, self._pace]
+        cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, running_cost])
         return GrowingProgram(matrix, lower, upper, self.lower, self.upper, cost)
 
     def go_on(self, old: Master, cuts: np.ndarray) -> None:
@@ -129,9 +147,9 @@ class Master:
         before = (carried(old.structure, s, np.arange(1.0, old.structure.size + 1)) - 1).astype(np.int64)
         place = np.full(len(self.view.data.point_job), -1)
         place[old.places] = np.arange(len(old.places))
-        cell_of = np.full((len(old.places) + 1, self.view.slots), -1)
-        cell_of[old._place, old._slot] = np.arange(len(old._place))
-        place, cells = place[self.places], cell_of[place[self.places][self._place], self._slot]
+        cell_of = np.full((len(old.places) + 1, self._paced.shape[0]), -1)
+        cell_of[old._place, old._pace] = np.arange(len(old._place))
+        place, cells = place[self.places], cell_of[place[self.places][self._place], self._pace]
         rest = np.arange(old.structure.size, old.first_running)
         columns = np.concatenate([before, rest, np.where(cells >= 0, old.first_running + cells, -1)])
         row_of = {key: row for row, key in enumerate(old.structure.keys)}
@@ -145,14 +163,16 @@ class Master:
 
     # -- cuts ------------------------------------------------------------------------------------------------------
 
-    def keep(self, answer: SlotAnswer) -> Kept:
-        """The prices of an answer, with the savings of arcs added up by workload and site."""
+    def keep(self, answer: SlotAnswer, *, short: bool = False) -> Kept:
+        """The prices of an answer, with the savings of arcs added up by workload and site; `short`: it says what is missing."""
         view = self.view
         gate = np.zeros((len(self.structure.pair_gate), view.slots))
         np.add.at(gate, self.structure.arc_pair, answer.gate.T * view.demand[view.arc_demand])
         limit = np.where(np.isfinite(self.steady), self.steady, 0.0)[:, view.window]
         constant = (answer.delta * view.demand.T).sum(axis=1) - (answer.sigma * limit.T).sum(axis=1)
-        return Kept(answer.alpha, answer.sigma, answer.beta, answer.delta, gate.T, constant)
+        if short:
+            constant += np.where(answer.value <= LITTLE, self.spare * answer.value, 0.0)
+        return Kept(answer.alpha, answer.sigma, answer.beta, answer.delta, gate.T, constant, short)
 
     def add_cuts(self, kept: Kept, groups: Ints | None = None) -> None:
         """One cut for each of these groups of slots, or for all."""
@@ -167,8 +187,7 @@ class Master:
     def _rows(self, cuts: Ints) -> tuple[Floats, sparse.csr_array]:
         """(least sides, rows) of cuts [cuts, (answer, group)]."""
         view, s = self.view, self.structure
-        into = sparse.csr_array((np.ones(view.slots), (self.group, np.arange(view.slots))), shape=(self.groups, view.slots))
-        lower, order, parts = np.empty(len(cuts)), [], []
+        into, lower, order, parts = self._into, np.empty(len(cuts)), [], []
         never = s.pair_gate < 0
         gated = np.flatnonzero(~never)
         place = sparse.csr_array((np.ones(len(gated)), (gated, s.pair_gate[gated])), shape=(len(never), s.size))
@@ -184,10 +203,10 @@ class Master:
             row = row + sparse.csr_array(gate[groups]) @ place
             where = np.full(self.groups, -1)
             where[groups] = np.arange(len(groups))
-            price = -(kept.alpha @ self._uses + kept.sigma @ self._watts)[self._slot, self._place]
-            cells = np.flatnonzero((where[self.group[self._slot]] >= 0) & (np.abs(price) > NOTHING))
-            taken = sparse.csr_array((price[cells], (where[self.group[self._slot[cells]]], cells)), shape=(len(groups), len(self._place)))
-            theta = sparse.csr_array((np.ones(len(groups)), (np.arange(len(groups)), groups)), shape=(len(groups), self.groups))
+            price = -self._at_pace((kept.alpha @ self._uses + kept.sigma @ self._watts).T * self.reach)[self._place, self._pace]
+            cells = np.flatnonzero((where[self._cell_group] >= 0) & (np.abs(price) > NOTHING))
+            taken = sparse.csr_array((price[cells], (where[self._cell_group[cells]], cells)), shape=(len(groups), len(self._place)))
+            theta = sparse.csr_array((np.full(len(groups), 0.0 if kept.short else 1.0), (np.arange(len(groups)), groups)), shape=(len(groups), self.groups))
             parts.append(sparse.hstack([row, theta, sparse.csr_array((len(groups), jobs)), taken]))
             order.append(mine)
         whole = sparse.vstack(parts).tocsr()[np.argsort(np.concatenate(order), kind="stable")]
@@ -212,6 +231,12 @@ class Master:
         for index in set(range(len(self.kept))) - set(self.cut_of[:, 0].tolist()):
             self.kept[index] = None
 
+    def forget_missing(self) -> None:
+        """Nothing is known of what is missing any more, and what will be is asked for without anything beyond it."""
+        gone = np.array([self.kept[answer].short for answer in self.cut_of[:, 0]], dtype=bool)
+        self._program.delete_rows(self.fixed_rows + np.flatnonzero(gone))
+        self.cut_of, self.unused, self.spare = self.cut_of[~gone], self.unused[~gone], 0.0
+
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
         self._program.hold(tolerance)
@@ -229,14 +254,14 @@ class Master:
         self.unused = np.where(np.abs(weight) > 1e-10, 0, self.unused + 1)
         return value, self._point(x), self._average(weight, duals)
 
-    def solve_nearly_whole(self, within: tuple[Floats, Floats], gap: float, seconds: float, seed: int) -> tuple[float, Point] | None:
-        """(value, point) within bounds of the structure, whole where it must be; what is none, or of choices one, in the linear answer stays
+    def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: float, seed: int) -> tuple[float, Point] | None:
+        """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
         so, unless that leaves nothing. None where none was found."""
         self._bound(within)
         found = self._program.solve()
         if found is None:
             return None
-        size, integer = self.structure.size, np.flatnonzero(self.structure.integer)
+        size, integer = self.structure.size, np.flatnonzero(which)
         x = found[1][integer]
         alike = integer[(x <= ALIKE) | ((np.abs(x - 1) <= ALIKE) & ~np.isin(integer, self.structure.columns["n"]))]
         lower, upper = within[0].copy(), within[1].copy()
@@ -256,9 +281,9 @@ class Master:
         self._program.bound(lower, upper)
 
     def _point(self, x: Floats) -> Point:
-        running = np.zeros(self.reach.shape)
-        running[self._place, self._slot] = x[self.first_running :]
-        return Point(x[: self.structure.size], running)
+        share = np.zeros((len(self.places), self._paced.shape[0]))
+        share[self._place, self._pace] = x[self.first_running :]
+        return Point(x[: self.structure.size], share[:, self._pace_of] * self.reach)
 
     def _average(self, weight: Floats, duals: Floats) -> Prices:
         view, data = self.view, self.view.data

@@ -15,6 +15,8 @@ from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise
 from solvers.warm import SlotProgram
 
+LACKING = 1e-9  # from which on something is missing
+
 
 @dataclass(frozen=True, slots=True)
 class SlotAnswer:
@@ -65,17 +67,21 @@ class SlotPrograms:
         matrix.eliminate_zeros()
         self.most = view.demand[view.arc_demand]  # [A, T]
         lower, upper = np.full(self.power.stop, -np.inf), np.zeros(self.power.stop)
-        self.programs = []
+        self.programs, self._cost = [], []
         for t in range(view.slots):
             lower[self.balance] = upper[self.balance] = view.demand[:, t]
             most = np.full(matrix.shape[1], np.inf)
             most[:arcs] = self.most[:, t]
             most[arcs : arcs + points][view.idle[self.points, t]] = 0.0
             cost = np.concatenate([view.arc_cost[:, t], view.point_cost[self.points, t], *missing])
+            self._cost.append(cost)
             self.programs.append(SlotProgram(matrix, lower, upper, np.zeros(matrix.shape[1]), most, cost))
         self._moving = np.arange(self.installed.start, self.power.stop)
         self._missing, self._prices = np.concatenate([unserved, few, many]), np.concatenate(missing)
+        self._amount = np.zeros(matrix.shape[1])
+        self._amount[self._missing] = 1.0
         self._threads = threads
+        self._every, self._started = (np.arange(matrix.shape[0]), np.arange(matrix.shape[1])), False
 
     def go_on(self, old: SlotPrograms) -> None:
         """From where other programs of the same slots are."""
@@ -90,19 +96,42 @@ class SlotPrograms:
         rows = np.concatenate([np.arange(self.installed.start), after(old.installed.start, lot), old.power.start + sites])
         for program, before in zip(self.programs, old.programs, strict=True):
             program.go_on(before, columns, rows)
+        self._started = True
 
     def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
         """`systems` [lots, T] held, `open_share` [A] of each arc's gate, `job_systems` [lots, T] taken by jobs, `free_watts` [R, T]."""
+        return self._answer(np.arange(self.view.slots), systems, open_share, job_systems, free_watts)
+
+    def shortage(self, given: tuple[Floats, Floats, Floats, Floats]) -> SlotAnswer:
+        """The least that is missing in each slot, whatever else it costs, in requests/s, systems and watts; asked where the last answer
+        missed anything, and 0 with no prices elsewhere. `given` as for `answer`."""
+        short = np.flatnonzero([program.values()[self._missing].max() > LACKING for program in self.programs])
+        for t in short:
+            self.programs[t].price(self._every[1], self._amount)
+        answer = self._answer(short, *given)
+        for t in short:
+            self.programs[t].price(self._every[1], self._cost[t])
+            self.programs[t].price(self._missing, self._prices)
+        return answer
+
+    def _answer(self, slots: Ints, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
         view = self.view
         upper = np.concatenate([systems - job_systems, free_watts])
         most = self.most * np.clip(open_share, 0.0, 1.0)[:, None]
-        value, duals, reduced = np.empty(view.slots), np.empty((view.slots, self.power.stop)), np.empty((view.slots, self.arcs))
+        value, duals, reduced = np.zeros(view.slots), np.zeros((view.slots, self.power.stop)), np.zeros((view.slots, self.arcs))
 
         def one(t: int) -> None:
             value[t], duals[t], reduced[t] = self.programs[t].solve(self._moving, upper[:, t], most[:, t])
 
+        def several(slots: Ints) -> None:
+            for before, t in zip([None, *slots[:-1]], slots.tolist(), strict=True):
+                if not self._started and before is not None:
+                    self.programs[t].go_on(self.programs[before], self._every[1], self._every[0])
+                one(t)
+
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(one, range(view.slots), chunksize=1))
+            list(pool.map(several, slots[:, None] if self._started else np.array_split(slots, self._threads)))
+        self._started = True
         return SlotAnswer(
             value, -np.minimum(duals[:, self.installed], 0.0), -np.minimum(duals[:, self.power], 0.0), -np.minimum(duals[:, self.capacity], 0.0),
             duals[:, self.balance], -np.minimum(reduced, 0.0),

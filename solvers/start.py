@@ -6,13 +6,13 @@ Its prices, spread over the slots that were merged, give a first bound on the fu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvers.certificate import Bound, Prices, bound
-from solvers.coarse import grouping, merged
+from solvers.coarse import cheap_places, grouping, merged
 from solvers.data import Floats
 from solvers.hourwise import NOTHING
 from solvers.warm import interior
@@ -40,8 +40,10 @@ class Coarse:
 
 def coarse(dec: Decomposition) -> Coarse | None:
     """None where the merged program has no answer or is not solved in time."""
-    group = grouping(dec.view)
-    data = merged(dec.data, group)
+    capacity, places = dec.data.point_capacity.copy(), cheap_places(dec.view, dec.alone)
+    group = grouping(dec.view, len(places))
+    capacity[np.setdiff1d(dec.view.training, places)] = 0.0
+    data = replace(merged(dec.data, group), point_capacity=capacity)
     program = dec.build(data)
     arrays, cost = program.arrays(), program.functional(dec.functional)
     answer = interior(arrays.matrix, arrays.row_lower, arrays.row_upper, arrays.lower, arrays.upper, cost, dec.left())

@@ -12,6 +12,7 @@ from solvers.backends import take_threads
 from solvers.data import Floats, Ints
 from solvers.outcome import ENUMERATION, SolverError
 
+ROUGHLY, IMPRECISE = 1e-5, 1e-3  # relative, of a program solved from within: asked for, and how far primal and dual may be apart at its end
 NODES = 50  # of a search for whole columns
 
 
@@ -100,13 +101,13 @@ def interior(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, low
 
     take_threads()
     highs = _loaded(matrix, row_lower, row_upper, lower, upper, cost)
-    for name, value in (("run_crossover", "off"), ("presolve", "choose"), ("time_limit", float(np.clip(seconds, 1.0, 1e7)))):
+    for name, value in (("run_crossover", "off"), ("presolve", "choose"), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("ipm_optimality_tolerance", ROUGHLY)):
         highs.setOptionValue(name, value)
     for solver in ("ipm", "simplex"):
         highs.setOptionValue("solver", solver)
         highs.run()
-        if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-            found = highs.getSolution()
+        found, near = highs.getSolution(), highs.getInfo().primal_dual_objective_error <= IMPRECISE
+        if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal or (found.value_valid and found.dual_valid and near):
             return np.array(found.col_value), np.array(found.row_dual)
         if highs.getModelStatus() not in (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError):
             break

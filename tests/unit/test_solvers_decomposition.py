@@ -68,17 +68,50 @@ def test_a_job_runs_just_where_it_may_and_just_until_it_is_done():
         assert found is None if expected is None else np.allclose(found, expected)
 
 
-def test_counts_that_break_a_row_are_no_plan(data):
-    """Time may end a search before its counts are whole; rounded, they need not keep the rows."""
+def _dive(data):
     from solvers.decomposition import Decomposition
     from solvers.dive import Dive
-    from solvers.master import Point
 
     dec = Decomposition(data, "cost", build, 1, lambda line: None)
-    level = dec.relax()
-    dive = Dive(dec, level, 1e-3, 0, lambda: 1e9)
+    return Dive(dec, dec.relax(), 1e-3, 0, lambda: 1e9)
+
+
+def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
+    """Time may end a search before its counts are whole; rounded, they need not keep the rows."""
+    from solvers.master import Point
+
+    dive = _dive(data)
     structure = dive.structure.most.copy()
     structure[dive.n] = dive.structure.most[dive.n].max() + 1
-    beyond = Point(structure, level.best.running)
+    beyond = Point(structure, dive.level.best.running)
     assert not dive._holds(beyond.structure)
-    assert dive._repaired(beyond) is None
+    plan = dive._counted(beyond)
+    assert plan is None or dive._holds(plan.point.structure)
+
+
+@pytest.mark.parametrize("seed", (1, 2, 3))
+def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
+    from solvers.hourwise import carried
+    from solvers.master import Point
+
+    data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+    best = solve(data, Options(gap=1e-6))
+    if best.value is None or not data.demand.any():
+        pytest.skip("nothing to serve, or no plan")
+    dive = _dive(data)
+    whole, structure = dive.dec.whole, dive.structure
+    full = np.zeros(whole.size)
+    for block, index in whole.columns.items():
+        full[index[index >= 0]] = best.values[block][index >= 0]
+    plan = carried(whole, structure, full)
+    if not np.allclose(carried(structure, whole, plan), full):
+        pytest.skip("a plan with what is not looked at")
+    nothing = plan.copy()
+    nothing[dive.n] = 0.0
+    point = Point(nothing, np.zeros_like(dive.level.best.running))
+    dive._ask(point)
+    assert dive.level.programs.missing()[0] > 1e-6
+    dive._learn_missing(point)
+    master = dive.level.master
+    assert master.solve((nothing, nothing)) is None
+    assert master.solve((plan, plan)) is not None
