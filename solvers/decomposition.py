@@ -67,7 +67,7 @@ class Decomposition:
                  left: Callable[[], float] = lambda: np.inf):  # fmt: skip
         self.data, self.functional, self.build, self.threads, self.say, self.left = data, functional, build, threads, say, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
-        self.groups, self.paces = (np.unique(data.slot_window * data.slots + np.arange(data.slots) * min(most, data.slots) // max(data.slots, 1), return_inverse=True)[1] for most in (MOST_GROUPS, MOST_PACES))  # [T]
+        self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
         self.power_limit = data.power_limit()[0]
         self.whole = structure(data, self.view, functional, build)
         self.row_of = {key: row for row, key in enumerate(self.whole.keys)}
@@ -77,6 +77,11 @@ class Decomposition:
         each = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))
         self.alone = self.view.cheapest(self.view.training, each, np.zeros((self.data.sites, self.view.slots)))  # cost of each point's job at what systems cost
         self.undone = self._undone(self.alone)
+
+    def _together(self, most: int) -> Ints:
+        """[T]: group of each slot, of one window and so many in all or little more."""
+        slots = self.data.slots
+        return np.unique(self.data.slot_window * slots + np.arange(slots) * min(most, slots) // max(slots, 1), return_inverse=True)[1]
 
     def _undone(self, cost: Floats) -> Floats:
         """Prices of jobs left undone, so that the master always has an answer: far above what the dearest place costs."""

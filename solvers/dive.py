@@ -1,8 +1,7 @@
 """A plan in whole numbers for a program too large to search: choices first, then counts, each where the master says it costs least.
 
-    sites    the one most in doubt is tried both ways in the master, and stays the better way
-    choices  the best that the master knows of with everything whole; the slots are asked what a set of choices costs with linear counts,
-             and the master looks for a better one until it knows of none
+    choices  sites, hosting and places of jobs, the best that the master knows of with linear counts; the slots are asked what a set of
+             choices costs, and the master looks for a better one until it knows of none
     counts   the best that the master knows of; the slots are asked what they miss, and the master looks again until they miss nothing
 
 All slots are asked after every step, so that the master learns what it would have overlooked.
@@ -14,11 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.data import Floats, Ints
+from solvers.data import Floats
 from solvers.decomposition import WHOLE, Decomposition, Level
 from solvers.hourwise import carried
 from solvers.master import Point
-from solvers.slot_programs import SlotAnswer
 from solvers.start import within
 from solvers.whole import WholePlan
 
@@ -45,8 +43,7 @@ class Dive:
         """From now on at this level."""
         self.level, self.structure = level, level.master.structure
         place = self.structure.columns["n"]
-        self.held = np.flatnonzero(place >= 0)
-        self.n = place[self.held]
+        self.n = place[place >= 0]
         counted = np.zeros(self.structure.size, dtype=bool)
         counted[self.n] = True
         self.choices = self.structure.integer & ~counted
@@ -102,10 +99,10 @@ class Dive:
         places = self.dec.lasting(level, self.dec.certify(level, self.dec.spread(level, found[2])), found[1], PLACES)
         return self.dec.rebuilt(level, master.lots, places, master.unused <= LATELY)
 
-    def _kept(self, point: Point, fixed: Ints) -> None:
-        """From now on at the level over what these columns, as they are in a point, leave."""
-        level, before = self.level, self.structure
-        most = before.most.copy()
+    def _only(self, point: Point) -> Point:
+        """The point with its choices fixed; from now on at a level over what they leave."""
+        level, before, fixed = self.level, self.structure, np.flatnonzero(self.choices)
+        point, most = Point(np.where(self.choices, np.round(point.structure), point.structure), point.running), before.most.copy()
         most[fixed] = point.structure[fixed]
         opened = np.append(most, 1.0)[before.columns["open"]] > 0
         lots = level.master.lots[opened[self.dec.data.lot_site[level.master.lots]]]
@@ -117,28 +114,23 @@ class Dive:
         level.best = before_best
         fixed = np.flatnonzero(carried(before, self.structure, marked))
         self.least[fixed] = self.most[fixed] = self.level.best.structure[fixed]
-
-    def _only(self, point: Point) -> Point:
-        """The point with its choices fixed, at a level over what they leave."""
-        self._kept(Point(np.where(self.choices, np.round(point.structure), point.structure), point.running), np.flatnonzero(self.choices))
         self.level.master.hold(EXACT)
         self.level.programs.hold(EXACT)
         return self.level.best
 
-    def _ask(self, point: Point, *, learn: bool = True) -> tuple[float, SlotAnswer]:
-        """(value, the slots' answer); the answer stays as cuts where the master is to learn."""
+    def _ask(self, point: Point) -> float:
+        """The value of a point by the slots, whose answer stays as cuts."""
         master = self.level.master
         answer = self.level.programs.answer(*master.given(point))
-        if learn:
-            master.add_cuts(master.keep(answer))
-        return master.linear_cost(point) + float(answer.value.sum()), answer
+        master.add_cuts(master.keep(answer))
+        return master.linear_cost(point) + float(answer.value.sum())
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
     def _settled(self, point: Point, rounds: int, *, missing: bool) -> tuple[float, float, Point]:
         """(least value by what is known, value, the point with its choices) with linear counts; where `missing`, of what they miss the
         master learns all."""
-        best, value, model = point, self._ask(point)[0], -np.inf
+        best, value, model = point, self._ask(point), -np.inf
         for _ in range(rounds):
             found = self.level.master.solve((self.least, self.most))
             if found is None:
@@ -147,7 +139,7 @@ class Dive:
             if value - model <= SHARE * self.gap * abs(value) or self.left() <= 0:
                 break
             middle = best.towards(end, OUT)
-            asked, _ = self._ask(middle)
+            asked = self._ask(middle)
             if missing and self.level.programs.missing()[0] > NOTHING_LEFT:
                 self._learn_missing(middle)
             self.level.master.purge()
@@ -181,7 +173,7 @@ class Dive:
                 break
             if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
-            value, missing = self._ask(whole)[0], self.level.programs.missing()[0]
+            value, missing = self._ask(whole), self.level.programs.missing()[0]
             self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
             if missing <= NOTHING_LEFT:
                 if best is None or value < best.value:

@@ -89,23 +89,20 @@ def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
     assert plan is None or dive._holds(plan.point.structure)
 
 
-@pytest.mark.parametrize("seed", (1, 2, 3))
+@pytest.mark.parametrize("seed", (5, 13, 17, 19, 28))
 def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
     from solvers.hourwise import carried
     from solvers.master import Point
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
     best = solve(data, Options(gap=1e-6))
-    if best.value is None or not data.demand.any():
-        pytest.skip("nothing to serve, or no plan")
     dive = _dive(data)
     whole, structure = dive.dec.whole, dive.structure
     full = np.zeros(whole.size)
     for block, index in whole.columns.items():
         full[index[index >= 0]] = best.values[block][index >= 0]
     plan = carried(whole, structure, full)
-    if not np.allclose(carried(structure, whole, plan), full):
-        pytest.skip("a plan with what is not looked at")
+    assert np.allclose(carried(structure, whole, plan), full)
     nothing = plan.copy()
     nothing[dive.n] = 0.0
     point = Point(nothing, np.zeros_like(dive.level.best.running))
