@@ -99,6 +99,8 @@ def interior(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, low
     """(columns, row duals) of a large linear program solved once, from within; None where that fails or takes longer. Nothing rests on how exact they are."""
     import highspy
 
+    if not matrix.shape[1]:  # nothing to decide
+        return (np.zeros(0), np.zeros(len(row_lower))) if (row_lower <= 0).all() and (row_upper >= 0).all() else None
     take_threads()
     highs = _loaded(matrix, row_lower, row_upper, lower, upper, cost)
     for name, value in (("run_crossover", "off"), ("presolve", "choose"), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("ipm_optimality_tolerance", ROUGHLY)):

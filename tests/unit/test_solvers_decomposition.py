@@ -68,6 +68,13 @@ def test_a_job_runs_just_where_it_may_and_just_until_it_is_done():
         assert found is None if expected is None else np.allclose(found, expected)
 
 
+def test_a_question_with_nothing_to_decide_has_a_plan():
+    data = replace(problem(np.random.default_rng(4280), ("cost",)), limits=())
+    assert build(data).column_count == 0
+    found = decomposed.solve(data, Options(gap=1e-3, time_limit_s=60), build)
+    assert found.value == found.bound == 0.0
+
+
 def _dive(data):
     from solvers.decomposition import Decomposition
     from solvers.dive import Dive
