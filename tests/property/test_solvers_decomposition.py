@@ -7,6 +7,7 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,3 +100,17 @@ def test_within_the_gap_is_only_said_of_plans_that_are(data):
     if found.status in ("optimal", "within_gap"):
         least = best(data)
         assert least is not None and found.value <= least * (1 + 1.1 * GAP) + 1e-6
+
+
+@pytest.mark.parametrize("groups, paces", ((2, 10), (2, 2), (1, 1)))
+def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces):
+    """Slots that share a cut or a pace of jobs, as they do from some number on."""
+    monkeypatch.setattr("solvers.decomposition.MOST_GROUPS", groups)
+    monkeypatch.setattr("solvers.decomposition.MOST_PACES", paces)
+    plans = 0
+    for seed in range(12):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+        encloses(data, found)
+        plans += found.value is not None
+    assert plans > 1
