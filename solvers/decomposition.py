@@ -39,7 +39,6 @@ PLACES = 6  # points of each job that are looked at, cheapest first
 NEW_PLACES = 6  # of each job at a time
 WHOLE = 1e-6  # how far from whole a number may be
 
-NONE = np.zeros(0, dtype=np.int64)
 Say = Callable[[str], None]
 
 
