@@ -40,7 +40,7 @@ from planner.serving_state import drafting, prefix_cache
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout
-AS_GOOD = 0.01  # relative gain that is worth a larger group, or a group instead of one pool
+AS_GOOD = 1e-9  # groups that differ less do as well. Not more: a smaller group that is dearer by so much would make looser limits cost more
 LINK_START_S = 5 * MICRO
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
@@ -207,7 +207,8 @@ def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, wo
 
     A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count:
     the one that ties up the least, and its neighbours, which save either kind where it is scarce. Of groups that do as well as the
-    first the smallest is taken, since a plan may come to use a part of one.
+    first the smallest is taken, since a plan may come to use a part of one. Looser limits never raise what the first ties up; of the
+    neighbours, which are others then, and of power that need not be so.
     """
     able = np.flatnonzero(rate)
     if not able.size:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +36,7 @@ from planner.points import Point, Use
 from planner.problem import Problem, SpotFacts, SystemFacts, TrainingFacts
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
-WIDER = (1.0, 1.3, 1.8, 2.5)  # widths offered, as multiples of the least that meets the deadline
+PER_DOUBLING = 3  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
 LARGEST = 1 << 16  # systems; no single run is wider
 
 
@@ -189,29 +189,46 @@ class Searches:
 def widths(
     job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropped: Counter[str], searches: Searches
 ) -> tuple[list[Width], int]:
-    """Widths of the job on a lot: the least that meets the deadline and some wider ones, which leave dear hours free."""
+    """Widths of the job on a lot: the narrowest that meets the deadline and some wider ones, which leave dear hours free."""
     system, evaluated = lot.system, 0
     most = 1 if lot.scaleout_bytes_per_s <= 0 else min(ceiling, LARGEST)
     if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
         most = 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
-    least: float | None = None
-    found: list[Width] = []
-    count = _first_count(job, system, needed)
-    while count <= most and (least is None or count <= least * WIDER[-1] * 1.2):
+    found: list[tuple[int, Width]] = []
+    count = 1 << (_first_count(job, system, needed).bit_length() - 1)
+    while count <= most:
         best, tried = _best(job, lot, count, problem, dropped, searches)
         evaluated += tried
-        if best is not None and best.tokens_per_s >= needed:
-            least = least or float(count)
-            found.append(best)
+        found += [] if best is None else [(count, best)]
         count = _next_count(count)
-    if not found:
+    kept = offered(found, needed, problem.spec.solver.points_per_system)
+    if kept:
+        dropped["width between those offered"] += sum(width.tokens_per_s >= needed for _, width in found) - len(kept)
+    else:
         dropped["system cannot finish before the deadline"] += 1
-        return [], evaluated
-    wanted = {min(range(len(found)), key=lambda i: abs(found[i].chips - least * system.chips * factor)) for factor in WIDER}
-    kept = [found[i] for i in sorted(wanted)][: problem.spec.solver.points_per_system]
-    dropped["width between those offered"] += len(found) - len(kept)
     return kept, evaluated
+
+
+def offered(found: Sequence[tuple[int, Width]], needed: float, most: int) -> list[Width]:
+    """The narrowest of the widths that does what is needed, and the next wider ones that do most per system of their doubling.
+
+    `found`: (systems, width) from the start of a doubling on. A doubling goes from a power of two to the next; from 6 points on it has
+    parts, from 12 on each width is one. Which widths do most does not depend on the work, so that less work or more time takes none of
+    them away but the widest, where narrower ones fill the `most` points. Only the narrowest of all gives way to a narrower one, which a
+    plan that had work for part of its time only may miss. Never kept is a width that does no more than a narrower one.
+    """
+    parts = max(most // PER_DOUBLING, 1)
+    best: dict[int, tuple[int, Width]] = {}
+    for systems, width in found:
+        part = int(parts * math.log2(systems))
+        if part not in best or width.tokens_per_s / systems > best[part][1].tokens_per_s / best[part][0]:
+            best[part] = systems, width
+    kept = [width for _, width in found if width.tokens_per_s >= needed][:1]
+    for _, width in best.values():
+        if kept and len(kept) < most and width.chips > kept[-1].chips and width.tokens_per_s > kept[-1].tokens_per_s:
+            kept.append(width)
+    return kept
 
 
 def _first_count(job: TrainingFacts, system: SystemFacts, needed: float) -> int:
