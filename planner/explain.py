@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,18 @@ from planner.line_limits import fixed_worth
 from planner.lots import Lot
 from planner.phases import BY_WINDOW, power_limits, supplies
 from planner.problem import Problem
+from planner.worth import BINDING, BY_THE_BOUND
 from solvers.backends import Options
-from solvers.diagnose import Row, prices
+from solvers.data import Floats, Ints
+from solvers.diagnose import Row, prices, without_rounding
 from solvers.joint import Solution
 
-BINDING = 1e-6  # relative slack below which a limit binds
 MOST_PRICED = 300_000  # columns by the hour: the linear program around a larger plan would take longer than the plan
 AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
 
 POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
 SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
+HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
 NONE_FITS = "no other system could be brought in under the limits"
 
 
@@ -40,7 +42,7 @@ class Explanation:
     fixed: Mapping[tuple[str, str | None], float]
     divisible: Mapping[tuple[str, str | None], float]
     runner_up: list[dict[str, Any]]
-    unpriced: frozenset[str] = frozenset()  # places of limits that have a price, which was not worked out
+    notes: Mapping[str, str] = field(default_factory=dict)  # on prices, by path
 
     def of_limits(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Limit rows of a plan with their marginal values filled in."""
@@ -56,31 +58,36 @@ class Explanation:
             None,
         )
         if key is None:
-            return row | {"marginal_value_divisible": None, "note": SIZE_NOTE if row["path"] in self.unpriced else POINTS_NOTE}
+            return row | {"marginal_value_divisible": None, "note": self.notes.get(row["path"], POINTS_NOTE)}
         binds = row["slack"] <= BINDING * abs(row["limit"])
         return row | {
             "marginal_value": self.fixed.get(key) if binds else None,
             "marginal_value_divisible": self.divisible.get(key) or None,
             "marginal_unit": f"{self.unit}/{row['unit']}",
-            "note": "",
+            "note": self.notes.get(row["path"], ""),
         }
 
 
-def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options) -> Explanation:
+def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options, bases: dict[str, object] | None = None) -> Explanation:
     """Marginal values of the limits and the runner-up of each site.
 
     `fixed` holds the plan's every integer, so the fleet stays as it is: the duals of the linear program that is left.
     `divisible` holds its yes-or-no choices (sites, networks, points of jobs) and takes system counts as divisible, so the
     fleet may grow where a limit gives way. Both are changes of the objective (`unit`) per unit of the limit.
     The margin of a runner-up comes from solving the second program again with one system of it forced in.
+    `bases`: see `solvers.diagnose.prices`.
+    Around a plan too large for the second program, found slot by slot, `divisible` is what the linear part of that search says.
     """
     ways = _ways(form, solution)
     sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
     paths, unpriced = rows_by_path(problem, form), form.data.slots * (len(form.points) + len(form.arcs)) > MOST_PRICED
-    found = None if unpriced else prices(form.data, solution.values, sizes, [members for _, members in ways], options)
-    fixed = {(path, None): _summed(solution, row) for path, row in paths.items()} if solution.row_duals else {}
+    found = None if unpriced else prices(form.data, solution.values, sizes, [members for _, members in ways], options, bases)
+    fixed = {(path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals}
     fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
+    if unpriced and solution.relaxed_duals:
+        worth = without_rounding(form.data, {row: _summed(solution.relaxed_duals, row) for row in paths.values()}, solution.value)
+        divisible = {(path, None): worth[row] for path, row in paths.items()}
     if found is not None:
         divisible = {(path, None): found.rows[row] for path, row in paths.items()}
     for u, (k, _) in enumerate(form.holdings):
@@ -92,7 +99,16 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
                 divisible[key] = float(found.sizes[u])
     entries = found.entries if found is not None else (None,) * len(ways)
     runner_up = _runner_up(problem, form, solution, ways, entries, unit, SIZE_NOTE if unpriced else NONE_FITS)
-    return Explanation(unit, fixed, divisible, runner_up, frozenset(paths if unpriced else ()))
+    return Explanation(unit, fixed, divisible, runner_up, _notes(problem, solution, paths, unpriced))
+
+
+def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], unpriced: bool) -> dict[str, str]:
+    notes = {f"{site.path}.fabrics": SIZE_NOTE for site in problem.sites if unpriced}
+    for path, (block, _) in paths.items():
+        held = HOURS_NOTE if solution.relaxed_duals and block not in solution.row_duals else ""
+        free = (BY_THE_BOUND if solution.relaxed_duals else SIZE_NOTE) if unpriced else ""
+        notes[path] = "; ".join(filter(None, (held, free)))
+    return notes
 
 
 def size_name(lot: Lot) -> str:
@@ -113,11 +129,11 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 
 
-def _summed(solution: Solution, row: Row) -> float:
+def _summed(row_duals: Mapping[str, tuple[Ints, Floats]], row: Row) -> float:
     """Duals of all rows (slots, windows, and failures of a zone) of a limit together."""
     block, position = row
     none = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
-    (index, duals), (failing, more) = (solution.row_duals.get(name, none) for name in (block, f"survived {block}"))
+    (index, duals), (failing, more) = (row_duals.get(name, none) for name in (block, f"survived {block}"))
     first, then = (-1, -1) if block == "power" else (0, 1)  # where an index tells the limit
     return float(duals[index[:, first] == position].sum() + more[failing[:, then] == position].sum())
 

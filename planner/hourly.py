@@ -13,7 +13,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,12 @@ def carbon_column(columns: Iterable[str], life_cycle: bool) -> tuple[str, float]
     return None
 
 
+def _month_day_hour(hours: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each moment [datetime64 of hours]."""
+    months, days = hours.astype("datetime64[M]"), hours.astype("datetime64[D]")
+    return months.astype(int) % 12 + 1, (days - months).astype(int) + 1, (hours - days).astype(int)
+
+
 def at_instants(start: str, values: Sequence[float | None], instants: Sequence[datetime], fill: bool) -> np.ndarray:
     """The series at the same month, day and hour (UTC) of its own year; 28 February stands in for a 29th that it lacks.
 
@@ -138,14 +144,12 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
     if fill and not blank.all():
         series = np.interp(np.arange(len(series)), np.flatnonzero(~blank), series[~blank])
         blank[:] = False
-    first = datetime.fromisoformat(start).replace(tzinfo=UTC)
-    place: dict[tuple[int, int, int], int] = {}
-    for i in range(len(series)):
-        moment = first + timedelta(hours=i)
-        place[moment.month, moment.day, moment.hour] = i
-    key = lambda moment: (moment.month, moment.day, moment.hour)
-    at = [place.get(key(moment), place.get((2, 28, moment.hour), -1) if (moment.month, moment.day) == (2, 29) else -1) for moment in instants]
-    index = np.array(at)
+    first = np.datetime64(datetime.fromisoformat(start).replace(tzinfo=None), "h")
+    place = np.full((13, 32, 24), -1)
+    place[_month_day_hour(first + np.arange(len(series)))] = np.arange(len(series))
+    month, day, hour = _month_day_hour(np.array([moment.replace(tzinfo=None) for moment in instants], dtype="datetime64[h]"))
+    index = place[month, day, hour]
+    index = np.where((index < 0) & (month == 2) & (day == 29), place[2, 28, hour], index)
     missing = (index < 0) | blank[index]
     if missing.any():
         hour = instants[int(np.argmax(missing))]

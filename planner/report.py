@@ -52,7 +52,8 @@ NOTES = {
     FABRICS: "Whole parts for the systems that stand on each, and their price. A system is charged its share of the cheapest network per "
     "system that has as many tiers and that supply and power allow, so that one which is filled in part is charged less than its switches cost.",
     LIMITS: "Worth: what one unit more of a limit changes the objective by. Fleet held: every integer is fixed. "
-    "Fleet free: sites, networks and points of jobs are fixed, systems may be added in fractions. "
+    "Fleet free: sites, networks and points of jobs are fixed, systems may be added in fractions; "
+    "of a very large plan, as its bound has it, which takes all of these in fractions. "
     "Blank where the limit does not bind, and for latencies and deadlines, which choose among points: solve with another value.",
     RUNNER_UP: "Margins are those of the program with systems in fractions, with one system of the kind brought in.",
 }

@@ -13,8 +13,8 @@ from catalog.units import HOUR_S, MWH_J, YEAR_S, show
 from planner import quality_report
 from planner.hours import by_hour
 from planner.plan import Plan
+from planner.worth import BINDING, BY_THE_BOUND
 
-BINDING = 1e-6  # relative slack below which a limit binds
 LITTLE = 0.005  # shares below this are not told
 Row = dict[str, Any]
 
@@ -91,7 +91,8 @@ class _Told:
         sense = self.plan["spec"].get("objective", {"minimise": "cost"})
         if sense.get("minimise") != "cost":
             return ""
-        return f", one {per} more would save {-value * size:,.0f} {self.currency}"
+        told = "would by the bound save" if row["marginal_value_divisible"] and BY_THE_BOUND in row["note"] else "would save"
+        return f", one {per} more {told} {-value * size:,.0f} {self.currency}"
 
     # -- systems and networks --------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from planner.recheck import add_up, worth_of
 from planner.verify_budgets import payments, power_values
 from planner.verify_decisions import Decisions
 from planner.verify_phases import InTime
+from planner.worth import BY_THE_BOUND
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
 STATUS_ROUNDING = 1e-8  # a solver judged its status by its own sum, before the plan was added up
@@ -132,6 +133,19 @@ class Amounts(Decisions):
             self.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
             self.equal(f"limits {path}.slack", row["slack"], row["limit"] - row["value"])
             self.at_most(f"limits {path}", value, limit, name)
+        self._prices_of_the_bound()
+
+    def _prices_of_the_bound(self) -> None:
+        """What the bound says of limits holds for this plan too: what they leave over at their prices comes to no more than lies between the two."""
+        value, bound = self.document["objective"]["value"], self.document["bound"]
+        rows = [row for row in self.document["limits"] if BY_THE_BOUND in row.get("note", "") and row["marginal_value_divisible"] is not None]
+        for row in rows:
+            if not row["marginal_value_divisible"] < 0:
+                self.say(f"limits {row['path']}.marginal_value_divisible", f"more of a limit cannot make the least cost larger: {row['marginal_value_divisible']!r}")
+        if rows and bound is not None:
+            left = sum(max(row["slack"], 0.0) * -row["marginal_value_divisible"] for row in rows)
+            if left > value - bound + TOLERANCE * abs(value):
+                self.say("limits", f"what they leave over is worth {left:.9g} by the bound, which is only {value - bound:.9g} away")
 
     def _limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         problem, calendar = self.problem, self.problem.calendar

@@ -11,7 +11,10 @@ from typing import Any
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
 from planner.plan import Plan
 
+BINDING = 1e-6  # relative slack below which a limit binds
+BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"
 HEADING = "What more of a limit is worth"
+LEFT = 0.005  # share of a limit from which on it is told that a plan leaves it
 LEAST = 1e-9  # of the objective: below it a worth is rounding
 
 
@@ -33,9 +36,15 @@ def _told(plan: Plan) -> Iterator[tuple[float, str]]:
             continue
         if free > held:
             same = f"; with the fleet as it is, {_worth(plan, held, years)}" if held > 0 else "; to the fleet as it is, nothing" if row["marginal_value"] is not None else ""
-            yield free, f"{thing} is worth {_worth(plan, free, years)} where systems may be added{same}."
+            by_the_bound = _by_the_bound(row) if BY_THE_BOUND in row["note"] else ""
+            yield free, f"{thing} is worth {_worth(plan, free, years)} where systems may be added{by_the_bound}{same}."
         else:
             yield held, f"{thing} is worth {_worth(plan, held, years)} to the fleet as it is."
+
+
+def _by_the_bound(row: Mapping[str, Any]) -> str:
+    unused = row["slack"] / row["limit"] if row["limit"] else 0.0
+    return ", as the bound has it" + (f" (this plan leaves {unused:.0%} of it)" if unused >= LEFT else "")
 
 
 def _gain(plan: Plan, marginal: float | None, size: float) -> float:

@@ -8,13 +8,18 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvers.branch import Finished, Relaxed, Search
 from solvers.cbc import run_pulp
 from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError
-from solvers.program import Arrays, Floats, Program, Scaled
+from solvers.program import Arrays, Floats, Ints, Program, Scaled
+from solvers.rounding import FreeChoices, whole_counts
+
+if TYPE_CHECKING:
+    from solvers.kept import Kept
 
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
@@ -39,8 +44,8 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     cost = sign * np.asarray(objective, dtype=float)
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
     run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
-    if kept is None and options.solver == "highs" and _branches(arrays, options):
-        run = _run_branch
+    if kept is None and options.solver == "highs" and branches(arrays, options):
+        run = run_branch
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
@@ -209,22 +214,22 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
     raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
 
 
-def _branches(arrays: Arrays, options: Options) -> bool:
+def branches(arrays: Arrays, options: Options) -> bool:
     binaries = int((arrays.integer & (arrays.upper - arrays.lower <= 1)).sum())
     if options.method == "auto":
         return len(arrays.integer) >= LARGE and 0 < binaries <= 400
     return options.method == "branch" and binaries > 0
 
 
-def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-                relaxation: _Relaxation | None = None, known: Sequence[Floats] = ()) -> Outcome:
+def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
+                relaxation: Relaxation | None = None, known: Sequence[Floats] = ()) -> Outcome:
     """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
     `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike."""
     begin = time.perf_counter()
     arrays = scaled.arrays
     left = lambda: options.time_limit_s - (time.perf_counter() - begin)
     if relaxation is None:
-        relaxation = _Relaxation(scaled, options, left)
+        relaxation = Relaxation(scaled, options, left)
     relaxation.left = left
 
     def finish(lower: Floats, upper: Floats, known: Floats | None, target: float, gap: float) -> Finished:
@@ -236,14 +241,11 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
         bound = -math.inf if outcome.bound is None else outcome.bound
         return Finished(math.inf if outcome.x is None else float(scaled.cost @ outcome.x), outcome.x, bound)
 
-    binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
-    counts = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower > 1))
-
     def tell(parts: int, value: float, bound: float) -> None:
         best = f"best {abs(value / scaled.objective):,.6g}, gap {relative_gap(value, bound):.3%}" if math.isfinite(value) else "no plan yet"
         options.progress(f"  {parts} parts searched: {best}  {time.perf_counter() - begin:.1f} s")
 
-    search = Search(binary, counts, relaxation.solve, finish, options.gap, options.node_limit or NODES, known, tell if options.progress else None)
+    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, tell if options.progress else None)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
@@ -256,7 +258,19 @@ def _run_branch(scaled: Scaled, options: Options, tolerance: float, start: Float
     return Outcome(status, found.x, found.bound)
 
 
-class _Relaxation:
+def search_of(scaled: Scaled, options: Options, relaxation: Relaxation, finish, node_limit: int, known: Sequence[Floats], tell) -> Search:
+    arrays = scaled.arrays
+    binary = arrays.integer & (arrays.upper - arrays.lower <= 1)
+
+    def count(lower: Floats, upper: Floats, target: float, most: float) -> Finished:
+        limits = replace(options, time_limit_s=max(0.1, relaxation.left()))
+        return whole_counts(scaled, lower, upper, target, most, options.gap, lambda part: Linear(part.arrays, part.cost, limits))
+
+    return Search(np.flatnonzero(binary), np.flatnonzero(arrays.integer & ~binary), relaxation.solve, count, finish, FreeChoices(scaled).settled,
+                  options.gap, node_limit, known, relaxation.gain, tell)
+
+
+class Relaxation:
     """The linear relaxation, kept in one HiGHS object so that each solve starts from the last basis."""
 
     def __init__(self, scaled: Scaled, options: Options, left) -> None:
@@ -265,8 +279,13 @@ class _Relaxation:
         self._highs = _highs(replace(options, node_limit=None), 1e-7, linear)
         self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
         self._scaled, self._root = linear, None
-        self.left = left
+        self.left, self.gain = left, {}  # what choices cost, learnt by searches
         self.ended = ""
+
+    def start_from(self, other: Relaxation, columns: Ints, rows: Ints) -> None:
+        from solvers.warm import moved
+
+        self._root = None if other._root is None else moved(other._root, columns, rows)
 
     def change(self, scaled: Scaled) -> None:
         """To another program with entries in the same places; the next solve starts where the first one ended."""
@@ -313,45 +332,6 @@ class _Relaxation:
         return Relaxed(None)
 
 
-class Kept:
-    """A program that stays with its solver. The next one that has its entries in the same places is told by its changes in
-    costs, bounds, sides and entries; the relaxation goes on from the last root basis, and known answers are tried again."""
-
-    def __init__(self, scaled: Scaled, options: Options) -> None:
-        self._scaled = scaled
-        self.known: Sequence[Floats] = ()  # answers that may hold here too; of each, its integers count only
-        self._relaxation = _Relaxation(scaled, options, lambda: options.time_limit_s)
-        self._relaxation.solve(scaled.arrays.lower, scaled.arrays.upper, None, math.inf)
-
-    def alike(self, arrays: Arrays) -> bool:
-        """Whether the program has its entries where this one has them."""
-        one, other = self._scaled.arrays, arrays.scaled_like(np.zeros(len(arrays.lower)), self._scaled).arrays if (
-            self._scaled.arrays.matrix.shape == arrays.matrix.shape) else arrays
-        return bool(one.matrix.shape == other.matrix.shape and np.array_equal(one.matrix.indptr, other.matrix.indptr)
-                    and np.array_equal(one.matrix.indices, other.matrix.indices) and np.array_equal(one.integer, other.integer))
-
-    def change(self, arrays: Arrays, cost: Floats) -> Scaled:
-        """To a program that is alike."""
-        self._scaled = arrays.scaled_like(cost, self._scaled)
-        self._relaxation.change(self._scaled)
-        return self._scaled
-
-    def run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
-        """As the search over the binaries where that is worth it; else what relaxation, known answers and one dive tell."""
-        arrays, known = scaled.arrays, [x / scaled.column for x in self.known]
-        if (arrays.lower > arrays.upper).any():
-            return Outcome("infeasible")
-        if _branches(arrays, options):
-            return _run_branch(scaled, options, tolerance, start, self._relaxation, known)
-        end = time.perf_counter() + options.time_limit_s
-        self._relaxation.left = lambda: end - time.perf_counter()
-        binary = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1))
-        counts = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower > 1))
-        search = Search(binary, counts, self._relaxation.solve, lambda *_: Finished(math.inf, None, -math.inf), options.gap, 0, known)
-        found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
-        return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
-
-
 @dataclass(frozen=True, slots=True)
 class LinearAnswer:
     """`row_duals`, `column_duals`: change of the objective per unit of a row's side, or of the bound a column is at."""
@@ -366,15 +346,27 @@ class LinearAnswer:
 class Linear:
     """A linear program that is minimised again and again under other bounds or costs, each time from the last basis."""
 
-    def __init__(self, arrays: Arrays, cost: Floats, options: Options) -> None:
+    def __init__(self, arrays: Arrays, cost: Floats, options: Options, basis: object = None) -> None:
+        """`basis`: of a program alike, to start from."""
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
         self._highs = _highs(replace(options, node_limit=None), 1e-7, self._scaled)
         self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)  # Devex: steepest edge takes longer than it saves
         if not options.presolve:
             self._highs.setOptionValue("presolve", "off")
         self._lower, self._upper, self._cost, self._seconds = arrays.lower, arrays.upper, cost, options.time_limit_s
+        self.start_from(basis)
 
-    def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None) -> LinearAnswer:
+    @property
+    def basis(self) -> object:
+        """Where the last answer stands."""
+        return self._highs.getBasis()
+
+    def start_from(self, basis: object) -> None:
+        """The next answer starts there; one of another shape is passed over."""
+        if basis is not None and (len(basis.row_status), len(basis.col_status)) == self._scaled.arrays.matrix.shape:
+            self._highs.setBasis(basis)
+
+    def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False) -> LinearAnswer:
         import highspy
 
         column, highs = self._scaled.column, self._highs
@@ -394,7 +386,11 @@ class Linear:
         status = named.get(highs.getModelStatus(), "limit")
         if status != "optimal":
             return LinearAnswer(status)
-        solution, scale = highs.getSolution(), self._scaled.objective
+        scale = self._scaled.objective
+        value = highs.getInfo().objective_function_value / scale
+        if value_only:
+            return LinearAnswer(status, value)
+        solution = highs.getSolution()
         return LinearAnswer(
-            status, highs.getInfo().objective_function_value / scale, np.array(solution.col_value) * column,
+            status, value, np.array(solution.col_value) * column,
             np.array(solution.row_dual) * self._scaled.row / scale, np.array(solution.col_dual) / column / scale)

@@ -2,26 +2,28 @@
 
 Sites, placements and designs are the hard integers; counts cost little once those are settled. So the search branches
 on the binaries alone with warm linear programs, whose optima are the bounds. A dive comes first: often its plan is good
-enough already. Where every binary is whole, counts are rounded the same way, and where that is not good enough a solver
-is asked. It sees arrays and two functions; which solver answers them
-is not its business."""
+enough already. Where every binary is whole, or can be made so at no cost, counts are made whole too, and where that is not
+good enough a solver is asked. It sees arrays and a few functions; which solver answers them is not its business."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from solvers.program import Floats, Ints
 
 WHOLE = 1e-6          # a value this close to an integer is settled
+TRIED_KNOWN = 2       # answers of programs alike that are looked at
 TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
+LEARNT = 16           # gains of a binary that are remembered
 LOOKS_FAR = 0.01      # a child that costs this much more than its parent, relatively, is not solved to the end at first
+LEAF_GAP = 0.5        # of the asked gap, to which counts are found: the bound of a leaf may be better than that of its node
 FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
-SHARE_OF_GAP = 0.9    # of the asked gap; a leaf's search stops there, the rest is for rounding
+LEFT_OF_GAP, MOST_LEFT = 0.1, 1e-5  # share of the asked gap, and how much of it, that is for rounding: a search stops before
 TELL_EVERY = 10              # parts searched
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
 
@@ -49,6 +51,9 @@ class Finished:
 Relax = Callable[[Floats, Floats, object, float], Relaxed]
 # (lower, upper, start, stop as soon as this value is reached, relative gap) -> answer
 Finish = Callable[[Floats, Floats, Floats | None, float, float], Finished]
+# (lower, upper, good enough, value to stay below) -> answer that was found quickly, and the bound of the relaxation; binaries are settled
+Count = Callable[[Floats, Floats, float, float], Finished]
+Gains = dict[tuple[int, int], list[float]]  # (binary, side) -> gains per unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +85,22 @@ class Search:
     binary: Ints
     counts: Ints
     relax: Relax
+    count: Count
     finish: Finish
+    settle: Callable[[Floats], Floats]   # makes whole what it can at no cost
     gap: float
     node_limit: int
-    known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too
+    known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
+    gain: Gains = field(default_factory=dict)
     tell: Callable[[int, float, float], None] | None = None   # (parts searched, best value, bound), now and then
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
     _nodes: list[_Node] = field(default_factory=list)
     _order: int = 0
-    _gain: dict[tuple[int, int], list[float]] = field(default_factory=dict)   # (binary, side) -> gains per unit
     _closed: float = math.inf     # the least bound of nodes that are closed although a better plan may be in them
+    _counted: dict[bytes, Finished] = field(default_factory=dict)   # by the binaries: counts that were found quickly
+    _asked: dict[bytes, Finished] = field(default_factory=dict)     # and those of the solver
 
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
         if start is not None:
@@ -101,7 +110,7 @@ class Search:
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
         self._push(root, lower, upper, root.basis)
         for columns in (np.concatenate([self.binary, self.counts]), self.binary):
-            for x in self.known:
+            for x in self.known[:TRIED_KNOWN]:
                 if not self._good(root.value):
                     self._try_again(x, columns, root, lower, upper)
         if not self._good(root.value):
@@ -121,7 +130,7 @@ class Search:
         return min(self._nodes[0].value if self._nodes else math.inf, self._closed, self.value)
 
     def _target(self, bound: float) -> float:
-        return bound + max(SHARE_OF_GAP * self.gap, ROUNDING) * abs(bound) + ROUNDING
+        return bound + max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING) * abs(bound) + ROUNDING
 
     def _good(self, bound: float) -> bool:
         """The best plan is within the gap of a node's bound, so the node need not be opened."""
@@ -130,10 +139,6 @@ class Search:
     def _push(self, relaxed: Relaxed, lower: Floats, upper: Floats, basis: object) -> None:
         self._order += 1
         heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x, relaxed.basis or basis))
-
-    def _between(self, x: Floats, columns: Ints) -> Ints:
-        part = x[columns]
-        return columns[np.abs(part - np.round(part)) > WHOLE]
 
     def _offer(self, value: float, x: Floats | None) -> None:
         if x is not None and value < self.value:
@@ -152,11 +157,11 @@ class Search:
             elif math.isfinite(relaxed.value):
                 self._push(relaxed, node.lower, node.upper, node.basis)
             return
-        between = self._between(node.x, self.binary)
-        if between.size:
+        between, whole = _between(node.x, self.binary), self.settle(node.x)
+        if undecided := _between(whole, self.binary).size:
+            between = _between(whole, self.binary)
+        if undecided or not self._leaf(node, whole):
             self._branch(node, between)
-        else:
-            self._leaf(node)
 
     def _give_back(self, node: _Node) -> None:
         self.out_of_time = True
@@ -166,7 +171,7 @@ class Search:
         best: tuple[float, list] | None = None
         tried = 0
         for column in self._ranked(node.x, between):
-            known = all((column, side) in self._gain for side in (0, 1))
+            known = all((column, side) in self.gain for side in (0, 1))
             if best is not None and (known or tried >= TRIED_PER_NODE):
                 break
             tried += not known
@@ -178,7 +183,9 @@ class Search:
             for side, gain in enumerate(gains):
                 if math.isfinite(gain):
                     distance = node.x[column] if side == 0 else 1 - node.x[column]
-                    self._gain.setdefault((column, side), []).append(gain / distance)
+                    learnt = self.gain.setdefault((column, side), [])
+                    learnt.append(gain / distance)
+                    del learnt[:-LEARNT]
             alive = [child for child in children if not self._good(child[0].value) and math.isfinite(child[0].value)]
             if len(alive) < 2:  # settled without branching; what is good enough is closed by its bound
                 self._closed = min([self._closed, *(child[0].value for child in children if self._good(child[0].value))])
@@ -200,7 +207,7 @@ class Search:
     def _ranked(self, x: Floats, between: Ints) -> list[int]:
         """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
         how undecided they are."""
-        means = {key: float(np.mean(gains)) for key, gains in self._gain.items()}
+        means = {key: float(np.mean(gains)) for key, gains in self.gain.items()}
         usual = float(np.mean(list(means.values()))) if means else 1.0
 
         def score(column: int) -> tuple[float, float]:
@@ -210,73 +217,99 @@ class Search:
 
         return sorted((int(column) for column in between), key=score)
 
-    def _leaf(self, node: _Node) -> None:
-        """Every binary is whole: find the counts; if the plan is not good enough, prove what the node holds."""
-        lower, upper = self._settled(node.lower, node.upper, node.x)
-        rounded = self._plunge(Relaxed(node.value, node.x, node.basis), lower, upper, self.counts)
-        if rounded is not None:
-            self._offer(rounded.value, rounded.x)
-        bound, answer = node.value, None
+    def _leaf(self, node: _Node, whole: Floats) -> bool:
+        """The node with every binary as in `whole`: find the counts; if the plan is not good enough, prove what the node holds, or False
+        where it has to be branched on."""
+        key = np.round(whole[self.binary]).tobytes()
+        lower, upper = self._settled(node.lower, node.upper, whole)
+        rounded = self._round(key, lower, upper, node.value)
+        bound = node.value
         if not self._good(bound):
-            answer = self.finish(lower, upper, None if rounded is None else rounded.x, self._target(bound), self.gap)
+            if key not in self._asked:
+                self._asked[key] = self.finish(lower, upper, rounded.x, self._target(bound), LEAF_GAP * self.gap)
+            answer = self._asked[key]
             self._offer(answer.value, answer.x)
         if not self._good(bound):
             whole_node = (lower[self.binary] == node.lower[self.binary]) & (upper[self.binary] == node.upper[self.binary])
             if not whole_node.all():
+                if _between(node.x, self.binary).size:
+                    return False
                 answer = self.finish(node.lower, node.upper, answer.x, self._target(bound), self.gap)
                 self._offer(answer.value, answer.x)
             bound = max(bound, answer.bound)
         self._closed = min(self._closed, bound)
+        return True
+
+    def _round(self, key: bytes, lower: Floats, upper: Floats, bound: float) -> Finished:
+        """Counts made whole where these bounds settle all binaries."""
+        if key not in self._counted:
+            self._counted[key] = self.count(lower, upper, self._target(bound), self.value)
+            self._offer(self._counted[key].value, self._counted[key].x)
+        return self._counted[key]
 
     def _try_again(self, x: Floats, columns: Ints, root: Relaxed, lower: Floats, upper: Floats) -> None:
-        """The best with these columns as in a known answer, and the counts made whole."""
+        """The best with these columns as in a known answer, as far as it tells them, and the others made whole."""
+        counted, columns = len(columns) > len(self.binary), columns[np.isfinite(x[columns])]
         whole = np.round(x[columns])
-        if (whole < lower[columns]).any() or (whole > upper[columns]).any():
+        if (whole < lower[columns]).any() or (whole > upper[columns]).any() or not np.isfinite(x[self.counts]).all():
             return
         lower, upper = lower.copy(), upper.copy()
         lower[columns] = upper[columns] = whole
-        last: Relaxed | None = self.relax(lower, upper, root.basis, self.value)
-        if last.x is not None:
-            last = self._plunge(last, lower, upper, self.counts)
-            if last is not None:
-                self._offer(last.value, last.x)
+        if (lower[self.binary] < upper[self.binary]).any():
+            last: Relaxed | None = self._relax_settled(lower, upper, root.basis, self.value)
+            last = None if last.x is None else plunge(self._relax_settled, last, lower, upper, self.binary, _most_chosen, self.gap, self.value)
+            if last is None:
+                return
+            lower, upper = self._settled(lower, upper, last.x)
+        target = self._target(root.value)
+        found = self.count(lower, upper, target, self.value if counted else min(self.value, target))
+        self._offer(found.value, found.x)
+
+    def _relax_settled(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
+        found = self.relax(lower, upper, basis, stop_at)
+        return found if found.x is None else replace(found, x=self.settle(found.x))
 
     def _dive(self, root: Relaxed, lower: Floats, upper: Floats) -> None:
         """A first plan: binaries, then counts, made whole one by one."""
-        last = self._plunge(root, lower, upper, self.binary)
-        if last is None:
-            return
-        lower, upper = self._settled(lower, upper, last.x)
-        last = self._plunge(last, lower, upper, self.counts)
+        last = plunge(self._relax_settled, replace(root, x=self.settle(root.x)), lower, upper, self.binary, _most_chosen, self.gap, self.value)
         if last is not None:
-            self._offer(last.value, last.x)
+            self._round(np.round(last.x[self.binary]).tobytes(), *self._settled(lower, upper, last.x), root.value)
 
-    def _plunge(self, last: Relaxed, lower: Floats, upper: Floats, columns: Ints) -> Relaxed | None:
-        """Columns made whole one by one, each to the near side if that costs next to nothing, else to the side that
-        costs less; None where both have no answer, or none better than the best plan."""
-        lower, upper = lower.copy(), upper.copy()
-        while (between := self._between(last.x, columns)).size:
-            part = last.x[between] - np.floor(last.x[between])
-            # a chosen place or design settles its rivals; of counts, the surest moves the others least
-            column = between[np.argmax(part if columns is self.binary else np.abs(part - 0.5))]
-            near = float(np.round(last.x[column]))
-            far = near + (1.0 if last.x[column] > near else -1.0)
 
-            def at(whole: float, stop: float) -> Relaxed:
-                low, high = lower.copy(), upper.copy()
-                low[column] = high[column] = whole
-                return self.relax(low, high, last.basis, min(stop, self.value))
+def plunge(relax: Relax, last: Relaxed, lower: Floats, upper: Floats, columns: Ints, first: Callable[[Floats, Ints], int], gap: float, most: float) -> Relaxed | None:
+    """Columns made whole one by one, `first` the next among those between, each to the near side if that costs next to nothing, else to the
+    side that costs less; None where both have no answer, or none below `most`."""
+    lower, upper = lower.copy(), upper.copy()
+    while (between := _between(last.x, columns)).size:
+        column = between[first(last.x, between)]
+        near = float(np.round(last.x[column]))
+        far = near + (1.0 if last.x[column] > near else -1.0)
 
-            best, whole = at(near, last.value + max(FREE * self.gap, ROUNDING) * abs(last.value)), near
+        def at(whole: float, stop: float, column: int = column, basis: object = last.basis) -> Relaxed:
+            low, high = lower.copy(), upper.copy()
+            low[column] = high[column] = whole
+            return relax(low, high, basis, min(stop, most))
+
+        best, whole = at(near, last.value + max(FREE * gap, ROUNDING) * abs(last.value)), near
+        if best.x is None:
+            other = at(far, math.inf)
+            limit = math.inf if other.x is None else other.value
+            if best.value is not None and math.isfinite(best.value) and best.value < limit:
+                best = at(near, limit)
             if best.x is None:
-                other = at(far, math.inf)
-                limit = math.inf if other.x is None else other.value
-                if best.value is not None and math.isfinite(best.value) and best.value < limit:
-                    best = at(near, limit)
-                if best.x is None:
-                    best, whole = other, far
-            if best.x is None:
-                return None
-            last = best
-            lower[column] = upper[column] = whole
-        return last
+                best, whole = other, far
+        if best.x is None:
+            return None
+        last = best
+        lower[column] = upper[column] = whole
+    return last
+
+
+def _between(x: Floats, columns: Ints) -> Ints:
+    part = x[columns]
+    return columns[np.abs(part - np.round(part)) > WHOLE]
+
+
+def _most_chosen(x: Floats, between: Ints) -> int:
+    """A chosen place or design settles its rivals."""
+    return int(np.argmax(x[between]))

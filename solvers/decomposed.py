@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solvers import whole
+from solvers import limit_worth, whole
+from solvers.certificate import Prices
 from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, structure
 from solvers.hourwise import Slotwise, carried
@@ -30,7 +31,8 @@ SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`value` is recomputed from the values; `bound` holds for the full problem. Counts are those of the full program."""
+    """`value` is recomputed from the values; `bound` holds for the full problem. Counts are those of the full program.
+    Duals as in limit_worth.py: `row_duals` with the fleet held, `relaxed_duals` those that the bound is made of."""
 
     rows: int
     columns: int
@@ -40,6 +42,7 @@ class Found:
     values: Mapping[str, Floats] = field(default_factory=dict)
     functionals: Mapping[str, float] = field(default_factory=dict)
     row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
 
 
 def carries(data: PlanData) -> bool:
@@ -79,11 +82,15 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     settled = None if plan is None else whole.settle(plan)
     if settled is None:
         return Found(rows, columns, integers, bound if np.isfinite(bound) else None)
-    _, flows, replicas = settled
+    answer, flows, replicas = settled
     values = _values(dec, data, units, plan, flows, replicas)
     functionals = {name: total(data, values, name) for name in data.functionals()}
     value = functionals[data.objective.functional]
-    return Found(rows, columns, integers, min(bound, value), value, values, functionals)
+    relaxed = _relaxed(dec, data, units, drawn.prices, values)
+    held = {block: (relaxed[block][0], np.zeros(len(relaxed[block][0]))) for block in ("supply", "limit") if block in relaxed}
+    if not len(data.job_work):  # with a job, slots would share what changes
+        held |= _duals(data, units, answer.sigma.T, answer.delta.T)
+    return Found(rows, columns, integers, min(bound, value), value, values, functionals, held, relaxed)
 
 
 def _one_window(data: PlanData) -> PlanData:
@@ -126,10 +133,14 @@ class Units:
         dear = next((values for values in cost if (values > 0).any()), np.ones(1))
         return cls(functional, _factor(dear) * data.slots, _factor(np.concatenate([data.point_power_w, data.holding_power_w])), workload, pool)
 
+    def sizes(self, data: PlanData) -> dict[str, float]:
+        """The factor of each functional that is limited, and of that which is made least."""
+        return {limit.functional: _factor(np.array([limit.upper])) for limit in data.limits if np.isfinite(limit.upper)} | {self.functional: self.cost}
+
     def scaled(self, data: PlanData) -> PlanData:
         """The data in these units, with the functional alone, and what is limited of what is decided once in shares of its limit or so."""
         only = lambda part, unit: {name: values * (self.cost * unit) for name, values in part.items() if name == self.functional}
-        size = {limit.functional: _factor(np.array([limit.upper])) for limit in data.limits if np.isfinite(limit.upper)} | {self.functional: self.cost}
+        size = self.sizes(data)
         once = lambda part: {name: values * size[name] for name, values in part.items() if name in size}
         requests = np.where(data.point_pool >= 0, self.pool[np.maximum(data.point_pool, 0)] if data.pools else 1.0, 1.0)
         return replace(
@@ -170,6 +181,26 @@ def _values(dec: Decomposition, data: PlanData, units: Units, plan: whole.WholeP
         np.maximum.at(run.T, data.slot_window, (values["v"] > 0).T)
         values["run"] = run * (several.sum(axis=1, keepdims=True) > 1)
     return values
+
+
+def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_worth.Duals:
+    return limit_worth.of_slots(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
+
+
+def _relaxed(dec: Decomposition, data: PlanData, units: Units, prices: Prices, values: Mapping[str, Floats]) -> limit_worth.Duals:
+    """In SI; limits are counted as in the data."""
+    prices, once = limit_worth.relaxed(dec, prices, values)
+    found = _duals(data, units, prices.sigma, prices.delta)
+    if "supply" in once:
+        index, duals = once["supply"]
+        found["supply"] = index, duals / units.cost
+    if "limit" in once:
+        size = units.sizes(data)
+        known = np.array([i for i, limit in enumerate(data.limits) if limit.functional in size])
+        factors = np.array([size[limit.functional] for limit in dec.data.limits])
+        index, duals = once["limit"]
+        found["limit"] = known[index], duals * factors[index[:, 0]] / units.cost
+    return found
 
 
 def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:

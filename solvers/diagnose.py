@@ -220,13 +220,15 @@ class Prices:
     entries: tuple[float | None, ...]
 
 
-def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Sequence[Sequence[int]], options: Options) -> Prices | None:
+def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Sequence[Sequence[int]], options: Options,
+           bases: dict[str, object] | None = None) -> Prices | None:
     """Prices of the linear program around a plan: its yes-or-no choices held, its counts taken as divisible.
 
     `values`: the plan's, by block. `sizes` [U]: the largest number of systems on one network. `ways`: holdings that are
     the same system obtained the same way at one site. A limit's price is its dual. An entry is priced by solving again
     with one system of the way forced in; for that jobs may be split among points, and a system of which the site has
-    none may choose its network. None where the linear program has no optimum.
+    none may choose its network. None where the linear program has no optimum. `bases`: of programs alike, to start from;
+    those of this one take their places.
     """
     program = build(data)
     entry = _add_entries(program, data, ways)
@@ -240,20 +242,24 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
         lower[columns[columns >= 0]] = upper[columns[columns >= 0]] = np.round(values[block][columns >= 0])
     row_upper = arrays.row_upper.copy()
     row_upper[gates.open_rows()] = np.inf
-    linear = Linear(replace(arrays, row_upper=row_upper, lower=lower, upper=upper), sign * objective_vector(program, data), options)
+    linear = Linear(replace(arrays, row_upper=row_upper, lower=lower, upper=upper), sign * objective_vector(program, data), options,
+                    (bases or {}).get("held"))
     answer = linear.solve(lower, upper)
     if answer.status != "optimal":
         return None
     worth = {row: sign * float(answer.row_duals[_rows_of(program, *row)].sum()) for row in _limited(data)}
     size_worth = np.where(held >= 0, sign * answer.column_duals[held], 0.0)
     at_size = np.isfinite(sizes) & (values["n"] >= 0) & (np.append(answer.x, 0.0)[held] >= sizes * (1 - 1e-9))
-    entries = _entries(linear, gates, lower, upper, entry)
-    return Prices({row: _clean(value, answer.value, _asked(data, row)) for row, value in worth.items()},
-                  np.where(at_size, size_worth, 0.0), entries)
+    bases = {} if bases is None else bases
+    bases["held"] = linear.basis
+    entries = _entries(linear, gates, lower, upper, entry, bases)
+    return Prices(without_rounding(data, worth, answer.value), np.where(at_size, size_worth, 0.0), entries)
 
 
-def _clean(value: float, objective: float, limit: float) -> float:
-    return 0.0 if abs(value) * max(limit, 1.0) <= ROUNDING * max(abs(objective), 1e-9) else value
+def without_rounding(data: PlanData, worth: Mapping[Row, float], objective: float) -> dict[Row, float]:
+    """Prices of limits, 0 where even the whole limit at its price is nothing beside the objective."""
+    least = ROUNDING * max(abs(objective), 1e-9)
+    return {row: 0.0 if abs(value) * max(_asked(data, row), 1.0) <= least else value for row, value in worth.items()}
 
 
 def _limited(data: PlanData) -> list[Row]:
@@ -279,18 +285,20 @@ def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]
     return entry
 
 
-def _entries(linear: Linear, gates: _Gates, lower: Floats, upper: Floats, entry: Ints) -> tuple[float | None, ...]:
+def _entries(linear: Linear, gates: _Gates, lower: Floats, upper: Floats, entry: Ints, bases: dict[str, object]) -> tuple[float | None, ...]:
     lower, upper = lower.copy(), upper.copy()
     free = gates.free_columns()
     lower[free], upper[free] = 0.0, 1.0
-    base = linear.solve(lower, upper)
+    linear.start_from(bases.get("free"))
+    base = linear.solve(lower, upper, value_only=True)
+    bases["free"] = linear.basis
     worse: list[float | None] = []
     for column in entry:
         if column < 0 or base.status != "optimal":
             worse.append(None)
             continue
         lower[column] = upper[column] = 1.0
-        forced = linear.solve(lower, upper)
+        forced = linear.solve(lower, upper, value_only=True)
         worse.append(max(forced.value - base.value, 0.0) if forced.status == "optimal" else None)
         lower[column] = upper[column] = 0.0
     return tuple(worse)

@@ -33,6 +33,8 @@ TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the co
 class Solution:
     """`values`: each block of variables shaped as its index sets, in SI. `functionals`: recomputed from those.
     `row_duals`: block -> (index tuples, change of the objective per unit of the row's side), integers fixed.
+    `relaxed_duals`: the same of the program with no integer held, which `bound` is made of; of plans found slot by slot only, whose
+    `row_duals` say nothing of slots where there are jobs.
     `structural`: rows that fail before any solving, as (block, index) prefixes."""
 
     status: str
@@ -50,6 +52,7 @@ class Solution:
     row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
     structural: tuple[tuple[str, tuple[int, ...]], ...] = ()
     polished: bool = False
+    relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
 
     @property
     def sense(self) -> str:
@@ -124,7 +127,8 @@ def _decomposed(data: PlanData, options: Options) -> Solution | None:
     gap = backends.relative_gap(found.value, found.bound)
     status = "optimal" if gap <= backends.OPTIMAL_GAP else "within_gap" if gap <= options.gap * (1 + backends.OPTIMAL_GAP) else "limit"
     return Solution(status, data.objective, found.value, found.bound, gap, time.perf_counter() - begin, found.rows, found.columns,
-                    found.integers, options.seed, found.values, found.functionals, found.row_duals, polished=True)  # fmt: skip
+                    found.integers, options.seed, found.values, found.functionals, found.row_duals, polished=True,
+                    relaxed_duals=found.relaxed_duals)  # fmt: skip
 
 
 def objective_vector(program: Program, data: PlanData) -> Floats:

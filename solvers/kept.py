@@ -1,28 +1,76 @@
 """A joint program that is kept with its solver and changed in place: other prices, another demand, another limit.
 
 The input is put together anew each time, which takes next to nothing, and compared with the program in the solver. Where
-entries stand in the same places, only what differs is told; else the program is built anew in the solver. Then the relaxation,
-solved on from its last basis where there is one, gives the bound, and the fleets known from earlier answers give the plan.
-Where the two are further apart than asked, the search goes on from there, or the program is solved as any other. So it is,
-and is not kept, where something else than cost is minimised, and where the program is very large."""
+entries stand in the same places, only what differs is told; else the program is built anew in the solver, and starts from the last basis
+as far as the two have lots and points in common. Then the relaxation, solved on from its last basis, gives the bound, and the fleets known
+from earlier answers, those first that would cost least now, give the plan. Where the two are further apart than asked, the search goes on
+from there, with what earlier searches learnt of the choices, or the program is solved as any other. So it is, and is not kept, where
+something else than cost is minimised, and where the program is very large."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from solvers import backends, joint
-from solvers.data import COST, Floats, PlanData
-from solvers.outcome import Options
+from solvers.branch import Finished
+from solvers.data import COST, Floats, Ints, PlanData
+from solvers.outcome import Options, Outcome
+from solvers.program import Arrays, Program, Scaled
 from solvers.routing import unserved
 from solvers.schedule import unfinished
+from solvers.thrift import with_fewest_units
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
-KNOWN = 4  # answers that are tried again
+KNOWN = 16  # answers that are kept to be tried again
+SHAPES = 4  # programs with entries in other places that are kept
+OF_POINTS = ("x", "v", "y", "run")  # blocks whose first index is a point
 LARGEST = 200_000  # columns; the relaxation of a larger program as a whole takes too long
+
+
+class Kept:
+    """A program that stays with its solver. The next one that has its entries in the same places is told by its changes in
+    costs, bounds, sides and entries; the relaxation goes on from the last root basis, and known answers are tried again."""
+
+    def __init__(self, scaled: Scaled, options: Options, before: tuple[Kept, Ints, Ints] | None = None) -> None:
+        """`before`: one to start from, and for each column and row which one of it that was, -1 for none."""
+        self._scaled = scaled
+        self.known: Sequence[Floats] = ()  # answers that may hold here too; of each, its integers count only
+        self._relaxation = backends.Relaxation(scaled, options, lambda: options.time_limit_s)
+        if before is not None:
+            self._relaxation.start_from(before[0]._relaxation, *before[1:])
+        else:
+            self._relaxation.solve(scaled.arrays.lower, scaled.arrays.upper, None, math.inf)
+
+    def alike(self, arrays: Arrays) -> bool:
+        """Whether the program has its entries where this one has them."""
+        one, other = self._scaled.arrays, arrays.scaled_like(np.zeros(len(arrays.lower)), self._scaled).arrays if (
+            self._scaled.arrays.matrix.shape == arrays.matrix.shape) else arrays
+        return bool(one.matrix.shape == other.matrix.shape and np.array_equal(one.matrix.indptr, other.matrix.indptr)
+                    and np.array_equal(one.matrix.indices, other.matrix.indices) and np.array_equal(one.integer, other.integer))
+
+    def change(self, arrays: Arrays, cost: Floats) -> Scaled:
+        """To a program that is alike."""
+        self._scaled = arrays.scaled_like(cost, self._scaled)
+        self._relaxation.change(self._scaled)
+        return self._scaled
+
+    def run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
+        """As the search over the binaries where that is worth it; else what relaxation, known answers and one dive tell."""
+        arrays, known = scaled.arrays, [x / scaled.column for x in self.known]
+        if (arrays.lower > arrays.upper).any():
+            return Outcome("infeasible")
+        if backends.branches(arrays, options):
+            return backends.run_branch(scaled, options, tolerance, start, self._relaxation, known)
+        end = time.perf_counter() + options.time_limit_s
+        self._relaxation.left = lambda: end - time.perf_counter()
+        search = backends.search_of(scaled, options, self._relaxation, lambda *_: Finished(math.inf, None, -math.inf), 0, known, None)
+        found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
+        return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
 
 
 @dataclass(slots=True)
@@ -32,8 +80,8 @@ class KeptProgram:
 
     how: str = ""
     seconds: float = 0.0  # of all answers together
-    _kept: list[backends.Kept] = field(default_factory=list)  # the first one, and the last of another shape
-    _answers: list[Mapping[str, Floats]] = field(default_factory=list)  # the last one first
+    _kept: list[_Shape] = field(default_factory=list)  # the first one, and the last of other shapes
+    _answers: list[tuple[PlanData, Mapping[str, Floats]]] = field(default_factory=list)  # the last one first
 
     def solve(self, data: PlanData, options: Options) -> joint.Solution:
         """As `joint.solve`, within the same gap; which of the plans within the gap may depend on what was asked before."""
@@ -52,22 +100,82 @@ class KeptProgram:
             self.how = REBUILT
             return joint.solve(data, options)
         arrays, objective = program.arrays(), joint.objective_vector(program, data)
-        alike = next((kept for kept in self._kept if kept.alike(arrays)), None)
+        alike = next((shape.kept for shape in self._kept if shape.kept.alike(arrays)), None)
         self.how = FIRST if not self._kept else REBUILT if alike is None else IN_PLACE
-        kept = backends.Kept(arrays.scaled(objective), options) if alike is None else alike
-        if alike is None:
-            self._kept = [*self._kept[:1], kept]
+        kept = alike
+        if kept is None:
+            before = next((found for shape in reversed(self._kept) if (found := shape.towards(data, program)) is not None), None)
+            kept = Kept(arrays.scaled(objective), options, before)
+            self._kept = [*self._kept[:1], *self._kept[1:][2 - SHAPES :], _Shape(data, program, kept)]
         if self._answers:
-            begin, kept.known = time.perf_counter(), [program.vector(values) for values in self._answers]
-            raw = backends.solve(program, objective, "min", options, kept=kept)
+            begin, kept.known = time.perf_counter(), self._known(data, program, objective)
+            raw = with_fewest_units(program, objective, "min", backends.solve(program, objective, "min", options, kept=kept), options)
             if raw.status in ("optimal", "within_gap", "infeasible"):
-                return self._learn(joint._solution(data, program, raw, options, begin))
+                return self._learn(data, joint._solution(data, program, raw, options, begin))
             self.how = REBUILT if alike is None else SEARCHED
-        return self._learn(joint.solve(data, options))
+        return self._learn(data, joint.solve(data, options))
 
-    def _learn(self, solution: joint.Solution) -> joint.Solution:
+    def _known(self, data: PlanData, program: Program, objective: Floats) -> list[Floats]:
+        """The earlier answers as far as they fit this program, not a number elsewhere; those first that would cost least as they were."""
+        told = []
+        for earlier, values in self._answers:
+            was = _same_points(data, earlier)
+            told.append(program.vector(values if was is None else values | {block: _at(values[block], was) for block in OF_POINTS if block in values}, missing=np.nan))
+        return sorted(told, key=lambda x: float(objective @ np.nan_to_num(x)) if np.isfinite(x).all() else np.inf)
+
+    def _learn(self, data: PlanData, solution: joint.Solution) -> joint.Solution:
         """Its fleet, to be tried again."""
         if solution.values:
-            known = [old for old in self._answers if old["n"].shape != solution.values["n"].shape or (np.round(old["n"]) != np.round(solution.values["n"])).any()]
-            self._answers = [solution.values, *known][:KNOWN]
+            fleet = np.round(solution.values["n"])
+            known = [old for old in self._answers if old[1]["n"].shape != fleet.shape or (np.round(old[1]["n"]) != fleet).any()]
+            self._answers = [(data, solution.values), *known][:KNOWN]
         return solution
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A kept program and what its columns and rows are."""
+
+    data: PlanData
+    program: Program
+    kept: Kept
+
+    def towards(self, data: PlanData, program: Program) -> tuple[Kept, Ints, Ints] | None:
+        """What another program can start from; None where the two have too little in common."""
+        was = _same_points(data, self.data)
+        columns, old = np.full(program.column_count, -1), self.program.columns
+        for block, index in program.columns.items():
+            before = _at(old[block], was) if was is not None and block in OF_POINTS and block in old else old.get(block)
+            if before is None or before.shape != index.shape:
+                return None
+            columns[index[index >= 0]] = before[index >= 0]
+        numbers = {(block, *key): part.start + i for block, parts in self.program.row_blocks.items() for part in parts for i, key in enumerate(part.index.tolist())}
+        rows = [numbers.get((block, *key), -1) for block, parts in program.row_blocks.items() for part in parts for key in part.index.tolist()]
+        return self.kept, columns, np.array(rows, dtype=np.int64)
+
+
+def _same_points(data: PlanData, earlier: PlanData) -> Ints | None:
+    """[P]: the number that each point had, -1 for a new one; None where points stand on other lots or in other pools."""
+    alike = ("lot_site", "lot_group", "lot_fabric", "holding_lot", "holding_window", "arc_pool")
+    if any(not np.array_equal(getattr(data, name), getattr(earlier, name)) for name in alike):
+        return None
+    of_points = ("point_pool", "point_job", "point_capacity", "point_power_w", "point_uses", "point_uses_systems")
+    if all(np.array_equal(getattr(data, name), getattr(earlier, name)) for name in of_points):
+        return np.arange(len(data.point_pool))
+    number = {key: p for p, key in reversed(list(enumerate(_points(earlier))))}
+    return np.array([number.get(key, -1) for key in _points(data)], dtype=np.int64)
+
+
+def _points(data: PlanData) -> list[tuple]:
+    """What tells points apart and has nothing to do with prices."""
+    uses: list[list] = [[] for _ in data.point_pool]
+    for (point, lot), systems in zip(data.point_uses.tolist(), data.point_uses_systems.tolist(), strict=True):
+        uses[point].append((lot, systems))
+    told = zip(data.point_pool.tolist(), data.point_job.tolist(), data.point_capacity.tolist(), data.point_power_w.tolist(), strict=True)
+    return [(*point, *used) for point, used in zip(told, uses, strict=True)]
+
+
+def _at(values: Floats, was: Ints) -> Floats:
+    """Values by point, -1 and not a number for new ones as they are counted in whole numbers or not."""
+    none = np.full((1, *values.shape[1:]), -1 if values.dtype.kind == "i" else np.nan)
+    return np.concatenate([values, none.astype(values.dtype)])[was]

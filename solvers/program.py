@@ -139,9 +139,9 @@ class Program:
         padded = np.append(x, 0.0)  # column -1 reads the 0 at the end
         return {block: padded[index] for block, index in self.columns.items()}
 
-    def vector(self, values: Mapping[str, Floats]) -> Floats:
-        """The columns of a solution shaped as the blocks; 0 for blocks that it does not tell, or not in this shape."""
-        x = np.zeros(self.column_count)
+    def vector(self, values: Mapping[str, Floats], missing: float = 0.0) -> Floats:
+        """The columns of a solution shaped as the blocks; `missing` for blocks that it does not tell, or not in this shape."""
+        x = np.full(self.column_count, missing)
         for block, index in self.columns.items():
             if block in values and values[block].shape == index.shape:
                 x[index[index >= 0]] = values[block][index >= 0]

@@ -34,17 +34,21 @@ def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lowe
 
 
 def _go_on(highs, old, columns: Ints, rows: Ints) -> None:
-    """From the other's basis; new columns are at their least, new rows free."""
+    before = old.getBasis()
+    if before.valid:
+        highs.setBasis(moved(before, columns, rows))
+
+
+def moved(before, columns: Ints, rows: Ints):
+    """The basis of another program, told for each column and row which one of it that was, -1 for a new one: new columns are at their least,
+    new rows free."""
     import highspy
 
-    before = old.getBasis()
-    if not before.valid:
-        return
     basis, status = highspy.HighsBasis(), highspy.HighsBasisStatus
     column_status, row_status = [*before.col_status, status.kLower], [*before.row_status, status.kBasic]
     basis.col_status, basis.row_status = [column_status[i] for i in columns.tolist()], [row_status[i] for i in rows.tolist()]
     basis.valid = basis.alien = True
-    highs.setBasis(basis)
+    return basis
 
 
 class SlotProgram:

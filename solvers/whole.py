@@ -8,6 +8,7 @@ from solvers.data import Floats
 from solvers.decomposition import Level
 from solvers.master import Point
 from solvers.outcome import SolverError
+from solvers.slot_programs import SlotAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,15 @@ class WholePlan:
     value: float
 
 
-def settle(plan: WholePlan) -> tuple[float, Floats, Floats] | None:
-    """(value, flows [A, T], replicas [points, T]) with nothing missing; None where a slot has no such answer."""
-    level, master = plan.level, plan.level.master
+def settle(plan: WholePlan) -> tuple[SlotAnswer, Floats, Floats] | None:
+    """(answer of the slots, flows [A, T], replicas [points, T]) with nothing missing; None where a slot has no such answer."""
+    level = plan.level
     for tolerance in (1e-9, 1e-7):
         level.programs.forbid_missing(tolerance)
         try:
-            answer = level.programs.answer(*master.given(plan.point))
+            answer = level.programs.answer(*level.master.given(plan.point))
         except SolverError:
             continue
         flows, replicas, _ = level.programs.flows()
-        return master.linear_cost(plan.point) + float(answer.value.sum()), flows, replicas
+        return answer, flows, replicas
     return None

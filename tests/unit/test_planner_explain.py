@@ -11,11 +11,13 @@ import pytest
 import planner
 from planner.candidates import find_candidates
 from planner.document import edited
-from planner.explain import explain
+from planner.explain import HOURS_NOTE, explain
 from planner.formulate import formulate
+from planner.plan import Plan
 from planner.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan
+from planner.worth import BY_THE_BOUND
 from solvers import backends
 from solvers.backends import Options
 from solvers.joint import build, objective_vector, solve
@@ -189,3 +191,57 @@ def test_one_more_system_is_worth_throughput_in_words():
     worth = row_of(plan, "offers[0].supply")["marginal_value_divisible"]
     text = " ".join(render(plan, "md").split())
     assert worth > 0 and f"One more DGX H100 (buy) is worth {worth:.3g} of the factor on demand where systems may be added" in text
+
+
+# -- plans found slot by slot, too large for the program around them ----------------------------------------------------
+
+HOURS = [0.4] * 8 + [1.6] * 8 + [1.0] * 8
+BY_SLOT = (
+    ("solver", {"gap": 1e-2, "time_limit": "30 s", "method": "decomposed"}),
+    ("workloads[0].demand.profile", HOURS),
+    ("workloads[0].origins", [{"region": r, "share": 0.5} for r in ("us-texas", "us-california")]),
+    ("sites", [{"region": "us-texas"}, {"region": "us-california"}]),
+)
+# limit -> (its place, further edits)
+LIMITED = {
+    "power": ("sites[0].power", (("sites[0].power", "1 MW"), ("sites[1].power", "1 MW"))),
+    "supply": ("offers[1].supply", (("offers[1].supply", 150),)),
+    "capital": ("limits.capital", (("limits.capital", "60M USD"), *SLIDES["capital"][4])),
+}
+
+
+def by_the_bound(monkeypatch, *edits):
+    monkeypatch.setattr("planner.explain.MOST_PRICED", 0)
+    return planner.solve(spec(*BY_SLOT, *edits))
+
+
+@pytest.mark.parametrize("limit", LIMITED)
+def test_a_plan_found_slot_by_slot_has_the_worth_of_its_limits_from_the_bound(limit, monkeypatch):
+    """The bound takes choices in fractions, so its prices are near those of the program around the plan, and no more."""
+    path, edits = LIMITED[limit]
+    around = row_of(planner.solve(spec(*BY_SLOT, *edits)), path)
+    plan = by_the_bound(monkeypatch, *edits)
+    row = row_of(plan, path)
+    assert around["note"] == "" and row["note"] == BY_THE_BOUND and row["marginal_unit"] == around["marginal_unit"]
+    assert 2 * around["marginal_value_divisible"] < row["marginal_value_divisible"] < 0.5 * around["marginal_value_divisible"] < 0
+    assert verify_plan(plan) == [] and "as the bound has it" in " ".join(render(plan, "md").split())
+
+
+def test_what_the_bound_says_of_limits_is_held_against_the_plan(monkeypatch):
+    path, edits = LIMITED["supply"]
+    plan = by_the_bound(monkeypatch, *edits)
+    unused = row_of(plan, path)["slack"]
+    assert unused > 0
+    between = plan.objective["value"] - plan["bound"]
+    for price in (-1.01 * between / unused, 1.0):
+        wrong = copy.deepcopy(dict(plan.document))
+        row_of(wrong, path)["marginal_value_divisible"] = price
+        assert any(finding.path.startswith("limits") for finding in verify_plan(Plan(wrong))), price
+
+
+def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
+    job = {"name": "run", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "40B", "start": "10 d", "deadline": "100 d"}
+    plan = by_the_bound(monkeypatch, *LIMITED["power"][1], ("workloads", [*spec(*BY_SLOT)["workloads"], job]))
+    rows = [row for row in plan["limits"] if row["path"].endswith(".power")]
+    assert plan.has_answer and verify_plan(plan) == []
+    assert all(row["marginal_value"] is None and row["note"] == f"{HOURS_NOTE}; {BY_THE_BOUND}" for row in rows)

@@ -217,6 +217,6 @@ def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypa
     """A relaxation that ends without an answer, as it may where a row is missed by very little; the program has none."""
     program = facilities()
     program.add_rows("too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1)
-    monkeypatch.setattr(backends._Relaxation, "solve", lambda *_: Relaxed(None))
+    monkeypatch.setattr(backends.Relaxation, "solve", lambda *_: Relaxed(None))
     answer = backends.solve(program, program.functional("cost"), "min", Options(method="branch"))
     assert answer.status == "infeasible" and answer.x is None and answer.bound is None
