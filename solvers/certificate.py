@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.data import Floats
+from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, Structure
 
 
@@ -25,6 +25,10 @@ class Prices:
     delta: Floats  # [D, T]
     rows: Floats  # of the structure
 
+    def spread(self, group: Ints, seconds: Floats, rows: Floats) -> Prices:
+        """Prices of merged slots as prices of all slots, in proportion to their `seconds` [T]; `rows`: of the structure over all slots."""
+        part = seconds / np.bincount(group, weights=seconds)[group]
+        return Prices(*(getattr(self, name)[:, group] * part for name in ("alpha", "sigma", "beta", "delta")), rows)
 
     def mixed(self, other: Prices, share: float) -> Prices:
         """This share of these prices and the rest of others; a bound is concave in them."""

@@ -15,17 +15,22 @@ APART = 5.0  # how much more it counts whether a job may run than how much deman
 HERE = 4  # points of a job at a site that the merged program may choose among
 
 
-def grouping(view: Slotwise, places: int) -> Ints:
-    """Group of each slot, where jobs choose among so many `places`. Slots in which other jobs may run stay apart as long as there are groups
+def few(view: Slotwise, places: int) -> int:
+    """Merged slots of a linear program solved in one piece, where jobs choose among so many `places`."""
+    kinds = len(np.unique(view.reachable.T, axis=0))
+    most = max(FEWEST, COLUMNS // max(len(view.serving) + len(view.arc_demand) + places, 1))
+    return min(max(LEAST, 2 * kinds), most)
+
+
+def grouping(view: Slotwise, clusters: int) -> Ints:
+    """Group of each slot, about so many in all. Slots in which other jobs may run stay apart as long as there are groups
     enough: a job that is spread over a merged slot would seem to leave room that is not there in any of its hours."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     mean = np.maximum(view.demand.mean(axis=1, keepdims=True), NOTHING)
     # slots of different windows never meet
     features = np.hstack([(view.demand / mean).T, APART * view.reachable.T, 1e3 * view.window[:, None]])
-    windows, kinds = len(np.unique(view.window)), len(np.unique(view.reachable.T, axis=0))
-    most = max(FEWEST, COLUMNS // max(len(view.serving) + len(view.arc_demand) + places, 1))
-    clusters = max(min(max(LEAST, 2 * kinds), most), windows)
+    clusters = max(clusters, len(np.unique(view.window)))
     if clusters * 2 > view.slots:
         return np.arange(view.slots)
     return np.unique(fcluster(linkage(features, "ward"), clusters, "maxclust"), return_inverse=True)[1].astype(np.int64)
@@ -43,8 +48,8 @@ def cheap_places(view: Slotwise, cost: Floats) -> Ints:
 
 
 def merged(data: PlanData, group: Ints) -> PlanData:
-    """The question on fewer slots: costs and times add up, demand is the mean, a job may run where it may in most of the time, or where
-    it may at all if that left it less time than it has."""
+    """The question on fewer slots: costs and times add up, demand is the mean, a job may run where it may in most of the time,
+    or where it may at all if that left it less time than it has."""
     into = np.zeros((data.slots, int(group.max()) + 1))
     into[np.arange(data.slots), group] = 1.0
     count, window = into.sum(axis=0), np.zeros(into.shape[1], dtype=np.int64)

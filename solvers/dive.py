@@ -13,15 +13,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.data import Floats
+from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition, Level
 from solvers.hourwise import carried
 from solvers.master import Point
 from solvers.start import within
 from solvers.whole import WholePlan
 
-TRIES, LEARNING = 5, 12  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most
-CHOOSING, FOUND, COUNTED = 0.35, 0.15, 0.04  # of the time left, after which no other choices are looked for, and that one set of them, and of counts, may take to find
+TRIES, LEARNING, SURPRISE = 10, 12, 0.02  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most
+CHOOSING, FOUND, COUNTED = 0.5, 0.15, 0.04  # of the time left, after which no other choices are looked for, and that one set of them, and of counts, may take to find
 HOPELESS = 0.05  # of its cost, that a set of choices costs more once asked than was known, where it must be missing something
 SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
 PLACES = 5  # of each job that are kept, beside those where it runs
@@ -66,18 +66,21 @@ class Dive:
     def _chosen(self) -> Point | None:
         """The choices that cost least once the slots were asked about them, with linear counts, at a level over what they leave."""
         best, least, until = None, np.inf, (1 - CHOOSING) * self.left()
-        thin, bounds, choices = self.level, (self.least, self.most), self.choices
+        thin, bounds, choices, cheap = self.level, (self.least, self.most), self.choices, self._cheap()
         for _ in range(TRIES):
-            found = thin.master.solve_nearly_whole(bounds, choices, SHARE * self.gap, FOUND * self.left(), self.seed)
-            if found is None or thin.master.left_undone(found[1]).max(initial=0.0) > WHOLE:
-                break  # no place for a job
-            if found[0] >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
-                break  # nothing better is known of
             self._on(thin)
+            found = thin.master.solve_nearly_whole(bounds, choices & ~cheap, SHARE * self.gap, FOUND * self.left(), self.seed)
+            if found is None:
+                break
+            value, point = found[0], Point(np.where(cheap, np.ceil(found[1].structure - WHOLE), found[1].structure), found[1].running)
+            if not self._holds(point.structure) or thin.master.left_undone(point).max(initial=0.0) > WHOLE:
+                break  # no place for a job
+            if value >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
+                break  # nothing better is known of
             known = len(thin.master.kept)
-            value, most, point = self._settled(self._only(found[1]), LEARNING, missing=False)
-            self.dec.say(f"choices: {found[0]:.6g} by what was known, {value:.6g} to {most:.6g} once asked")
-            hopeless = most - found[0] > HOPELESS * abs(most)
+            learnt, most, point = self._settled(self._only(point), LEARNING, missing=False, enough=min(least, value + SURPRISE * abs(value)))
+            self.dec.say(f"choices: {value:.6g} by what was known, {learnt:.6g} to {most:.6g} once asked")
+            hopeless = most - value > HOPELESS * abs(most)
             if hopeless:
                 self._ask(point)
                 self._learn_missing(point)
@@ -90,6 +93,39 @@ class Dive:
         self._on(best[0])
         self.least, self.most, point = best[1:]
         return point
+
+    def over_all_slots(self, plan: WholePlan, group: Ints) -> WholePlan | None:
+        """A plan made on merged slots as one over all: its choices, and counts found anew from its own; the dive is at a level over its lots and places."""
+        old, master = plan.level.master, self.level.master
+        row = np.full(len(self.dec.data.point_job), -1)
+        row[old.places] = np.arange(len(old.places))
+        running = [within(self.dec, int(p), plan.point.running[row[p], group]) for p in master.places]
+        if any(share is None for share in running):
+            self.dec.say("over all slots: a job has too little time")
+            return None
+        structure = carried(old.structure, self.structure, np.round(plan.point.structure))
+        point = Point(structure, np.array(running).reshape(master.reach.shape))
+        master.hold(EXACT)
+        self.level.programs.hold(EXACT)
+        self.least[self.choices] = self.most[self.choices] = structure[self.choices]
+        first, value, missing = None, self._ask(point), self.level.programs.missing()[0]
+        self.dec.say(f"over all slots: {value:.6g} once asked, {missing:.3g} missing")
+        if missing <= NOTHING_LEFT:
+            first = WholePlan(self.level, point, value)
+        else:
+            self._learn_missing(point)
+        _, value, point = self._settled(point, SETTLING, missing=True)
+        self.dec.say(f"over all slots: {value:.6g} with linear counts, {self.level.programs.missing()[0]:.3g} missing")
+        found = self._counted(point)
+        return min((plan for plan in (first, found) if plan is not None), key=lambda plan: plan.value, default=None)
+
+    def _cheap(self) -> np.ndarray:
+        """Which columns of the structure are of hosting, where all that could be hosted costs next to nothing: these are rounded up."""
+        cheap = np.zeros(self.structure.size, dtype=bool)
+        for block in ("host", "edge"):
+            place = self.structure.columns[block]
+            cheap[place[place >= 0]] = True
+        return cheap & (self.structure.cost[cheap].sum() <= SHARE * self.gap * abs(self.level.value))
 
     def _thin(self, level: Level) -> Level:
         """The level with the cuts alone that had weight lately, and with the places where jobs run or nearly would."""
@@ -127,7 +163,7 @@ class Dive:
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
-    def _settled(self, point: Point, rounds: int, *, missing: bool) -> tuple[float, float, Point]:
+    def _settled(self, point: Point, rounds: int, *, missing: bool, enough: float = np.inf) -> tuple[float, float, Point]:
         """(least value by what is known, value, the point with its choices) with linear counts; where `missing`, of what they miss the
         master learns all."""
         best, value, model = point, self._ask(point), -np.inf
@@ -136,7 +172,7 @@ class Dive:
             if found is None:
                 return np.inf, value, best
             model, end, _ = found
-            if value - model <= SHARE * self.gap * abs(value) or self.left() <= 0:
+            if value - model <= SHARE * self.gap * abs(value) or model >= enough or self.left() <= 0:
                 break
             middle = best.towards(end, OUT)
             asked = self._ask(middle)

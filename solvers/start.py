@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.certificate import Bound, Prices, bound
-from solvers.coarse import cheap_places, grouping, merged
+from solvers.coarse import cheap_places, few, grouping, merged
 from solvers.data import Floats
 from solvers.hourwise import NOTHING
 from solvers.warm import interior
@@ -41,7 +41,7 @@ class Coarse:
 def coarse(dec: Decomposition) -> Coarse | None:
     """None where the merged program has no answer or is not solved in time."""
     capacity, places = dec.data.point_capacity.copy(), cheap_places(dec.view, dec.alone)
-    group = grouping(dec.view, len(places))
+    group = grouping(dec.view, few(dec.view, len(places)))
     capacity[np.setdiff1d(dec.view.training, places)] = 0.0
     data = replace(merged(dec.data, group), point_capacity=capacity)
     program = dec.build(data)
@@ -60,8 +60,7 @@ def coarse(dec: Decomposition) -> Coarse | None:
     delta[index[:, 0] * origins + index[:, 1], index[:, 2]] = values
     known = {(block, tuple(key)): value for block, (index, values) in by.items() for key, value in zip(index.tolist(), values.tolist(), strict=True)}
     rows = np.array([known.get(key, 0.0) for key in dec.whole.keys])
-    part = dec.view.seconds / np.bincount(group, weights=dec.view.seconds)[group]
-    prices = Prices(*(values[:, group] * part for values in (alpha, sigma, beta, delta)), rows)
+    prices = Prices(alpha, sigma, beta, delta, rows).spread(group, dec.view.seconds, rows)
     values = dict(program.values(x))
     n, y = program.columns["n"], program.columns["y"]
     held = np.where(n >= 0, values["n"], 0.0)
