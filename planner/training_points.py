@@ -195,6 +195,7 @@ def widths(
     if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
         most = 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
+    there = job.spec.deadline - max(job.spec.start, lot.offer.from_s, lot.site.from_s)  # from when the lot can be there on
     found: list[tuple[int, Width]] = []
     count = 1 << (_first_count(job, system, needed).bit_length() - 1)
     while count <= most:
@@ -202,7 +203,9 @@ def widths(
         evaluated += tried
         found += [] if best is None else [(count, best)]
         count = _next_count(count)
-    kept = offered(found, needed, problem.spec.solver.points_per_system)
+    most_kept = problem.spec.solver.points_per_system
+    in_time = needed * (job.spec.deadline - job.spec.start) / there if there > 0 else math.inf
+    kept = offered(found, in_time, most_kept) or offered(found, needed, most_kept)  # where a delivery is too late, the program tells so
     if kept:
         dropped["width between those offered"] += sum(width.tokens_per_s >= needed for _, width in found) - len(kept)
     else:

@@ -31,7 +31,7 @@ from solvers.storage import widest
 
 
 def able(data: PlanData) -> np.ndarray:
-    """[P]: training points that could finish their job in its time, with systems that can be had."""
+    """[P]: training points that could finish their job in its time, with systems that can be had and the power of the site."""
     training = data.point_job >= 0
     if not len(data.job_work):
         return training
@@ -40,9 +40,23 @@ def able(data: PlanData) -> np.ndarray:
     point, lot = data.point_uses.T
     fits = np.ones((len(job), data.windows), dtype=bool)
     np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= most[lot] * (1 + 1e-12))
-    allowed = data.job_window_mask[job] & fits[:, data.slot_window]
-    reach = data.point_capacity * widest(data) * (allowed * data.slot_hours_s).sum(axis=1)
+    width = np.minimum(np.where(fits, _powered(data), 0.0), widest(data)[:, None])[:, data.slot_window]
+    reach = data.point_capacity * (data.job_window_mask[job] * width * data.slot_hours_s).sum(axis=1)
     return training & (reach >= data.job_work[job] * (1 - 1e-12)) & fits.any(axis=1)
+
+
+def _powered(data: PlanData) -> np.ndarray:
+    """[P, V]: the most of a job's width for which its site has power beside its own idling systems."""
+    least = np.full(len(data.lot_site), np.inf)
+    np.minimum.at(least, data.holding_lot, data.holding_power_w)
+    least[np.isinf(least)] = 0.0  # nothing to be had, which is told elsewhere
+    point, lot = data.point_uses.T
+    idle = np.zeros(len(data.point_pool))
+    np.add.at(idle, point, data.point_uses_systems * least[lot])
+    room = data.power_limit()[0][data.point_site()] * (1 + 1e-12) - idle[:, None]
+    width = np.where(room >= 0, 1.0, 0.0)
+    np.divide(room, data.point_power_w[:, None], out=width, where=(data.point_power_w > 0)[:, None] & (room >= 0))
+    return np.minimum(width, 1.0)
 
 
 def unfinished(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
