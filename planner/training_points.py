@@ -36,7 +36,7 @@ from planner.points import Point, Use
 from planner.problem import Problem, SpotFacts, SystemFacts, TrainingFacts
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
-PER_DOUBLING = 3  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
+PER_DOUBLING = 1.5  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
 LARGEST = 1 << 16  # systems; no single run is wider
 
 
@@ -214,14 +214,14 @@ def widths(
 
 
 def offered(found: Sequence[tuple[int, Width]], needed: float, most: int) -> list[Width]:
-    """The narrowest of the widths that does what is needed, and the next wider ones that do most per system of their doubling.
+    """The narrowest of the widths that does what is needed, and the next wider ones that do most per system of their part of a doubling.
 
-    `found`: (systems, width) from the start of a doubling on. A doubling goes from a power of two to the next; from 6 points on it has
-    parts, from 12 on each width is one. Which widths do most does not depend on the work, so that less work or more time takes none of
+    `found`: (systems, width) from the start of a doubling on. A doubling goes from a power of two to the next; with 3 points it has two
+    parts, from 6 on each width is one. Which widths do most does not depend on the work, so that less work or more time takes none of
     them away but the widest, where narrower ones fill the `most` points. Only the narrowest of all gives way to a narrower one, which a
     plan that had work for part of its time only may miss. Never kept is a width that does no more than a narrower one.
     """
-    parts = max(most // PER_DOUBLING, 1)
+    parts = max(int(most / PER_DOUBLING), 1)
     best: dict[int, tuple[int, Width]] = {}
     for systems, width in found:
         part = int(parts * math.log2(systems))
