@@ -117,10 +117,13 @@ class Front:
     occupied: tuple[np.ndarray, np.ndarray]
     choices: dict[int, PairChoice] = field(default_factory=dict)
     places: dict[tuple, list[int]] = field(default_factory=dict)
+    corners: list[_Corners] = field(default_factory=list)  # none or those of these groups
 
     def least_occupying(self, worth: tuple[float, float], most: int) -> list[int]:
+        if not self.corners:
+            self.corners.append(_Corners.of(*self.occupied, self.rate))
         if (worth, most) not in self.places:
-            self.places[worth, most] = _least_occupying(*self.occupied, self.rate, worth, most)
+            self.places[worth, most] = self.corners[0].least_occupying(worth, most)
         return self.places[worth, most]
 
 
@@ -202,30 +205,43 @@ def _worth(lot: Lot) -> float:
     return lot.capital + lot.fabric_capital + lot.facility_capital if lot.owned else 1.0
 
 
-def _least_occupying(first: np.ndarray, second: np.ndarray, rate: np.ndarray, worth: tuple[float, float], most: int) -> list[int]:
-    """Flat positions of the groups that occupy the fewest systems per request.
+@dataclass(frozen=True, slots=True)
+class _Corners:
+    """Groups that serve something: flat positions, systems per request of either kind, requests, and which of them are corners of the hull."""
 
-    A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count:
-    the one that ties up the least, and its neighbours, which save either kind where it is scarce. Of groups that do as well as the
-    first the smallest is taken, since a plan may come to use a part of one. Looser limits never raise what the first ties up; of the
-    neighbours, which are others then, and of power that need not be so.
-    """
-    able = np.flatnonzero(rate)
-    if not able.size:
-        return []
-    x, y = worth[0] * first.flat[able] / rate.flat[able], worth[1] * second.flat[able] / rate.flat[able]
-    order = np.lexsort((y, x))
-    falling = y[order] < np.minimum.accumulate(np.concatenate([[np.inf], y[order]]))[:-1]
-    hull: list[int] = []
-    for i in order[falling]:
-        while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-2]]) <= (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]):
-            hull.pop()
-        hull.append(int(i))
-    middle = int(np.argmin([x[i] + y[i] for i in hull]))
-    as_good = np.flatnonzero(x + y <= (1 + AS_GOOD) * (x + y)[hull[middle]])
-    smallest = int(as_good[np.argmin(rate.flat[able[as_good]])])
-    kept = [smallest, *(hull[i] for i in (middle - 1, middle + 1) if 0 <= i < len(hull))]
-    return [int(able[i]) for i in kept[:most]]
+    able: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    rate: np.ndarray
+    hull: list[int]
+
+    @classmethod
+    def of(cls, first: np.ndarray, second: np.ndarray, rate: np.ndarray) -> _Corners:
+        """A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count."""
+        able = np.flatnonzero(rate)
+        x, y = first.flat[able] / rate.flat[able], second.flat[able] / rate.flat[able]
+        order = np.lexsort((y, x))
+        falling = y[order] < np.minimum.accumulate(np.concatenate([[np.inf], y[order]]))[:-1]
+        hull: list[int] = []
+        for i in order[falling]:
+            while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-2]]) <= (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]):
+                hull.pop()
+            hull.append(int(i))
+        return cls(able, x, y, rate.flat[able], hull)
+
+    def least_occupying(self, worth: tuple[float, float], most: int) -> list[int]:
+        """Flat positions of the groups that occupy the fewest systems per request: the corner that ties up the least, and its neighbours,
+        which save either kind where it is scarce. Of groups that do as well as the first the smallest is taken, since a plan may come to
+        use a part of one. Looser limits never raise what the first ties up; of the neighbours, which are others then, and of power that need not be so.
+        """
+        if not self.able.size:
+            return []
+        tied = worth[0] * self.first + worth[1] * self.second
+        middle = int(np.argmin(tied[self.hull]))
+        as_good = np.flatnonzero(tied <= (1 + AS_GOOD) * tied[self.hull[middle]])
+        smallest = int(as_good[np.argmin(self.rate[as_good])])
+        kept = [smallest, *(self.hull[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.hull))]
+        return [int(self.able[i]) for i in kept[:most]]
 
 
 def lean_prefill(grid: Grid, limits: Limits, constants: ServingConstants, most: int = 3) -> np.ndarray:

@@ -68,20 +68,20 @@ class Explanation:
         }
 
 
-def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options, bases: dict[str, object] | None = None) -> Explanation:
+def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options) -> Explanation:
     """Marginal values of the limits and the runner-up of each site.
 
     `fixed` holds the plan's every integer, so the fleet stays as it is: the duals of the linear program that is left.
     `divisible` holds its yes-or-no choices (sites, networks, points of jobs) and takes system counts as divisible, so the
     fleet may grow where a limit gives way. Both are changes of the objective (`unit`) per unit of the limit.
     The margin of a runner-up comes from solving the second program again with one system of it forced in.
-    `bases`: see `solvers.diagnose.prices`.
     Around a plan too large for the second program, found slot by slot, `divisible` is what the linear part of that search says.
     """
     ways = _ways(form, solution)
     sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
     paths, unpriced = rows_by_path(problem, form), form.data.slots * (len(form.points) + len(form.arcs)) > MOST_PRICED
-    found = None if unpriced else prices(form.data, solution.values, sizes, [members for _, members in ways], options, bases)
+    sites, members = [site for (site, _, _), _ in ways], [members for _, members in ways]
+    found = None if unpriced else prices(form.data, solution.values, sizes, members, options, solution.bases, sites, solution.program_of(form.data))
     fixed = {(path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals}
     fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -80,8 +81,12 @@ def provenance(problem: Problem) -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str]:
-    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "highspy", "pulp", "networkx", "pydantic")}
-    return {"tokenwatt": __version__, "python": platform.python_version(), **packages}
+    return {"tokenwatt": __version__, "python": platform.python_version(), **_of_packages()}
+
+
+@cache
+def _of_packages() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("numpy", "scipy", "highspy", "pulp", "networkx", "pydantic")}
 
 
 def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]:

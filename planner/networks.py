@@ -66,7 +66,11 @@ def whole_network(plant: Plant, systems: float, parts: NetworkFacts) -> Network:
     rack_systems = 0 if parts.copper_link_price is None else parts.rack_systems
     if plant.design.kind == "torus":
         rack_systems = max(rack_systems, 1)  # a brick of one node has no links within
-    return network(plant.design, systems, plant.ports_per_system, plant.radix, rack_systems=rack_systems)
+    build = network if isinstance(systems, np.ndarray) else _of_one_size
+    return build(plant.design, systems, plant.ports_per_system, plant.radix, rack_systems=rack_systems)
+
+
+_of_one_size = lru_cache(maxsize=4096)(network)
 
 
 def price_of(net: Network, parts: NetworkFacts) -> np.ndarray:

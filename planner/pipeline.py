@@ -86,11 +86,11 @@ def solve_document(
 def answer(
     problem: Problem, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
     threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
-    prepare: Callable[[Formulation], Formulation] | None = None, bases: dict[str, object] | None = None,
+    prepare: Callable[[Formulation], Formulation] | None = None,
 ) -> Plan:  # fmt: skip
     """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan, or what
     the next best architecture would come to;
-    `prepare`: changes the program's input before it is solved; `bases`: kept from question to question, see `solvers.diagnose.prices`."""
+    `prepare`: changes the program's input before it is solved."""
     from planner.diagnosis import diagnose
     from planner.dispatch import dispatched, is_asked
     from planner.explain import explain
@@ -117,7 +117,7 @@ def answer(
         return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
     every, points = problem, candidates
     problem, candidates, form, solution = settle(problem, candidates, form, solution, options)
-    explanation = explain(problem, form, solution, sense_and_unit(document)[1], options, bases)
+    explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
     plan = interpret(problem, candidates, form, solution, document, explanation)
     if every.quality and diagnosing:
         plan = with_runners_up(plan, every, points, options, say)

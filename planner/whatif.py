@@ -54,7 +54,7 @@ class WhatIf:
         self.document = read_spec(source, hourly)
         self._overlays, self._progress, self._threads = overlays, progress, threads
         self._grids: dict[Any, Any] = {}
-        self._program, self._bases = KeptProgram(), {}
+        self._program = KeptProgram()
         self.timing: Timing | None = None
         self.base = self.plan({}, diagnosing=diagnosing)
 
@@ -71,7 +71,7 @@ class WhatIf:
         before = self._program.seconds
         plan = answer(
             problem, candidates, document, overlays=self._overlays, progress=self._progress, threads=self._threads, solve_program=self._program.solve,
-            diagnosing=diagnosing, bases=self._bases,
+            diagnosing=diagnosing,
         )  # fmt: skip
         solved = self._program.seconds - before
         self.timing = Timing(resolved - began, found - resolved, solved, time.perf_counter() - found - solved, self._program.how)

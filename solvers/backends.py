@@ -238,8 +238,8 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
         outcome = _run_highs(part, limits, tolerance, known, target)
         if outcome.status == "infeasible":
             return Finished(math.inf, None, math.inf)
-        bound = -math.inf if outcome.bound is None else outcome.bound
-        return Finished(math.inf if outcome.x is None else float(scaled.cost @ outcome.x), outcome.x, bound)
+        value = math.inf if outcome.x is None else float(scaled.cost @ outcome.x)
+        return Finished(value, outcome.x, -math.inf if outcome.bound is None else outcome.bound)
 
     def tell(parts: int, value: float, bound: float) -> None:
         best = f"best {abs(value / scaled.objective):,.6g}, gap {relative_gap(value, bound):.3%}" if math.isfinite(value) else "no plan yet"
@@ -278,17 +278,17 @@ class Relaxation:
         linear = replace(scaled, arrays=replace(arrays, integer=np.zeros_like(arrays.integer)))
         self._highs = _highs(replace(options, node_limit=None), 1e-7, linear)
         self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
-        self._scaled, self._root = linear, None
+        self._scaled, self.root = linear, None  # the basis of the last optimum that was not searched from another
         self.left, self.gain = left, {}  # what choices cost, learnt by searches
         self.ended = ""
 
     def start_from(self, other: Relaxation, columns: Ints, rows: Ints) -> None:
         from solvers.warm import moved
 
-        self._root = None if other._root is None else moved(other._root, columns, rows)
+        self.root = None if other.root is None else moved(other.root, columns, rows)
 
     def change(self, scaled: Scaled) -> None:
-        """To another program with entries in the same places; the next solve starts where the first one ended."""
+        """To another program with entries in the same places; the next solve starts from `root`."""
         old, new, highs = self._scaled.arrays, scaled.arrays, self._highs
         column = np.flatnonzero(scaled.cost != self._scaled.cost).astype(np.int32)
         highs.changeColsCost(len(column), column, scaled.cost[column])
@@ -306,7 +306,7 @@ class Relaxation:
         for column in changed:
             self._highs.changeColBounds(int(column), lower[column], upper[column])
         self._lower, self._upper = lower.copy(), upper.copy()
-        first, basis = basis is None, self._root if basis is None else basis
+        first, basis = basis is None, self.root if basis is None else basis
         if basis is not None:
             # weights of Devex pricing start at 1; those of steepest edge would be computed anew from the basis
             self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)
@@ -318,7 +318,7 @@ class Relaxation:
         if status == kinds.kOptimal:
             self.ended, found = "optimal", self._highs.getBasis()
             if first:
-                self._root = found
+                self.root = found
             return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value), found)
         if status == kinds.kObjectiveBound:
             return Relaxed(stop_at)
@@ -366,6 +366,11 @@ class Linear:
         if basis is not None and (len(basis.row_status), len(basis.col_status)) == self._scaled.arrays.matrix.shape:
             self._highs.setBasis(basis)
 
+    def contradiction(self) -> Floats | None:
+        """Multipliers of rows that show why the last one has no answer; None where they are not known."""
+        _, known, multipliers = self._highs.getDualRay()
+        return multipliers * self._scaled.row if known else None
+
     def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False) -> LinearAnswer:
         import highspy
 
@@ -386,8 +391,7 @@ class Linear:
         status = named.get(highs.getModelStatus(), "limit")
         if status != "optimal":
             return LinearAnswer(status)
-        scale = self._scaled.objective
-        value = highs.getInfo().objective_function_value / scale
+        value, scale = highs.getInfo().objective_function_value / self._scaled.objective, self._scaled.objective
         if value_only:
             return LinearAnswer(status, value)
         solution = highs.getSolution()

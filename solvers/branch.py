@@ -270,8 +270,9 @@ class Search:
         return found if found.x is None else replace(found, x=self.settle(found.x))
 
     def _dive(self, root: Relaxed, lower: Floats, upper: Floats) -> None:
-        """A first plan: binaries, then counts, made whole one by one."""
-        last = plunge(self._relax_settled, replace(root, x=self.settle(root.x)), lower, upper, self.binary, _most_chosen, self.gap, self.value)
+        """A plan: binaries, then counts, made whole one by one. With a plan in hand only one that is good enough is worth the way."""
+        most = self.value if self.x is None else min(self.value, self._target(root.value))
+        last = plunge(self._relax_settled, replace(root, x=self.settle(root.x)), lower, upper, self.binary, _most_chosen, self.gap, most)
         if last is not None:
             self._round(np.round(last.x[self.binary]).tobytes(), *self._settled(lower, upper, last.x), root.value)
 

@@ -221,16 +221,17 @@ class Prices:
 
 
 def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Sequence[Sequence[int]], options: Options,
-           bases: dict[str, object] | None = None) -> Prices | None:
+           bases: dict[str, object] | None = None, rivals: Sequence[object] = (), program: Program | None = None) -> Prices | None:
     """Prices of the linear program around a plan: its yes-or-no choices held, its counts taken as divisible.
 
     `values`: the plan's, by block. `sizes` [U]: the largest number of systems on one network. `ways`: holdings that are
     the same system obtained the same way at one site. A limit's price is its dual. An entry is priced by solving again
     with one system of the way forced in; for that jobs may be split among points, and a system of which the site has
     none may choose its network. None where the linear program has no optimum. `bases`: of programs alike, to start from;
-    those of this one take their places.
+    those of this one take their places. `rivals`: of ways with the same of these only the one of the least entry is told for sure.
+    `program`: that of `data`, where it is built already.
     """
-    program = build(data)
+    program = build(data) if program is None else program.copied()
     entry = _add_entries(program, data, ways)
     sign = -1.0 if data.objective.maximises else 1.0
     arrays, gates = program.arrays(), _Gates(program, data, values)
@@ -252,7 +253,7 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     at_size = np.isfinite(sizes) & (values["n"] >= 0) & (np.append(answer.x, 0.0)[held] >= sizes * (1 - 1e-9))
     bases = {} if bases is None else bases
     bases["held"] = linear.basis
-    entries = _entries(linear, gates, lower, upper, entry, bases)
+    entries = _entries(linear, gates, lower, upper, entry, ways, rivals or range(len(ways)), bases)
     return Prices(without_rounding(data, worth, answer.value), np.where(at_size, size_worth, 0.0), entries)
 
 
@@ -285,23 +286,37 @@ def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]
     return entry
 
 
-def _entries(linear: Linear, gates: _Gates, lower: Floats, upper: Floats, entry: Ints, bases: dict[str, object]) -> tuple[float | None, ...]:
+def _entries(linear: Linear, gates: _Gates, lower: Floats, upper: Floats, entry: Ints, ways: Sequence[Sequence[int]], rivals: Sequence[object],
+             bases: dict[str, object]) -> tuple[float | None, ...]:
+    """Reduced costs of holdings bound what a way costs from below: one whose bound is beyond a rival's entry is not asked about."""
     lower, upper = lower.copy(), upper.copy()
     free = gates.free_columns()
     lower[free], upper[free] = 0.0, 1.0
     linear.start_from(bases.get("free"))
-    base = linear.solve(lower, upper, value_only=True)
+    base = linear.solve(lower, upper)
     bases["free"] = linear.basis
-    worse: list[float | None] = []
-    for column in entry:
-        if column < 0 or base.status != "optimal":
-            worse.append(None)
+    worse: list[float | None] = [None] * len(entry)
+    if base.status != "optimal":
+        return tuple(worse)
+    at_least, least = _at_least(gates, base.column_duals, ways), dict.fromkeys(rivals, math.inf)
+    for way in np.argsort(at_least, kind="stable"):
+        if entry[way] < 0 or at_least[way] >= least[rivals[way]]:
             continue
-        lower[column] = upper[column] = 1.0
+        lower[entry[way]] = upper[entry[way]] = 1.0
         forced = linear.solve(lower, upper, value_only=True)
-        worse.append(max(forced.value - base.value, 0.0) if forced.status == "optimal" else None)
-        lower[column] = upper[column] = 0.0
+        if forced.status == "optimal":
+            worse[way] = max(forced.value - base.value, 0.0)
+            least[rivals[way]] = min(least[rivals[way]], worse[way])
+        lower[entry[way]] = upper[entry[way]] = 0.0
     return tuple(worse)
+
+
+def _at_least(gates: _Gates, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
+    """[ways]: what one system of a way costs at least. In each window it takes one of a holding there, whose reduced cost is that of all its windows."""
+    held, covers = gates.program.columns["n"], gates.data.covers()
+    per_window = np.where(covers & (held >= 0)[:, None], (np.maximum(reduced[held], 0.0) / np.maximum(covers.sum(axis=1), 1))[:, None], np.inf)
+    least = [per_window[list(way)].min(axis=0) for way in ways]
+    return np.array([each[np.isfinite(each)].sum() for each in least])
 
 
 class _Gates:

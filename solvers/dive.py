@@ -10,6 +10,7 @@ All slots are asked after every step, so that the master learns what it would ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,7 +31,20 @@ COUNTS, FEW = 80, 3  # sets of counts that are looked at, at most, and those bef
 USUAL, EXACT, NOTHING_LEFT = 1e-7, 1e-9, 1e-7  # how far rows may be broken, once choices are made, and what may be missing in all
 HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
 NEARBY = 2  # systems more or fewer of a kind than linear counts have that are looked at
+USED = 0.01  # from which share on a site is used
 SHARE = 0.1  # of the asked gap, that one step may leave
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Choices that were looked at: their cost with linear counts as far as it was found out, and where the search is with them."""
+
+    cost: float
+    hopeless: bool  # far more than was known
+    level: Level
+    least: Floats
+    most: Floats
+    point: Point
 
 
 class Dive:
@@ -65,34 +79,65 @@ class Dive:
 
     def _chosen(self) -> Point | None:
         """The choices that cost least once the slots were asked about them, with linear counts, at a level over what they leave."""
-        best, least, until = None, np.inf, (1 - CHOOSING) * self.left()
-        thin, bounds, choices, cheap = self.level, (self.least, self.most), self.choices, self._cheap()
+        thin, bounds, cheap, until = self.level, (self.least, self.most), self._cheap(), (1 - CHOOSING) * self.left()
+        looked: list[Choices] = []
         for _ in range(TRIES):
             self._on(thin)
-            found = thin.master.solve_nearly_whole(bounds, choices & ~cheap, SHARE * self.gap, FOUND * self.left(), self.seed)
-            if found is None:
-                break
-            value, point = found[0], Point(np.where(cheap, np.ceil(found[1].structure - WHOLE), found[1].structure), found[1].running)
-            if not self._holds(point.structure) or thin.master.left_undone(point).max(initial=0.0) > WHOLE:
-                break  # no place for a job
-            if value >= least - SHARE * self.gap * abs(least) or (best is not None and self.left() <= until):
+            least = min((choices.cost for choices in looked), default=np.inf)
+            found = self._best_known(bounds, cheap)
+            if found is None or found[0] >= least - SHARE * self.gap * abs(least) or (looked and self.left() <= until):
                 break  # nothing better is known of
-            known = len(thin.master.kept)
-            learnt, most, point = self._settled(self._only(point), LEARNING, missing=False, enough=min(least, value + SURPRISE * abs(value)))
-            self.dec.say(f"choices: {value:.6g} by what was known, {learnt:.6g} to {most:.6g} once asked")
-            hopeless = most - value > HOPELESS * abs(most)
-            if hopeless:
-                self._ask(point)
-                self._learn_missing(point)
-            self.dec.resumed(thin, self.level, None, known, missing=hopeless)
-            if best is None or most < least:
-                best, least = (self.level, self.least, self.most, point), most
-        if best is None:
+            looked.append(self._look_at(thin, *found, least))
+        if all(choices.hopeless for choices in looked):  # too little is known to tell
+            self._on(thin)
+            point = self._rounded(thin.best)
+            looked += [] if point is None else [self._look_at(thin, thin.proven, point, np.inf)]
+        if not looked:
             self.dec.say("no choices found")
             return None
-        self._on(best[0])
-        self.least, self.most, point = best[1:]
-        return point
+        best = min(looked, key=lambda choices: choices.cost)
+        self._on(best.level)
+        self.least, self.most = best.least, best.most
+        return best.point
+
+    def _best_known(self, bounds: tuple[Floats, Floats], cheap: np.ndarray) -> tuple[float, Point] | None:
+        """(value, point) with the choices that cost least by what the master knows, and with linear counts."""
+        found = self.level.master.solve_nearly_whole(bounds, self.choices & ~cheap, SHARE * self.gap, FOUND * self.left(), self.seed)
+        if found is None:
+            return None
+        point = Point(np.where(cheap, np.ceil(found[1].structure - WHOLE), found[1].structure), found[1].running)
+        return (found[0], point) if self._whole(point) else None
+
+    def _rounded(self, point: Point) -> Point | None:
+        """A point with everything that it uses chosen, and each job all where most of it is done; None where that breaks a row."""
+        values, places, running = point.structure.copy(), self.level.master.places, np.zeros_like(point.running)
+        values[self.choices] = np.ceil(values[self.choices] - USED)
+        y, job = self.structure.columns["y"][places], self.dec.data.point_job[places]
+        for j in np.unique(job):
+            mine = np.flatnonzero(job == j)
+            place = mine[np.argmax(point.structure[y[mine]])]
+            values[y[mine]] = mine == place
+            share = within(self.dec, int(places[place]), point.running[place])
+            if share is None:
+                return None
+            running[place] = share
+        chosen = Point(values, running)
+        return chosen if self._whole(chosen) else None
+
+    def _whole(self, point: Point) -> bool:
+        return self._chooses(point.structure) and self.level.master.left_undone(point).max(initial=0.0) <= WHOLE
+
+    def _look_at(self, thin: Level, value: float, point: Point, least: float) -> Choices:
+        """What choices cost once the slots were asked, unless it is more than `least`; the level learns from it. `value`: what was known."""
+        known = len(thin.master.kept)
+        learnt, most, point = self._settled(self._only(point), LEARNING, missing=False, enough=min(least, value + SURPRISE * abs(value)))
+        self.dec.say(f"choices: {value:.6g} by what was known, {learnt:.6g} to {most:.6g} once asked")
+        hopeless = most - value > HOPELESS * abs(most)
+        if hopeless:
+            self._ask(point)
+            self._learn_missing(point)
+        self.dec.resumed(thin, self.level, None, known, missing=hopeless)
+        return Choices(most, hopeless, self.level, self.least, self.most, point)
 
     def over_all_slots(self, plan: WholePlan, group: Ints) -> WholePlan | None:
         """A plan made on merged slots as one over all: its choices, and counts found anew from its own; the dive is at a level over its lots and places."""
@@ -200,6 +245,10 @@ class Dive:
             if found is None and self.level.master.spare:  # what was asked for beyond what is missing is not there
                 self.level.master.forget_missing()
                 continue
+            if found is None and (self.most[self.n] < self.structure.most[self.n]).any():  # as many as there may be
+                self.most[self.n] = self.structure.most[self.n]
+                near = near[0], self.most[self.n].copy()
+                continue
             if found is None:
                 self.dec.say("counts: none that the master knows of")
                 break
@@ -251,6 +300,13 @@ class Dive:
         most = self.level.master.most_running(point.structure)
         running = [within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)]
         return None if any(share is None for share in running) else Point(point.structure, np.array(running).reshape(point.running.shape))
+
+    def _chooses(self, values: Floats) -> bool:
+        """As `_holds`, but for rows of counts, which are found anew."""
+        s = self.structure
+        rows = abs(s.matrix[:, self.n]).sum(axis=1) == 0
+        sides = (s.matrix @ values)[rows]
+        return bool((values[self.choices] <= s.most[self.choices] + 1e-9).all() and (sides <= s.row_upper[rows] + 1e-9).all() and (sides >= s.row_lower[rows] - 1e-9).all())
 
     def _holds(self, values: Floats) -> bool:
         """Whether everything decided once keeps its rows and bounds."""

@@ -35,7 +35,9 @@ class Solution:
     `row_duals`: block -> (index tuples, change of the objective per unit of the row's side), integers fixed.
     `relaxed_duals`: the same of the program with no integer held, which `bound` is made of; of plans found slot by slot only, whose
     `row_duals` say nothing of slots where there are jobs.
-    `structural`: rows that fail before any solving, as (block, index) prefixes."""
+    `structural`: rows that fail before any solving, as (block, index) prefixes.
+    `built`: the input and its program, where that was solved as a whole. `bases`: of linear programs around programs alike; whoever solves
+    one around this answer starts there and leaves its own in their place."""
 
     status: str
     objective: Objective
@@ -53,10 +55,16 @@ class Solution:
     structural: tuple[tuple[str, tuple[int, ...]], ...] = ()
     polished: bool = False
     relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    built: tuple[PlanData, Program] | None = field(default=None, repr=False)
+    bases: dict[str, object] = field(default_factory=dict, repr=False)
 
     @property
     def sense(self) -> str:
         return "max" if self.objective.maximises else "min"
+
+    def program_of(self, data: PlanData) -> Program | None:
+        """None where another program was solved than that of this very input."""
+        return self.built[1] if self.built is not None and self.built[0] is data else None
 
 
 def build(data: PlanData) -> Program:
@@ -183,4 +191,4 @@ def _solution(data: PlanData, program: Program, raw: RawSolution, options: Optio
         duals = program.by_block(raw.row_duals) if raw.row_duals is not None else {}
     return Solution(raw.status, data.objective, raw.objective, raw.bound, raw.gap, time.perf_counter() - begin,
                     program.row_count, program.column_count, int(arrays.integer.sum()), options.seed, values, functionals,
-                    duals, structural, raw.polished)
+                    duals, structural, raw.polished, built=(data, program))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from solvers.thrift import with_fewest_units
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
 KNOWN = 16  # answers that are kept to be tried again
+ASKED = 8  # programs alike whose bases are kept
+ROOT = "root"  # basis of the relaxation
 SHAPES = 4  # programs with entries in other places that are kept
 OF_POINTS = ("x", "v", "y", "run")  # blocks whose first index is a point
 LARGEST = 200_000  # columns; the relaxation of a larger program as a whole takes too long
@@ -40,11 +42,17 @@ class Kept:
         """`before`: one to start from, and for each column and row which one of it that was, -1 for none."""
         self._scaled = scaled
         self.known: Sequence[Floats] = ()  # answers that may hold here too; of each, its integers count only
+        self._asked: list[tuple[Scaled, dict[str, object]]] = []  # the first program and the last ones, and their bases
         self._relaxation = backends.Relaxation(scaled, options, lambda: options.time_limit_s)
         if before is not None:
             self._relaxation.start_from(before[0]._relaxation, *before[1:])
         else:
             self._relaxation.solve(scaled.arrays.lower, scaled.arrays.upper, None, math.inf)
+        self._remember({ROOT: self._relaxation.root})
+
+    def _remember(self, bases: dict[str, object]) -> None:
+        self.bases = bases
+        self._asked = [*self._asked[:1], *self._asked[1:][2 - ASKED :], (self._scaled, bases)]
 
     def alike(self, arrays: Arrays) -> bool:
         """Whether the program has its entries where this one has them."""
@@ -54,12 +62,19 @@ class Kept:
                     and np.array_equal(one.matrix.indices, other.matrix.indices) and np.array_equal(one.integer, other.integer))
 
     def change(self, arrays: Arrays, cost: Floats) -> Scaled:
-        """To a program that is alike."""
+        """To a program that is alike; it starts where the one that differs least from it ended."""
         self._scaled = arrays.scaled_like(cost, self._scaled)
         self._relaxation.change(self._scaled)
+        self._remember(dict(min(reversed(self._asked), key=lambda asked: _differences(asked[0], self._scaled))[1]))
+        self._relaxation.root = self.bases[ROOT]
         return self._scaled
 
     def run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
+        found = self._run(scaled, options, tolerance, start)
+        self.bases[ROOT] = self._relaxation.root
+        return found
+
+    def _run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None) -> Outcome:
         """As the search over the binaries where that is worth it; else what relaxation, known answers and one dive tell."""
         arrays, known = scaled.arrays, [x / scaled.column for x in self.known]
         if (arrays.lower > arrays.upper).any():
@@ -71,6 +86,12 @@ class Kept:
         search = backends.search_of(scaled, options, self._relaxation, lambda *_: Finished(math.inf, None, -math.inf), 0, known, None)
         found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
         return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
+
+
+def _differences(one: Scaled, other: Scaled) -> int:
+    """Numbers that two programs with entries in the same places do not share."""
+    numbers = lambda scaled: (scaled.cost, scaled.arrays.row_lower, scaled.arrays.row_upper, scaled.arrays.matrix.data)
+    return sum(int((first != second).sum()) for first, second in zip(numbers(one), numbers(other), strict=True))
 
 
 @dataclass(slots=True)
@@ -111,9 +132,9 @@ class KeptProgram:
             begin, kept.known = time.perf_counter(), self._known(data, program, objective)
             raw = with_fewest_units(program, objective, "min", backends.solve(program, objective, "min", options, kept=kept), options)
             if raw.status in ("optimal", "within_gap", "infeasible"):
-                return self._learn(data, joint._solution(data, program, raw, options, begin))
+                return self._learn(data, replace(joint._solution(data, program, raw, options, begin), bases=kept.bases))
             self.how = REBUILT if alike is None else SEARCHED
-        return self._learn(data, joint.solve(data, options))
+        return self._learn(data, replace(joint.solve(data, options), bases=kept.bases))
 
     def _known(self, data: PlanData, program: Program, objective: Floats) -> list[Floats]:
         """The earlier answers as far as they fit this program, not a number elsewhere; those first that would cost least as they were."""

@@ -4,7 +4,7 @@ and the scaling to numbers near 1. It knows neither the meaning of a block nor a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,12 @@ class Program:
             self.add_cost(functional, index[mask], pick(values))
         self.columns[block] = index
         return index
+
+    def copied(self) -> Program:
+        """The same program, to which more can be added without a change of this one."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        inside = lambda kept: {name: list(part) if isinstance(part, list) else part for name, part in kept.items()} if isinstance(kept, dict) else kept
+        return Program(**{name: list(part) if isinstance(part, list) else inside(part) for name, part in parts.items()})
 
     def add_cost(self, functional: str, columns: Ints, values: ArrayLike) -> None:
         """Add `values` to the coefficients of `columns` in a functional."""

@@ -57,6 +57,8 @@ class LinearProgram(Protocol):
 
     def solve(self, lower: Floats, upper: Floats) -> LinearAnswer: ...
 
+    def contradiction(self) -> Floats | None: ...
+
 
 def whole_counts(scaled: Scaled, lower: Floats, upper: Floats, target: float, most: float, gap: float, opened: Callable[[Scaled], LinearProgram]) -> Finished:
     """The best counts found between bounds that settle all choices; the bound is that of the relaxation. `target`: good enough;
@@ -69,16 +71,16 @@ def whole_counts(scaled: Scaled, lower: Floats, upper: Floats, target: float, mo
     if root.x is None:
         return Finished(math.inf, None, -math.inf if root.value is None else root.value)
     value, best = most, None
-    for first in (_dearest(counts.size), _surest, _weightiest(counts.size)):
+    orders = _dearest(counts.size), _surest, _weightiest(counts.size)
+    for first in orders:
         if value <= target or root.value >= value:
             break
-        last = plunge(counts.relax, root, part.arrays.lower, part.arrays.upper, counts.columns, first, gap, math.inf)
+        far = math.inf if first is orders[-1] else target + gap * abs(target)  # another order may lead nearer
+        last = plunge(counts.relax, root, part.arrays.lower, part.arrays.upper, counts.columns, first, gap, math.inf if most == math.inf else far)
         if last is not None:
             counts.learn(last)
-            if last.value < value:
-                value, best = last.value, last.x
-    if root.value < target < counts.best < math.inf:
-        counts.improve(target)
+        if root.value < target < counts.best < far:
+            counts.improve(target)
         if counts.best < value:
             value, best = counts.best, counts.x
     if best is None:
@@ -90,7 +92,7 @@ def whole_counts(scaled: Scaled, lower: Floats, upper: Floats, target: float, mo
 
 class _Counts:
     """What counts cost. The cost of the linear program is convex in them, so that each set of counts that was asked about bounds all
-    others from below: those that the bounds find cheapest are asked about next."""
+    others from below: those that the bounds find cheapest are asked about next. Counts with no answer tell what all that have one keep to."""
 
     def __init__(self, program: LinearProgram, part: Scaled, constant: float) -> None:
         self._program, self._part, self._constant = program, part, constant
@@ -99,6 +101,7 @@ class _Counts:
         self.best, self.x = math.inf, np.zeros(0)
         self._slope = np.zeros(0)
         self._cuts: list[tuple[float, Floats, Floats]] = []  # value, counts, slope
+        self._walls: list[tuple[Floats, float]] = []  # weights of counts, and the least weight of any that have an answer
 
     def relax(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
         found = self._program.solve(lower, upper)
@@ -114,11 +117,28 @@ class _Counts:
         lower[self.columns] = upper[self.columns] = counts
         found = self.relax(lower, upper, None, math.inf)
         if found.x is None:
+            self._learn_wall(counts)
             return math.inf
         self._cuts.append((found.value, counts, self._slope))
         if found.value < self.best:
             self.best, self.x = found.value, found.x
         return found.value
+
+    def _learn_wall(self, counts: Floats) -> None:
+        """Rows together that these counts contradict, whatever the other columns are."""
+        ray, arrays = self._program.contradiction(), self._part.arrays
+        if ray is None or not ray.any():
+            return
+        for weights in (ray, -ray):
+            asked = np.abs(weights) > LEFT * np.abs(weights).max()
+            least = float((weights[asked] * np.where(weights > 0, arrays.row_lower, arrays.row_upper)[asked]).sum())
+            taken = arrays.matrix.T @ weights
+            others = np.abs(taken) > HOLDS * np.abs(taken).max()
+            others[self.columns] = False
+            least -= float((taken[others] * np.where(taken > 0, arrays.upper, arrays.lower)[others]).sum())
+            if math.isfinite(least) and counts @ taken[self.columns] < least - HOLDS * abs(least):
+                self._walls.append((taken[self.columns], least - HOLDS * abs(least)))
+                return
 
     def improve(self, target: float) -> None:
         """Looks around the best counts for better ones."""
@@ -129,6 +149,9 @@ class _Counts:
                 return
             near = np.round(self.x[self.columns]) + steps
             near = near[((near >= least) & (near <= most)).all(axis=1)]
+            near = near[np.all([near @ weights >= held for weights, held in self._walls], axis=0)] if self._walls else near
+            if not len(near):
+                return
             at_least = np.max([value + (near - counts) @ slope for value, counts, slope in self._cuts], axis=0)
             order = np.argsort(at_least, kind="stable")
             chosen = next((i for i in order if near[i].tobytes() not in asked), None)

@@ -20,7 +20,7 @@ FIRST, AGAIN = 32, 10  # rounds of the linear part before the first plan is draw
 LINEAR = 0.35  # of the time, that may pass before
 DRAWN = 6  # plans, at most
 LONGER = 1.3  # times what the longest plan took must be left for another
-LARGE, MERGED = 4_000_000, 1_400_000  # slots times what each decides, from which on plans are made on merged slots, and about what is decided on these
+LARGE, MERGED = 4_000_000, 600_000  # slots times what each decides, from which on plans are made on merged slots, and about what is decided on these
 BEFORE, ROUGH = 0.7, 0.01  # share of the time for that, and the gap asked for there
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner.candidates import find_candidates
-from planner.disaggregated_points import _least_occupying
+from planner.disaggregated_points import _Corners
 from planner.points import Point
 from planner.resolve import resolve_document
 from planner.training_points import offered
@@ -156,7 +156,7 @@ def test_looser_limits_never_raise_what_the_leanest_group_ties_up(seed, worth, m
     first, second, tight = rng.uniform(0.5, 8, (3, 200))
     loose = tight * rng.choice([1.0, 1.002, 1.2], 200)  # more groups meet the limits, and each serves no less
     tight = np.where(rng.uniform(size=200) < 0.5, 0.0, tight)
-    ties = [(first + worth * second)[kept[0]] / rate[kept[0]] for rate in (tight, loose) if (kept := _least_occupying(first, second, rate, (1.0, worth), most))]
+    ties = [(first + worth * second)[kept[0]] / rate[kept[0]] for rate in (tight, loose) if (kept := _Corners.of(first, second, rate).least_occupying((1.0, worth), most))]
     assert len(ties) == 2 and ties[1] <= ties[0] * SLACK
 
 

@@ -74,3 +74,17 @@ def test_other_lots_have_nothing_in_common():
     data = problem(np.random.default_rng(3), ("cost",))
     moved = replace(data, lot_group=data.lot_group + 1)
     assert kept_module._same_points(moved, data) is None and kept_module._same_points(data, data).tolist() == list(range(len(data.point_pool)))
+
+
+def test_a_question_starts_from_the_one_most_like_it():
+    """Asked about the first prices again, after others, it starts where the first ended; what is solved around the answer too."""
+    rng = np.random.default_rng(5)
+    first, program = problem(rng, ("cost",)), KeptProgram()
+    other = replace(first, holding_cost={**first.holding_cost, "cost": first.holding_cost["cost"] * 1.5})
+    bases = []
+    for data in (first, other, first):
+        found = program.solve(data, Options(gap=GAP, method="branch"))
+        assert found.value is not None and found.program_of(data) is not None and found.program_of(replace(data)) is None
+        bases.append(found.bases.get("around"))
+        found.bases["around"] = len(bases)
+    assert bases == [None, 1, 1]

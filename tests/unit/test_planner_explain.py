@@ -20,6 +20,7 @@ from planner.verify import verify_plan
 from planner.worth import BY_THE_BOUND
 from solvers import backends
 from solvers.backends import Options
+from solvers.diagnose import prices
 from solvers.joint import build, objective_vector, solve
 
 FINE = {"gap": 1e-6, "time_limit": "30 s"}
@@ -245,3 +246,21 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
     rows = [row for row in plan["limits"] if row["path"].endswith(".power")]
     assert plan.has_answer and verify_plan(plan) == []
     assert all(row["marginal_value"] is None and row["note"] == f"{HOURS_NOTE}; {BY_THE_BOUND}" for row in rows)
+
+
+def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
+    """Rivals that are dearer by their reduced costs are passed over; the least margin of each site is that of all asked one by one."""
+    document = spec(("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved"}, {"system": "AWS p5.48xlarge", "how": "on_demand", "price": "60 USD/h"}]))
+    problem, options = resolve_document(document), Options(gap=1e-4, time_limit_s=20.0)
+    form = formulate(problem, find_candidates(problem))
+    solution = solve(form.data, options)
+    ways = [[u for u, (k, _) in enumerate(form.holdings) if form.lots[k].offer is offer] for offer in problem.offers]
+    ways = [way for way in ways if way and solution.values["n"][way].max() < 0.5]
+    rivals = ["us-texas"] * len(ways)
+    asked = form.data, solution.values, np.array([form.lots[k].largest for k, _ in form.holdings]), ways, options
+    every, some = prices(*asked).entries, prices(*asked, rivals=rivals, program=solution.program_of(form.data)).entries
+    assert sum(entry is not None for entry in some) < sum(entry is not None for entry in every)
+    least = lambda entries: min(entry for entry in entries if entry is not None)
+    assert least(some) == pytest.approx(least(every), rel=1e-6, abs=1e-9 * solution.value)
+    again = build(form.data)
+    assert (solution.program_of(form.data).column_count, solution.program_of(form.data).row_count) == (again.column_count, again.row_count)  # nothing was added to it

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.operators import Architecture
-from planner.disaggregated_points import AS_GOOD, _least_occupying, not_replaceable
+from planner.disaggregated_points import AS_GOOD, _Corners, not_replaceable
 from planner.serving_points import no_larger_than_the_work, serving_layouts, systems_per_replica
 
 MOE = Architecture(layers=4, hidden=1024, heads=16, kv_heads=4, head_dim=64, ffn=2048, vocab=1000, experts=64, topk=4, expert_ffn=512)
@@ -24,7 +24,7 @@ def random_groups(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
     first, second, rate = random_groups(seed)
     worth = (1.0, 3.0)
-    kept = _least_occupying(first, second, rate, worth, most=3)
+    kept = _Corners.of(first, second, rate).least_occupying(worth, most=3)
     able = np.flatnonzero(rate)
     cost = (worth[0] * first[able] + worth[1] * second[able]) / rate[able]
     as_good = able[cost <= (1 + AS_GOOD) * cost.min()]
@@ -35,14 +35,14 @@ def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_neighbours_are_best_at_some_other_worth(seed):
     first, second, rate = random_groups(seed)
-    kept = _least_occupying(first, second, rate, (1.0, 1.0), most=3)
+    kept = _Corners.of(first, second, rate).least_occupying((1.0, 1.0), most=3)
     able = np.flatnonzero(rate)
     winners = {int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)}
     assert set(kept[1:]) <= winners
 
 
 def test_no_group_where_none_meets_the_limits():
-    assert _least_occupying(np.ones(3), np.ones(3), np.zeros(3), (1.0, 1.0), most=3) == []
+    assert _Corners.of(np.ones(3), np.ones(3), np.zeros(3)).least_occupying((1.0, 1.0), most=3) == []
 
 
 def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solvers.backends import Linear, Options
+from solvers.branch import Relaxed
 from solvers.program import Arrays, Scaled
 from solvers.rounding import FreeChoices, whole_counts
 
@@ -135,6 +136,38 @@ def test_counts_no_better_than_what_is_known_are_not_looked_for():
     assert found(program).value == pytest.approx(3.0)
     known = found(program, most=2.4)
     assert known.x is None and known.bound == pytest.approx(2.5)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(st.data())
+def test_what_counts_without_an_answer_rule_out_has_none(data):
+    from solvers.rounding import _Counts
+
+    program = covering(data)
+    part = replace(program, arrays=replace(program.arrays, upper=np.append([6.0] * 3 + [100.0] * 6, program.arrays.upper[-1:])))
+    counts = _Counts(Linear(part.arrays, part.cost, Options()), part, 0.0)
+    columns = counts.columns[:3]
+    x = np.zeros(10)
+    x[9] = part.arrays.lower[9]
+    none = math.isinf(counts.learn(Relaxed(0.0, x)))
+    assert not counts._walls or none
+    for weights, least in tuple(counts._walls):
+        assert x[counts.columns] @ weights < least
+        for n in np.ndindex(3, 3, 3):
+            x[columns] = n
+            if x[counts.columns] @ weights < least:
+                assert math.isinf(counts.learn(Relaxed(0.0, x)))
+
+
+def test_counts_without_an_answer_rule_others_out():
+    """Of 17 asked, 10 are there: what rules that out rules out one of 7 as well, but not two of 10."""
+    from solvers.rounding import _Counts
+
+    program = scaled([[-10.0, -7.0]], [-np.inf], [-17], [5, 5], [True] * 2, [10.0, 7.5])
+    counts = _Counts(Linear(program.arrays, program.cost, Options()), program, 0.0)
+    assert math.isinf(counts.learn(Relaxed(0.0, np.array([1.0, 0.0]))))
+    ((weights, least),) = counts._walls
+    assert weights @ np.array([0, 1]) < least <= weights @ np.array([2, 0])
 
 
 def test_the_search_around_the_best_counts_finds_what_dives_miss(monkeypatch):
