@@ -111,7 +111,8 @@ class Dive:
     def _rounded(self, point: Point) -> Point | None:
         """A point with everything that it uses chosen, and each job all where most of it is done; None where that breaks a row."""
         values, places, running = point.structure.copy(), self.level.master.places, np.zeros_like(point.running)
-        values[self.choices] = np.ceil(values[self.choices] - USED)
+        up = self.choices | self._hosting()
+        values[up] = np.ceil(values[up] - USED)
         y, job = self.structure.columns["y"][places], self.dec.data.point_job[places]
         for j in np.unique(job):
             mine = np.flatnonzero(job == j)
@@ -164,13 +165,18 @@ class Dive:
         found = self._counted(point)
         return min((plan for plan in (first, found) if plan is not None), key=lambda plan: plan.value, default=None)
 
-    def _cheap(self) -> np.ndarray:
-        """Which columns of the structure are of hosting, where all that could be hosted costs next to nothing: these are rounded up."""
-        cheap = np.zeros(self.structure.size, dtype=bool)
+    def _hosting(self) -> np.ndarray:
+        """Which columns of the structure are of hosting: a workload at a site, and the ways that its weights take."""
+        hosting = np.zeros(self.structure.size, dtype=bool)
         for block in ("host", "edge"):
             place = self.structure.columns[block]
-            cheap[place[place >= 0]] = True
-        return cheap & (self.structure.cost[cheap].sum() <= SHARE * self.gap * abs(self.level.value))
+            hosting[place[place >= 0]] = True
+        return hosting
+
+    def _cheap(self) -> np.ndarray:
+        """These, where all that could be hosted costs next to nothing: then they are rounded up; else none."""
+        hosting = self._hosting()
+        return hosting & (self.structure.cost[hosting].sum() <= SHARE * self.gap * abs(self.level.value))
 
     def _thin(self, level: Level) -> Level:
         """The level with the cuts alone that had weight lately, and with the places where jobs run or nearly would."""
