@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -258,7 +258,10 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
     return Outcome(status, found.x, found.bound)
 
 
-def search_of(scaled: Scaled, options: Options, relaxation: Relaxation, finish, node_limit: int, known: Sequence[Floats], tell) -> Search:
+def search_of(
+    scaled: Scaled, options: Options, relaxation: Relaxation, finish: Callable[..., Finished], node_limit: int, known: Sequence[Floats],
+    tell: Callable[..., None] | None,
+) -> Search:  # fmt: skip
     arrays = scaled.arrays
     binary = arrays.integer & (arrays.upper - arrays.lower <= 1)
 

@@ -5,6 +5,8 @@ The caller scales: numbers go to the solver as they come.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -39,7 +41,7 @@ def _go_on(highs, old, columns: Ints, rows: Ints) -> None:
         highs.setBasis(moved(before, columns, rows))
 
 
-def moved(before, columns: Ints, rows: Ints):
+def moved(before: Any, columns: Ints, rows: Ints) -> Any:
     """The basis of another program, told for each column and row which one of it that was, -1 for a new one: new columns are at their least,
     new rows free."""
     import highspy

@@ -141,7 +141,7 @@ def test_each_resumption_costs_saving_and_recovery(interrupted, spec):
     size = parameter_counts(resolve_document(spec()).training[0].architecture).total * facts.checkpoint_bytes_per_parameter
     assert row["restart_s"] == pytest.approx(size / facts.storage_bytes_per_s + facts.recovery_s)
     assert row["lost_s"] == pytest.approx(row["restart_s"] * row["resumptions"])
-    assert row["resumptions"] == pytest.approx(90.0)  # it makes room for the evening of each of 90 days
+    assert 90.0 - 1e-4 <= row["resumptions"] < 180.0  # it makes room for the evening of each of 90 days, and gets a part of its width back in between at most
 
 
 def test_the_work_is_done_besides_what_is_lost(interrupted):
