@@ -21,7 +21,7 @@ from solvers.master import Point
 from solvers.start import within
 from solvers.whole import WholePlan
 
-TRIES, LEARNING, SURPRISE = 10, 12, 0.02  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most
+TRIES, LEARNING, SURPRISE = 10, 12, 0.02  # sets of choices that are looked at, and rounds of linear counts to learn what each costs, at most; by how much more than was known that ends
 CHOOSING, FOUND, COUNTED = 0.5, 0.15, 0.04  # of the time left, after which no other choices are looked for, and that one set of them, and of counts, may take to find
 HOPELESS = 0.05  # of its cost, that a set of choices costs more once asked than was known, where it must be missing something
 SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
@@ -31,7 +31,6 @@ COUNTS, FEW = 80, 3  # sets of counts that are looked at, at most, and those bef
 USUAL, EXACT, NOTHING_LEFT = 1e-7, 1e-9, 1e-7  # how far rows may be broken, once choices are made, and what may be missing in all
 HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
 NEARBY = 2  # systems more or fewer of a kind than linear counts have that are looked at
-USED = 0.01  # from which share on a site is used
 SHARE = 0.1  # of the asked gap, that one step may leave
 
 
@@ -40,7 +39,6 @@ class Choices:
     """Choices that were looked at: their cost with linear counts as far as it was found out, and where the search is with them."""
 
     cost: float
-    hopeless: bool  # far more than was known
     level: Level
     least: Floats
     most: Floats
@@ -88,10 +86,6 @@ class Dive:
             if found is None or found[0] >= least - SHARE * self.gap * abs(least) or (looked and self.left() <= until):
                 break  # nothing better is known of
             looked.append(self._look_at(thin, *found, least))
-        if all(choices.hopeless for choices in looked):  # too little is known to tell
-            self._on(thin)
-            point = self._rounded(thin.best)
-            looked += [] if point is None else [self._look_at(thin, thin.proven, point, np.inf)]
         if not looked:
             self.dec.say("no choices found")
             return None
@@ -102,31 +96,14 @@ class Dive:
 
     def _best_known(self, bounds: tuple[Floats, Floats], cheap: np.ndarray) -> tuple[float, Point] | None:
         """(value, point) with the choices that cost least by what the master knows, and with linear counts."""
-        found = self.level.master.solve_nearly_whole(bounds, self.choices & ~cheap, SHARE * self.gap, FOUND * self.left(), self.seed)
-        if found is None:
-            return None
-        point = Point(np.where(cheap, np.ceil(found[1].structure - WHOLE), found[1].structure), found[1].running)
-        return (found[0], point) if self._whole(point) else None
-
-    def _rounded(self, point: Point) -> Point | None:
-        """A point with everything that it uses chosen, and each job all where most of it is done; None where that breaks a row."""
-        values, places, running = point.structure.copy(), self.level.master.places, np.zeros_like(point.running)
-        up = self.choices | self._hosting()
-        values[up] = np.ceil(values[up] - USED)
-        y, job = self.structure.columns["y"][places], self.dec.data.point_job[places]
-        for j in np.unique(job):
-            mine = np.flatnonzero(job == j)
-            place = mine[np.argmax(point.structure[y[mine]])]
-            values[y[mine]] = mine == place
-            share = within(self.dec, int(places[place]), point.running[place])
-            if share is None:
+        for rounded in (cheap, np.zeros_like(cheap)) if cheap.any() else (cheap,):  # a limit may not let hosting be rounded up
+            found = self.level.master.solve_nearly_whole(bounds, self.choices & ~rounded, SHARE * self.gap, FOUND * self.left(), self.seed)
+            if found is None:
                 return None
-            running[place] = share
-        chosen = Point(values, running)
-        return chosen if self._whole(chosen) else None
-
-    def _whole(self, point: Point) -> bool:
-        return self._chooses(point.structure) and self.level.master.left_undone(point).max(initial=0.0) <= WHOLE
+            point = Point(np.where(rounded, np.ceil(found[1].structure - WHOLE), found[1].structure), found[1].running)
+            if self._holds(point.structure) and self.level.master.left_undone(point).max(initial=0.0) <= WHOLE:
+                return found[0], point
+        return None
 
     def _look_at(self, thin: Level, value: float, point: Point, least: float) -> Choices:
         """What choices cost once the slots were asked, unless it is more than `least`; the level learns from it. `value`: what was known."""
@@ -138,7 +115,7 @@ class Dive:
             self._ask(point)
             self._learn_missing(point)
         self.dec.resumed(thin, self.level, None, known, missing=hopeless)
-        return Choices(most, hopeless, self.level, self.least, self.most, point)
+        return Choices(most, self.level, self.least, self.most, point)
 
     def over_all_slots(self, plan: WholePlan, group: Ints) -> WholePlan | None:
         """A plan made on merged slots as one over all: its choices, and counts found anew from its own; the dive is at a level over its lots and places."""
@@ -165,17 +142,13 @@ class Dive:
         found = self._counted(point)
         return min((plan for plan in (first, found) if plan is not None), key=lambda plan: plan.value, default=None)
 
-    def _hosting(self) -> np.ndarray:
-        """Which columns of the structure are of hosting: a workload at a site, and the ways that its weights take."""
+    def _cheap(self) -> np.ndarray:
+        """Which columns of the structure are of hosting (a workload at a site, and the ways that its weights take), where all that could be
+        hosted costs next to nothing: these are rounded up."""
         hosting = np.zeros(self.structure.size, dtype=bool)
         for block in ("host", "edge"):
             place = self.structure.columns[block]
             hosting[place[place >= 0]] = True
-        return hosting
-
-    def _cheap(self) -> np.ndarray:
-        """These, where all that could be hosted costs next to nothing: then they are rounded up; else none."""
-        hosting = self._hosting()
         return hosting & (self.structure.cost[hosting].sum() <= SHARE * self.gap * abs(self.level.value))
 
     def _thin(self, level: Level) -> Level:
@@ -306,13 +279,6 @@ class Dive:
         most = self.level.master.most_running(point.structure)
         running = [within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)]
         return None if any(share is None for share in running) else Point(point.structure, np.array(running).reshape(point.running.shape))
-
-    def _chooses(self, values: Floats) -> bool:
-        """As `_holds`, but for rows of counts, which are found anew."""
-        s = self.structure
-        rows = abs(s.matrix[:, self.n]).sum(axis=1) == 0
-        sides = (s.matrix @ values)[rows]
-        return bool((values[self.choices] <= s.most[self.choices] + 1e-9).all() and (sides <= s.row_upper[rows] + 1e-9).all() and (sides >= s.row_lower[rows] - 1e-9).all())
 
     def _holds(self, values: Floats) -> bool:
         """Whether everything decided once keeps its rows and bounds."""

@@ -114,3 +114,16 @@ def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces)
         encloses(data, found)
         plans += found.value is not None
     assert plans > 1
+
+
+def test_a_plan_made_on_merged_slots_meets_every_row_of_all_slots(monkeypatch):
+    monkeypatch.setattr("solvers.sketch.LARGE", 0)
+    monkeypatch.setattr("solvers.sketch.MERGED", 0)  # as few slots as there may be
+    asked = plans = 0
+    for seed in range(60):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if data.slots > 1 and not (unserved(data) or unfinished(data)) and best(data) is not None:
+            found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+            encloses(data, found)
+            asked, plans = asked + 1, plans + (found.value is not None)
+    assert asked > 20 and plans >= asked / 2
