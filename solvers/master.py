@@ -5,8 +5,7 @@ Columns     m structure; theta_g cost of the slots of a group g; undone_j; v_{p,
 Rows        the structure's;  idle power;  progress  sum cap_p seconds_t v_{p,t} = work_j y_p;  running  v_{p,g} <= run_p;
             cuts  theta_g >= sum_t [constant - alpha N(m) - sigma (limit - idle power N) + (alpha uses + sigma watts) v - gates];
             of what is missing, with 0 for theta_g.
-A cut is what the slots' programs answered at one point; their prices are kept, because the average of the cuts' prices by the
-cuts' weights is what the bound is made of. The bound itself is in certificate.py.
+A cut is what the slots' programs answered at one point, or what prices of the linear part say of all.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.certificate import Prices
 from solvers.data import Floats, Ints
-from solvers.hourwise import NOTHING, Slotwise, Structure, carried
+from solvers.hourwise import NOTHING, Slotwise, Structure
+from solvers.linked import Linked, Point
 from solvers.slot_programs import SlotAnswer
 from solvers.warm import GrowingProgram
 
@@ -28,69 +27,27 @@ PURGE_AFTER, PURGE_FROM = 6, 200  # rounds without weight after which a cut goes
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """Something that the master may decide: the structure's columns, and the share of each slot in which jobs run at its places."""
-
-    structure: Floats
-    running: Floats  # [places, T]
-
-    def towards(self, end: Point, share: float) -> Point:
-        """The point so far on the way to another."""
-        return Point((1 - share) * self.structure + share * end.structure, (1 - share) * self.running + share * end.running)
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """What one answer of the slots left behind."""
 
     alpha: Floats  # [T, lots]
-    sigma: Floats
-    beta: Floats
-    delta: Floats
+    sigma: Floats  # [T, R]
     gate: Floats  # [T, W x R]: what serving a workload at a site saves
     constant: Floats  # [T]
     short: bool = False  # the prices are of what is missing, which may be nothing: the cuts say what no slot can do with less
 
 
-class Master:
+class Master(Linked):
     """The program of what is decided once, and of jobs, over the lots and the view's points of jobs."""
 
     def __init__(self, view: Slotwise, structure: Structure, lots: Ints, group: Ints, pace: Ints, power_limit: Floats, undone: Floats):
-        self.view, self.structure, self.lots, self.group, self.power_limit = view, structure, lots, group, power_limit
-        self.places = np.sort(view.training[structure.columns["y"][view.training] >= 0])
-        self.groups = int(group.max()) + 1
+        super().__init__(view, structure, lots, power_limit)
+        self.group, self.groups = group, int(group.max()) + 1
         assigned = [(row, key[1][0]) for row, key in enumerate(structure.keys) if key[0] == "assigned"]
         self.assigned = np.array([row for row, _ in assigned], dtype=np.int64)
         self.undone = undone[[job for _, job in assigned]]  # prices of a job that is left undone
-        data, s = view.data, structure
-        self.windows = data.windows
         self.kept: list[Kept] = []
         self.spare = SPARE
-        covers = data.covers()
-        held = s.columns["n"]
-        self._held = np.flatnonzero(held >= 0)
-        # systems of each kept lot in each window as a function of the structure
-        position = np.full(len(data.lot_site), -1)
-        position[lots] = np.arange(len(lots))
-        pairs = [(position[data.holding_lot[u]] * self.windows + w, held[u]) for u in self._held if position[data.holding_lot[u]] >= 0 for w in np.flatnonzero(covers[u])]
-        rows, columns = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
-        self.systems = sparse.csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(lots) * self.windows, s.size))
-        # watts of idling systems less those that an open site has; sites that are always open have theirs in any case
-        place = s.columns["open"]
-        limit = np.broadcast_to(power_limit.reshape(data.sites, -1), (data.sites, self.windows))
-        gated = (place >= 0)[:, None] & np.isfinite(limit)
-        self.steady = np.where(gated, 0.0, limit)  # [R, V]
-        power = [(data.lot_site[data.holding_lot[u]] * self.windows + w, held[u], data.holding_power_w[u]) for u in self._held if data.holding_power_w[u] > 0 for w in np.flatnonzero(covers[u])]
-        power += [(r * self.windows + w, place[r], -limit[r, w]) for r, w in np.argwhere(gated)]
-        self.idle = sparse.csr_array(
-            (np.array([p[2] for p in power]), (np.array([p[0] for p in power], dtype=np.int64), np.array([p[1] for p in power], dtype=np.int64))), shape=(data.sites * self.windows, s.size)
-        )
-        # what a job takes where it runs: systems [lots, places] and watts [R, places]
-        mine = np.flatnonzero(np.isin(view.use_point, self.places))
-        at = np.arange(len(self.places))
-        self._uses = sparse.csr_array((view.use_systems[mine], (position[view.use_lot[mine]], np.searchsorted(self.places, view.use_point[mine]))), shape=(len(lots), len(at)))
-        self._watts = sparse.csr_array((data.point_power_w[self.places], (view.site[self.places], at)), shape=(data.sites, len(at)))
-        self.reach = view.reachable[data.point_job[self.places]] if len(at) else np.zeros((0, view.slots))
         self._into, self._paced = (sparse.csr_array((np.ones(view.slots), (which, np.arange(view.slots))), shape=(int(which.max()) + 1, view.slots)) for which in (group, pace))
         self._place, self._pace = np.nonzero(self._at_pace(self.reach) > 0)
         self._pace_of = pace
@@ -108,8 +65,7 @@ class Master:
         self.first_running = s.size + self.groups + len(self.undone)
         limit, cells = self.steady.ravel(), len(self._place)
         self._idle_kept = np.flatnonzero(np.isfinite(limit) & (np.diff(self.idle.indptr) > 0))
-        y, run = s.columns["y"][self.places], s.columns["run"]
-        self._switch = np.where(run[self.places] >= 0, run[self.places], y[:, None])  # [places, V]
+        y = s.columns["y"][self.places]
         rate = data.point_capacity[self.places] / data.job_work[data.point_job[self.places]] if cells else np.zeros(len(self.places))
         work = (self._at_pace(self.reach * view.seconds) * rate[:, None])[self._place, self._pace]
         window = np.zeros(self._paced.shape[0], dtype=np.int64)
@@ -118,7 +74,7 @@ class Master:
         decided = sparse.vstack([
             s.matrix, self.idle[self._idle_kept],
             sparse.csr_array((-np.ones(len(place)), (place, y)), shape=(len(place), s.size)),
-            sparse.csr_array((-np.ones(cells), (cell, self._switch[self._place, window[self._pace]])), shape=(cells, s.size)),
+            sparse.csr_array((-np.ones(cells), (cell, self.switch[self._place, window[self._pace]])), shape=(cells, s.size)),
         ])  # fmt: skip
         above = s.matrix.shape[0] + len(self._idle_kept)
         running = sparse.vstack([
@@ -136,30 +92,9 @@ class Master:
         self.lower[s.size : s.size + self.groups] = 0.0 if (view.arc_cost >= 0).all() and (view.point_cost >= 0).all() else -np.inf
         self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
         self.unused = np.zeros(0, dtype=np.int64)
-        self._running_cost = view.point_cost[self.places]
-        running_cost = self._at_pace(self._running_cost * self.reach)[self._place, self._pace]
+        running_cost = self._at_pace(self.running_cost * self.reach)[self._place, self._pace]
         cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, running_cost])
         return GrowingProgram(matrix, lower, upper, self.lower, self.upper, cost)
-
-    def go_on(self, old: Master, cuts: np.ndarray) -> None:
-        """From where another master's solver is, these of whose cuts this one has."""
-        s = self.structure
-        before = (carried(old.structure, s, np.arange(1.0, old.structure.size + 1)) - 1).astype(np.int64)
-        place = np.full(len(self.view.data.point_job), -1)
-        place[old.places] = np.arange(len(old.places))
-        cell_of = np.full((len(old.places) + 1, self._paced.shape[0]), -1)
-        cell_of[old._place, old._pace] = np.arange(len(old._place))
-        place, cells = place[self.places], cell_of[place[self.places][self._place], self._pace]
-        rest = np.arange(old.structure.size, old.first_running)
-        columns = np.concatenate([before, rest, np.where(cells >= 0, old.first_running + cells, -1)])
-        row_of = {key: row for row, key in enumerate(old.structure.keys)}
-        idle = dict(zip(old._idle_kept.tolist(), old.idle_rows.tolist(), strict=True))
-        first = len(old.structure.keys) + len(old._idle_kept)
-        rows = np.concatenate([
-            np.array([row_of.get(key, -1) for key in s.keys], dtype=np.int64), np.array([idle.get(at, -1) for at in self._idle_kept.tolist()], dtype=np.int64),
-            np.where(place >= 0, first + place, -1), np.where(cells >= 0, first + len(old.places) + cells, -1), old.fixed_rows + np.flatnonzero(cuts),
-        ])  # fmt: skip
-        self._program.go_on(old._program, columns, rows)
 
     # -- cuts ------------------------------------------------------------------------------------------------------
 
@@ -172,7 +107,7 @@ class Master:
         constant = (answer.delta * view.demand.T).sum(axis=1) - (answer.sigma * limit.T).sum(axis=1)
         if short:
             constant += np.where(answer.value <= LITTLE, self.spare * answer.value, 0.0)
-        return Kept(answer.alpha, answer.sigma, answer.beta, answer.delta, gate.T, constant, short)
+        return Kept(answer.alpha, answer.sigma, gate.T, constant, short)
 
     def add_cuts(self, kept: Kept, groups: Ints | None = None) -> None:
         """One cut for each of these groups of slots, or for all."""
@@ -203,7 +138,7 @@ class Master:
             row = row + sparse.csr_array(gate[groups]) @ place
             where = np.full(self.groups, -1)
             where[groups] = np.arange(len(groups))
-            price = -self._at_pace((kept.alpha @ self._uses + kept.sigma @ self._watts).T * self.reach)[self._place, self._pace]
+            price = -self._at_pace((kept.alpha @ self.uses + kept.sigma @ self.watts).T * self.reach)[self._place, self._pace]
             cells = np.flatnonzero((where[self._cell_group] >= 0) & (np.abs(price) > NOTHING))
             taken = sparse.csr_array((price[cells], (where[self._cell_group[cells]], cells)), shape=(len(groups), len(self._place)))
             theta = sparse.csr_array((np.full(len(groups), 0.0 if kept.short else 1.0), (np.arange(len(groups)), groups)), shape=(len(groups), self.groups))
@@ -213,12 +148,6 @@ class Master:
         whole.data[np.abs(whole.data) < NOTHING] = 0.0
         whole.eliminate_zeros()
         return lower, whole
-
-    def restore(self, cut_of: Ints, unused: Ints) -> None:
-        """Cuts of answers that are kept already."""
-        self.cut_of, self.unused = cut_of.copy(), unused.copy()
-        if len(cut_of):
-            self._program.add_rows(*self._rows(cut_of))
 
     def purge(self) -> None:
         """Cuts that have had no weight for some rounds go; their prices stay while any cut of the answer is left."""
@@ -243,8 +172,8 @@ class Master:
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
-    def solve(self, within: tuple[Floats, Floats] | None = None) -> tuple[float, Point, Prices] | None:
-        """(value, point, average prices) within bounds of the structure; None where nothing is within them."""
+    def solve(self, within: tuple[Floats, Floats]) -> tuple[float, Point] | None:
+        """(value, point) within bounds of the structure; None where nothing is within them."""
         self._bound(within)
         found = self._program.solve()
         if found is None:
@@ -252,7 +181,7 @@ class Master:
         value, x, duals = found
         weight = duals[self.fixed_rows :]
         self.unused = np.where(np.abs(weight) > 1e-10, 0, self.unused + 1)
-        return value, self._point(x), self._average(weight, duals)
+        return value, self._point(x)
 
     def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: float, seed: int) -> tuple[float, Point] | None:
         """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
@@ -273,11 +202,10 @@ class Master:
                 return whole[0], self._point(whole[1])
         return None
 
-    def _bound(self, within: tuple[Floats, Floats] | None) -> None:
+    def _bound(self, within: tuple[Floats, Floats]) -> None:
         lower, upper, size = self.lower.copy(), self.upper.copy(), self.structure.size
-        if within is not None:
-            lower[:size], upper[:size] = np.maximum(lower[:size], within[0]), np.minimum(upper[:size], within[1])
-            upper[:size] = np.maximum(upper[:size], lower[:size])
+        lower[:size], upper[:size] = np.maximum(lower[:size], within[0]), np.minimum(upper[:size], within[1])
+        upper[:size] = np.maximum(upper[:size], lower[:size])
         self._program.bound(lower, upper)
 
     def _point(self, x: Floats) -> Point:
@@ -285,42 +213,10 @@ class Master:
         share[self._place, self._pace] = x[self.first_running :]
         return Point(x[: self.structure.size], share[:, self._pace_of] * self.reach)
 
-    def _average(self, weight: Floats, duals: Floats) -> Prices:
-        view, data = self.view, self.view.data
-        alpha, sigma = np.zeros((len(data.lot_site), view.slots)), np.zeros((data.sites, view.slots))
-        beta, delta = np.zeros((data.pools, view.slots)), np.zeros((len(view.demand), view.slots))
-        for index in np.unique(self.cut_of[np.abs(weight) > NOTHING, 0]):
-            mine = self.cut_of[:, 0] == index
-            share = np.bincount(self.cut_of[mine, 1], weights=weight[mine], minlength=self.groups)[self.group]
-            kept = self.kept[index]
-            alpha[self.lots] += (kept.alpha * share[:, None]).T
-            sigma += (kept.sigma * share[:, None]).T
-            beta += (kept.beta * share[:, None]).T
-            delta += (kept.delta * share[:, None]).T
-        # rows on idle power are prices of watts in every slot of their window
-        for row, at in zip(self.idle_rows, self._idle_kept, strict=True):
-            site, window = divmod(int(at), self.windows)
-            here = np.flatnonzero(view.window == window)
-            sigma[site, here] += -min(duals[row], 0.0) / max(len(here), 1)
-        return Prices(alpha, sigma, beta, delta, duals[: self.structure.matrix.shape[0]])
-
-    def most_running(self, structure: Floats) -> Floats:
-        """[places, T]: the share of each slot in which a job may run at a place that it is switched on at."""
-        return self.reach * structure[self._switch][:, self.view.window]
-
     def linear_cost(self, point: Point) -> float:
         """What a point costs beside the slots."""
-        return float(self.structure.cost @ point.structure + self.undone @ self.left_undone(point) + (self._running_cost * point.running).sum())
+        return float(self.structure.cost @ point.structure + self.undone @ self.left_undone(point) + (self.running_cost * point.running).sum())
 
     def left_undone(self, point: Point) -> Floats:
         """Share of each job that has no place."""
         return np.maximum(1.0 - self.structure.matrix[self.assigned] @ point.structure, 0.0)
-
-    def given(self, point: Point) -> tuple[Floats, Floats, Floats, Floats]:
-        """What the slots' programs need to know of a point: systems [lots, T], open share [A], systems of jobs, free watts [R, T]."""
-        view, data, s = self.view, self.view.data, self.structure
-        systems = (self.systems @ point.structure).reshape(len(self.lots), self.windows)[:, view.window]
-        idle = (self.idle @ point.structure).reshape(data.sites, self.windows)[:, view.window]
-        gate = np.append(point.structure, 1.0)[s.arc_gate]  # 1 where nothing is to be switched
-        limit = np.where(np.isfinite(self.steady), self.steady, 1e12)[:, view.window]
-        return systems, gate, self._uses @ point.running, limit - idle - self._watts @ point.running

@@ -1,28 +1,29 @@
-"""A plan and a bound for a program too large to be searched: the linear part over all slots, plans drawn from it, and the linear part
-again from where the best of them is."""
+"""A plan and a bound for a program too large to be searched: the linear part over all slots, choices made on merged ones, counts over all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.certificate import Prices, bound
-from solvers.coarse import grouping, merged
-from solvers.data import Ints
-from solvers.decomposition import ROUNDS, WHOLE, Decomposition
-from solvers.dive import Dive
+from solvers.certificate import Bound, Prices
+from solvers.choices import Choices, Chosen
+from solvers.counts import Counts
+from solvers.data import Floats, Ints
+from solvers.decomposition import WHOLE, Decomposition
+from solvers.hourwise import carried
+from solvers.interior import Inside, inside, taken_over
+from solvers.linked import Point
 from solvers.outcome import Options
+from solvers.start import blocks, linear
 from solvers.whole import WholePlan
 
-FIRST, AGAIN = 32, 10  # rounds of the linear part before the first plan is drawn, and before each further one
-LINEAR = 0.35  # of the time, that may pass before
-DRAWN = 6  # plans, at most
-LONGER = 1.3  # times what the longest plan took must be left for another
-LARGE, MERGED = 4_000_000, 600_000  # slots times what each decides, from which on plans are made on merged slots, and about what is decided on these
-BEFORE, ROUGH = 0.7, 0.01  # share of the time for that, and the gap asked for there
-SHARE = 0.1  # of the asked gap, that the linear part may leave
+SHARE = 0.3  # of the asked gap, that the linear part may leave
+LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
+HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
+FEW, WORSE = (1.0, 2.0, 4.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+CHOOSING = 0.5  # of the time left, for choices
 
 
 @dataclass(slots=True)
@@ -33,61 +34,95 @@ class Sketch:
     plan: WholePlan | None = None
     prices: Prices | None = None
 
-    def near(self, proven: float, gap: float) -> bool:
-        return self.plan is not None and self.plan.value - proven <= gap * abs(self.plan.value)
-
 
 def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> Sketch:
     """In the numbers of the decomposition, whose slots and structure are used."""
-    each = len(dec.view.serving) + len(dec.view.arc_demand)
-    if dec.view.slots * each <= LARGE:
-        return _slot_by_slot(dec, options, left)
-    return _on_merged_slots(dec, options, left, grouping(dec.view, max(MERGED // each, 1)))
-
-
-def _on_merged_slots(dec: Decomposition, options: Options, left: Callable[[], float], group: Ints) -> Sketch:
-    """Planned on merged slots; then over all slots, with the choices made."""
-    began, capacity = left(), dec.data.point_capacity.copy()
-    capacity[np.setdiff1d(np.flatnonzero(dec.data.point_job >= 0), dec.view.training)] = 0.0
-    data = replace(merged(dec.data, group), point_capacity=capacity)
-    few = Decomposition(data, dec.functional, dec.build, dec.threads, dec.say, lambda: left() - (1 - BEFORE) * began)
-    dec.say(f"{dec.view.slots} slots merged to {few.view.slots}")
-    drawn = _slot_by_slot(few, replace(options, time_limit_s=BEFORE * began, gap=max(options.gap, ROUGH)), few.left)
-    found = Sketch()
-    if drawn.prices is not None:
-        rows = np.array([drawn.prices.rows[few.row_of[key]] if key in few.row_of else 0.0 for key in dec.whole.keys])
-        found.prices = drawn.prices.spread(group, dec.view.seconds, rows)
-        found.proven = bound(dec.view, dec.whole, dec.power_limit, found.prices).value
-        dec.say(f"over all slots: proven {found.proven:.6g}")
-    if drawn.plan is not None:
-        master, point = drawn.plan.level.master, drawn.plan.point
-        level = dec.level(master.lots, master.places[point.structure[master.structure.columns["y"][master.places]] > WHOLE])
-        found.plan = Dive(dec, level, options.gap, options.seed, left).over_all_slots(drawn.plan, group)
+    tolerance = max(SHARE * options.gap, LEAST_SHARE)
+    start = linear(dec, tolerance)
+    if start is None:
+        return Sketch()
+    found = Sketch(start.bound.value, None, start.prices)
+    cheap = _cheap(dec, options.gap * abs(start.found.value))
+    for free in (cheap, np.zeros_like(cheap)) if cheap.any() else (cheap,):  # a limit may not let hosting be rounded up
+        until = left() * (1 - CHOOSING)
+        search = Choices(dec, start, lambda until=until: left() - until)
+        chosen = search.run(free)
+        linear_counts = None if chosen is None else _over_all_slots(dec, search.group, chosen, tolerance, left)
+        if linear_counts is None:
+            continue
+        found.plan = _counted(dec, chosen, linear_counts, free, options, left)
+        if found.plan is not None:
+            break
+    dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
 
 
-def _slot_by_slot(dec: Decomposition, options: Options, left: Callable[[], float]) -> Sketch:
-    found, until = Sketch(), dec.left
-    dec.left = lambda: until() - (1 - LINEAR) * options.time_limit_s
-    level = dec.relax(SHARE * options.gap, FIRST)
-    dec.left = until
-    if level is None:
-        return found
-    took = 0.0
-    for number in range(DRAWN):
-        before, known = left(), len(level.master.kept)
-        drawn = Dive(dec, level, options.gap, options.seed, left)
-        plan = drawn.run()
-        took = max(took, before - left())
-        if plan is not None and (found.plan is None or plan.value < found.plan.value):
-            found.plan = plan
-        dec.say(f"plan {number + 1}: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {level.proven:.6g}")
-        if found.near(level.proven, options.gap) or left() <= 0:
+def _cheap(dec: Decomposition, much: float) -> np.ndarray:
+    """Which columns are of hosting (a workload at a site, and the ways that its weights take), where all that could be hosted costs next to
+    nothing: these are rounded up."""
+    hosting = np.zeros(dec.whole.size, dtype=bool)
+    for block in ("host", "edge"):
+        place = dec.whole.columns[block]
+        hosting[place[place >= 0]] = True
+    return hosting & (dec.whole.cost[hosting].sum() <= SHARE * much)
+
+
+def _over_all_slots(dec: Decomposition, group: Ints, chosen: Chosen, tolerance: float, left: Callable[[], float]) -> Inside | None:
+    """The choices with linear counts."""
+    lots, places = _left(dec, chosen)
+    program = blocks(dec, dec.view, lots, places, chosen.least, chosen.most)
+    found = inside(program, tolerance, left, taken_over(chosen.found.blocks, chosen.found.warm, program, group))
+    if found is None:
+        dec.say("over all slots: no room for the choices")
+        return None
+    dec.say(f"over all slots: {found.value:.6g} with linear counts")
+    same, used, n = np.arange(dec.view.slots), dec.view.use_lot[np.isin(dec.view.use_point, places)], dec.whole.columns["n"]
+    for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
+        held = np.zeros(len(dec.data.lot_site))
+        np.maximum.at(held, dec.data.holding_lot, np.append(carried(found.blocks.structure, dec.whole, found.point().structure), 0.0)[n])
+        fewer = np.union1d(np.intersect1d(lots, np.flatnonzero(held >= few)), used)
+        program = blocks(dec, dec.view, fewer, places, chosen.least, chosen.most)
+        again = inside(program, tolerance, left, taken_over(found.blocks, found.warm, program, same), found.value * (1 + WORSE))
+        if again is None or again.value > found.value * (1 + WORSE):
             break
-        dec.resumed(level, *(drawn.linear or (drawn.level, None)), known)
-        last = found.plan is not None and left() <= LONGER * took  # no time for another: all that is left for the bound
-        level = dec.search(level, SHARE * options.gap, ROUNDS if last else AGAIN, found.plan.value * (1 - options.gap) if found.plan else np.inf)
-        if last or found.near(level.proven, options.gap):
-            break
-    found.proven, found.prices = level.proven, level.prices
+        found = again
+        dec.say(f"over all slots: {found.value:.6g} with {len(fewer)} lots")
     return found
+
+
+def _left(dec: Decomposition, chosen: Chosen) -> tuple[Ints, Ints]:
+    """The lots at open sites, and the places chosen."""
+    opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
+    return np.flatnonzero(opened[dec.data.lot_site]), np.flatnonzero(np.append(chosen.least, 0.0)[dec.whole.columns["y"]] > 0)
+
+
+def _counted(dec: Decomposition, chosen: Chosen, found: Inside, free: np.ndarray, options: Options, left: Callable[[], float]) -> WholePlan | None:
+    """A plan with these choices, near their linear counts."""
+    whole, least, most = dec.whole, chosen.least.copy(), chosen.most.copy()
+    lots, places = _left(dec, chosen)
+    prices = dec.spread(found)
+    certificate = dec.certify(prices)
+    values = carried(found.blocks.structure, whole, found.point().structure)
+    values[free] = np.ceil(values[free] - WHOLE)
+    least[free] = most[free] = values[free]
+    counted = _near(dec, values, certificate, lots, places)
+    level = dec.level(counted, places)
+    part = level.master.structure
+    point = Point(carried(whole, part, values), found.point().running)
+    dec.say(f"{len(counted)} lots counted")
+    bounds = (np.maximum(carried(whole, part, least), 0.0), np.minimum(carried(whole, part, most), part.most))
+    counts = Counts(dec, level, *bounds, options.gap, options.seed, left)
+    return counts.run(point, prices, certificate)
+
+
+def _near(dec: Decomposition, values: Floats, certificate: Bound, lots: Ints, places: Ints) -> Ints:
+    """The lots that are held, those that jobs use, and of the others as many again, which lack least to be worth it."""
+    n, lot = dec.whole.columns["n"], dec.data.holding_lot
+    held = np.zeros(len(dec.data.lot_site), dtype=bool)
+    held[lot[np.append(values, 0.0)[n] > HELD]] = True
+    held[dec.view.use_lot[np.isin(dec.view.use_point, places)]] = True
+    lacks = np.full(len(held), np.inf)
+    np.minimum.at(lacks, lot, np.append(certificate.entering, np.inf)[n] / np.maximum(dec.lot_cost[lot], WHOLE))
+    others = lots[~held[lots]]
+    more = others[np.argsort(lacks[others], kind="stable")][: max(int(held.sum()), MORE)]
+    return np.union1d(np.flatnonzero(held), more)

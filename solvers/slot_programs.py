@@ -83,21 +83,6 @@ class SlotPrograms:
         self._threads = threads
         self._every, self._started = (np.arange(matrix.shape[0]), np.arange(matrix.shape[1])), False
 
-    def go_on(self, old: SlotPrograms) -> None:
-        """From where other programs of the same slots are."""
-        none, arcs, sites = np.array([-1]), np.arange(self.arcs), np.arange(self.view.data.sites)
-        lot, point = np.full(len(self.view.data.lot_site), -1), np.full(len(self.view.data.point_pool), -1)
-        lot[old.lots], point[old.points] = np.arange(len(old.lots)), np.arange(len(old.points))
-        lot, point = lot[self.lots], point[self.points]
-        after = lambda first, which: np.where(which >= 0, first + which, none)
-        unserved = self.arcs + len(old.points)
-        few = unserved + len(self.view.demand)
-        columns = np.concatenate([arcs, after(self.arcs, point), unserved + np.arange(len(self.view.demand)), after(few, lot), few + len(old.lots) + sites])
-        rows = np.concatenate([np.arange(self.installed.start), after(old.installed.start, lot), old.power.start + sites])
-        for program, before in zip(self.programs, old.programs, strict=True):
-            program.go_on(before, columns, rows)
-        self._started = True
-
     def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
         """`systems` [lots, T] held, `open_share` [A] of each arc's gate, `job_systems` [lots, T] taken by jobs, `free_watts` [R, T]."""
         return self._answer(np.arange(self.view.slots), systems, open_share, job_systems, free_watts)

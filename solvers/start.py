@@ -1,8 +1,5 @@
-"""Where the search over all slots starts: the linear program on merged slots, solved from within in one piece.
-
-Its prices, spread over the slots that were merged, give a first bound on the full problem over all of its columns
-(certificate.py) and the first cuts of the master; what it holds says which lots and which places of jobs to look at.
-"""
+"""The linear part over all slots: on merged slots first, which say which lots and places of jobs to look at and where to start, then on
+all of them. Its prices give a bound on the full problem over all of its columns (certificate.py)."""
 
 from __future__ import annotations
 
@@ -11,75 +8,134 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.certificate import Bound, Prices, bound
-from solvers.coarse import cheap_places, few, grouping, merged
-from solvers.data import Floats
-from solvers.hourwise import NOTHING
-from solvers.warm import interior
+from solvers.blocks import Blocks
+from solvers.certificate import Bound, Prices
+from solvers.coarse import cheap_places, grouping
+from solvers.data import Floats, Ints
+from solvers.hourwise import Slotwise, carried
+from solvers.interior import Inside, inside, taken_over
+from solvers.linked import Linked
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
-NEAR = 5e-4  # of what a lot's systems cost: so little the merged prices may lack for it to be looked at
-HELD = 1e-3  # systems from which on a lot is held
+ROUGH = 1e-3  # of the value, how far from proven the answer on merged slots may be
+NEARLY = 1e-3  # of the value, that a job may cost more at a place that is looked at than at its best one
+RUNS = 0.01  # share of a job from which on a place is looked at in any case
+PLACES = 500  # such places of all jobs, about
+LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on all slots at once are too many, and up to which digits cost nothing
+FINE = 1e-7  # of the value, how far from proven the answer is then
+ROUGH_LARGE = 4e-3  # of the value, how far from proven the answer may be then
+GATES = 0.25  # of what demand pays for open gates at the merged prices, that is kept
+TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 
 @dataclass(frozen=True, slots=True)
-class Coarse:
-    """Shapes as in hourwise.py; `running` and the prices are spread over all slots."""
+class Linear:
+    """The linear part over all slots, and over the merged ones: `group` [T]; where it is `large` over the merged ones only."""
 
-    slots: int
-    value: float  # of the merged program, which is no bound
-    bound: Bound
+    found: Inside
+    at: Bound  # of the slots that were solved
     prices: Prices
-    near: np.ndarray  # [K] lots that are held or nearly pay
-    share: Floats  # [P] of each place of a job
-    running: Floats  # [P, T] share of the slot in which a job runs there
-    structure: Floats  # everything decided once
+    bound: Bound
+    merged: Inside
+    group: Ints
+    large: bool
 
 
-def coarse(dec: Decomposition) -> Coarse | None:
-    """None where the merged program has no answer or is not solved in time."""
-    capacity, places = dec.data.point_capacity.copy(), cheap_places(dec.view, dec.alone)
-    group = grouping(dec.view, few(dec.view, len(places)))
-    capacity[np.setdiff1d(dec.view.training, places)] = 0.0
-    data = replace(merged(dec.data, group), point_capacity=capacity)
-    program = dec.build(data)
-    arrays, cost = program.arrays(), program.functional(dec.functional)
-    answer = interior(arrays.matrix, arrays.row_lower, arrays.row_upper, arrays.lower, arrays.upper, cost, dec.left())
-    if answer is None:
+def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: Floats | None = None, most: Floats | None = None) -> Blocks:
+    """The program over these lots and places and this view's slots; bounds are over the whole structure's columns."""
+    inside_lots = dec.inside(lots)
+    view = replace(view, training=places[inside_lots[places]])
+    part = dec.whole.part(dec.data, lots, view.training)
+    linked = Linked(view, part, lots, dec.power_limit)
+    of_part = lambda values: None if values is None else carried(dec.whole, part, values)
+    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most))
+
+
+def linear(dec: Decomposition, tolerance: float) -> Linear | None:
+    """None where it has no answer, or not in time. Where all slots at once are too many, the merged ones are all that is solved."""
+    group = grouping(dec.view)
+    view = dec.view.merged(group)
+    lots, places = np.arange(len(dec.data.lot_site)), cheap_places(dec.view, dec.alone)
+    work = _work(dec, dec.view.slots, len(lots) + 2 * len(places))
+    large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
+    merged = inside(blocks(dec, view, lots, places), ROUGH_LARGE if large else ROUGH, dec.left)
+    if merged is None:
         return None
-    x, duals = answer
-    by = program.by_block(duals)
-    slots, origins = data.slots, data.demand.shape[1]
-    alpha, sigma, beta, delta = (np.zeros((size, slots)) for size in (len(data.lot_site), data.sites, data.pools, len(dec.view.demand)))
-    for block, prices in (("installed", alpha), ("power", sigma), ("capacity", beta)):
-        index, values = by.get(block, (np.zeros((0, 2), dtype=np.int64), np.zeros(0)))
-        prices[index[:, 0], index[:, 1]] = -np.minimum(values, 0.0)
-    index, values = by.get("balance", (np.zeros((0, 3), dtype=np.int64), np.zeros(0)))
-    delta[index[:, 0] * origins + index[:, 1], index[:, 2]] = values
-    known = {(block, tuple(key)): value for block, (index, values) in by.items() for key, value in zip(index.tolist(), values.tolist(), strict=True)}
-    rows = np.array([known.get(key, 0.0) for key in dec.whole.keys])
-    prices = Prices(alpha, sigma, beta, delta, rows).spread(group, dec.view.seconds, rows)
-    values = dict(program.values(x))
-    n, y = program.columns["n"], program.columns["y"]
-    held = np.where(n >= 0, values["n"], 0.0)
-    alone = bound(dec.view.merged(group), dec.whole, dec.power_limit, Prices(0.0 * alpha, sigma, beta, delta, rows))  # systems at the least price that holds
-    place = dec.whole.columns["n"]
-    lacks = np.where(place >= 0, np.append(alone.reduced, np.inf)[place], np.inf)
-    near = np.zeros(len(data.lot_site), dtype=bool)
-    near[data.holding_lot[(held > HELD) | (lacks < NEAR * np.maximum(dec.lot_cost[data.holding_lot], NOTHING))]] = True
-    share = np.where(y >= 0, values["y"], 0.0)
-    share[share < HELD] = 0.0
-    jobs = data.point_job >= 0
-    share[jobs] /= np.maximum(np.bincount(data.point_job[jobs], weights=share[jobs], minlength=len(data.job_work)), NOTHING)[data.point_job[jobs]]
-    values["y"] = share
-    structure = np.zeros(dec.whole.size)
-    for block, index in dec.whole.columns.items():
-        if block in values and values[block].shape == index.shape:
-            structure[index[index >= 0]] = values[block][index >= 0]
-    structure = np.clip(structure, 0.0, dec.whole.most)
-    return Coarse(slots, float(cost @ x), bound(dec.view, dec.whole, dec.power_limit, prices), prices, near, share, values["v"][:, group], structure)
+    dec.say(f"{view.slots} merged slots: linear {merged.value:.6g}")
+    certificate = dec.certify(dec.spread(merged), view)
+    places = nearly(dec, merged, certificate)
+    start, onto, here = merged, np.arange(view.slots) if large else group, view if large else dec.view
+    for number in range(TIMES):
+        program = blocks(dec, here, lots, places)
+        found = inside(program, ROUGH_LARGE if large else tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
+        if found is None:
+            return None
+        certificate = dec.certify(dec.spread(found), here)
+        dec.say(f"{here.slots} slots: linear {found.value:.6g}, proven {certificate.value:.6g}, {len(places)} places")
+        more = _wanted(dec, certificate, found)
+        if not len(more) or large or number == TIMES - 1:
+            break
+        places, start, onto = np.union1d(places, more), found, np.arange(here.slots)
+    if not large:
+        return Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
+    prices, of_all = _spread_out(dec, dec.spread(found), group)
+    return Linear(found, certificate, prices, of_all, found, group, True)
+
+
+def _spread_out(dec: Decomposition, prices: Prices, group: Ints) -> tuple[Prices, Bound]:
+    """(prices of merged slots as those of all, their bound): systems and watts over the slots of a group in proportion to their length, requests
+    as dear as these then make them."""
+    found = prices.spread(group, dec.view.seconds, prices.rows)
+    fitted = _fitted(dec.view, found)
+    best = max(((each, dec.certify(each)) for each in (fitted, fitted.mixed(replace(found, beta=fitted.beta), 1 - GATES))), key=lambda pair: pair[1].value)
+    dec.say(f"over all {dec.view.slots} slots: proven {best[1].value:.6g}")
+    return best
+
+
+def _fitted(view: Slotwise, prices: Prices) -> Prices:
+    """The same prices of systems and watts with those of requests that they lead to: at a pool the least that a replica asks for, of demand
+    the least over its arcs."""
+    data, points = view.data, view.serving
+    cost = view.point_cost[points] + data.point_power_w[points, None] * prices.sigma[view.site[points]]
+    mine = np.flatnonzero(np.isin(view.use_point, points))
+    np.add.at(cost, np.searchsorted(points, view.use_point[mine]), view.use_systems[mine, None] * prices.alpha[view.use_lot[mine]])
+    beta = np.full((data.pools, view.slots), np.inf)
+    np.minimum.at(beta, data.point_pool[points], cost / data.point_capacity[points, None])
+    beta = np.where(np.isfinite(beta), beta, prices.delta.max(initial=0.0))
+    delta = np.full_like(prices.delta, np.inf)
+    np.minimum.at(delta, view.arc_demand, view.arc_cost + beta[data.arc_pool])
+    return replace(prices, beta=beta, delta=np.where(np.isfinite(delta), delta, 0.0))
+
+
+def _work(dec: Decomposition, slots: int, links: int) -> float:
+    """Multiplications of one iteration, about."""
+    return slots * len(dec.view.demand) * float(links) ** 2
+
+
+def nearly(dec: Decomposition, found: Inside, certificate: Bound) -> Ints:
+    """The places where jobs run, and so many of those that would cost little more at these prices."""
+    points, job = dec.view.training, dec.data.point_job[dec.view.training]
+    entering = certificate.entering[dec.whole.columns["y"][points]]
+    known, structure = found.blocks, found.point().structure
+    result = [known.places[structure[known.structure.columns["y"][known.places]] > RUNS]]
+    for j in np.unique(job):
+        mine = np.flatnonzero(job == j)
+        mine = mine[np.argsort(entering[mine], kind="stable")][: max(PLACES // len(dec.data.job_work), 1)]
+        result.append(points[mine[entering[mine] <= entering[mine[0]] + NEARLY * abs(found.value)]])
+    return np.unique(np.concatenate(result))
+
+
+def _wanted(dec: Decomposition, certificate: Bound, found: Inside) -> Ints:
+    """Places left out at which their jobs would cost less than anywhere known."""
+    points, job = dec.view.training, dec.data.point_job[dec.view.training]
+    entering = np.where(np.isin(points, found.blocks.places), 0.0, certificate.entering[dec.whole.columns["y"][points]])
+    result = [np.zeros(0, dtype=np.int64)]
+    for j in np.unique(job):
+        mine = np.flatnonzero((job == j) & (entering < -1e-5 * abs(found.value)))
+        result.append(points[mine[np.argsort(entering[mine], kind="stable")][:NEW]])
+    return np.concatenate(result)
 
 
 def within(dec: Decomposition, point: int, share: Floats, most: Floats | None = None) -> Floats | None:

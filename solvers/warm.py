@@ -14,7 +14,6 @@ from solvers.backends import take_threads
 from solvers.data import Floats, Ints
 from solvers.outcome import ENUMERATION, SolverError
 
-ROUGHLY, IMPRECISE = 1e-5, 1e-3  # relative, of a program solved from within: asked for, and how far primal and dual may be apart at its end
 NODES = 50  # of a search for whole columns
 
 
@@ -100,28 +99,6 @@ class SlotProgram:
         self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
 
-def interior(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats,
-             seconds: float) -> tuple[Floats, Floats] | None:  # fmt: skip
-    """(columns, row duals) of a large linear program solved once, from within; None where that fails or takes longer. Nothing rests on how exact they are."""
-    import highspy
-
-    if not matrix.shape[1]:  # nothing to decide
-        return (np.zeros(0), np.zeros(len(row_lower))) if (row_lower <= 0).all() and (row_upper >= 0).all() else None
-    take_threads()
-    highs = _loaded(matrix, row_lower, row_upper, lower, upper, cost)
-    for name, value in (("run_crossover", "off"), ("presolve", "choose"), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("ipm_optimality_tolerance", ROUGHLY)):
-        highs.setOptionValue(name, value)
-    for solver in ("ipm", "simplex"):
-        highs.setOptionValue("solver", solver)
-        highs.run()
-        found, near = highs.getSolution(), highs.getInfo().primal_dual_objective_error <= IMPRECISE
-        if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal or (found.value_valid and found.dual_valid and near):
-            return np.array(found.col_value), np.array(found.row_dual)
-        if highs.getModelStatus() not in (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError):
-            break
-    return None
-
-
 class EntryProgram:
     """One linear program whose entries change."""
 
@@ -153,10 +130,6 @@ class GrowingProgram:
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
         self._tolerance = tolerance
-
-    def go_on(self, old: GrowingProgram, columns: Ints, rows: Ints) -> None:
-        """From where another program is: for each column and row that of the other which it was, -1 for a new one."""
-        _go_on(self._highs, old._highs, columns, rows)
 
     def add_rows(self, lower: Floats, matrix: sparse.csr_array) -> None:
         """Rows of at least `lower`."""

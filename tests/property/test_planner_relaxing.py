@@ -121,6 +121,13 @@ def test_less_work_or_more_time_never_costs_more(loose, tight):
     assert costs[0][1] <= costs[1][0] * SLACK
 
 
+def test_an_earlier_delivery_never_costs_more_and_a_late_one_has_widths_for_the_time_left():
+    """On the tenth of 20 days there was no plan once: widths were those for the whole time."""
+    short = {**JOB, "architecture": "Qwen3-32B", "tokens": "300B", "deadline": "20 d"}
+    costs = [cost(question(short, offers=[OFFERS[0] | {"available_from": f"{day} d"}])) for day in (0, 5, 8, 10, 12)]
+    assert all(early[1] <= late[0] * SLACK for early, late in pairwise(costs))
+
+
 # -- serving -----------------------------------------------------------------------------------------------------------
 
 limits = st.tuples(st.integers(400, 3000), st.integers(30, 100), st.floats(1.0, 1.5), st.floats(1.0, 1.5)).map(

@@ -75,47 +75,50 @@ def test_a_question_with_nothing_to_decide_has_a_plan():
     assert found.value == found.bound == 0.0
 
 
-def _dive(data):
+def _counts(data):
+    """Over all lots and places."""
+    from solvers.counts import Counts
     from solvers.decomposition import Decomposition
-    from solvers.dive import Dive
 
     dec = Decomposition(data, "cost", build, 1, lambda line: None)
-    return Dive(dec, dec.relax(), 1e-3, 0, lambda: 1e9)
+    level = dec.level(np.arange(len(data.lot_site)), dec.view.training)
+    most = level.master.structure.most
+    return Counts(dec, level, np.zeros_like(most), most, 1e-3, 0, lambda: 1e9)
 
 
 def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
     """Time may end a search before its counts are whole; rounded, they need not keep the rows."""
-    from solvers.master import Point
+    from solvers.linked import Point
 
-    dive = _dive(data)
-    structure = dive.structure.most.copy()
-    structure[dive.n] = dive.structure.most[dive.n].max() + 1
-    beyond = Point(structure, dive.level.best.running)
-    assert not dive._holds(beyond.structure)
-    plan = dive._counted(beyond)
-    assert plan is None or dive._holds(plan.point.structure)
+    counts = _counts(data)
+    structure = counts.structure.most.copy()
+    structure[counts.n] = counts.structure.most[counts.n].max() + 1
+    beyond = Point(structure, counts.level.master.reach)
+    assert not counts._holds(beyond.structure)
+    plan = counts._counted(beyond)
+    assert plan is None or counts._holds(plan.point.structure)
 
 
 @pytest.mark.parametrize("seed", (5, 13, 17, 19, 28))
 def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
     from solvers.hourwise import carried
-    from solvers.master import Point
+    from solvers.linked import Point
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
     best = solve(data, Options(gap=1e-6))
-    dive = _dive(data)
-    whole, structure = dive.dec.whole, dive.structure
+    counts = _counts(data)
+    whole, structure = counts.dec.whole, counts.structure
     full = np.zeros(whole.size)
     for block, index in whole.columns.items():
         full[index[index >= 0]] = best.values[block][index >= 0]
     plan = carried(whole, structure, full)
     assert np.allclose(carried(structure, whole, plan), full)
     nothing = plan.copy()
-    nothing[dive.n] = 0.0
-    point = Point(nothing, np.zeros_like(dive.level.best.running))
-    dive._ask(point)
-    assert dive.level.programs.missing()[0] > 1e-6
-    dive._learn_missing(point)
-    master = dive.level.master
+    nothing[counts.n] = 0.0
+    point = Point(nothing, np.zeros_like(counts.level.master.reach))
+    counts._ask(point)
+    assert counts.level.programs.missing()[0] > 1e-6
+    counts._learn_missing(point)
+    master = counts.level.master
     assert master.solve((nothing, nothing)) is None
     assert master.solve((plan, plan)) is not None

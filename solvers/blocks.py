@@ -1,0 +1,268 @@
+"""The linear part over all slots in the blocks that an interior-point method takes it apart into (interior.py, newton.py).
+
+Columns (at least 0)                                      Rows, with what is left over and the price of each
+    m       what is decided once, beyond its least          balance    sum f = demand                                  delta, free
+    f_{a,t} requests/s on an arc                            capacity   cap x - f - left = 0                            beta
+    x_{p,t} replicas at work                                installed  N(m) - uses x - uses v - left = 0               alpha
+    v_{p,t} share of what a job may run of a slot           power      limit - idle N(m) - watts x - watts v - left = 0  sigma
+                                                            hosted     demand gate(m) - f - left = 0                   gamma
+                                                            running    switch(m) - v - left = 0                        rho
+                                                            progress   sum rate v - y = 0                              pi, free
+                                                            equal      structure rows with equal sides                 free
+                                                            above      the other sides of the structure's rows - left
+                                                            most       m + left = most
+Everything in a slot belongs to one site but for the rows of balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from solvers.data import Floats, Ints
+from solvers.linked import Linked
+
+AMPLE = 1e3  # times the largest power there is, of a site that has a limit in other windows
+SPARE = 1e-5  # that a job is done sooner than it is, so that one without a second to spare has an inside
+LEAST_RANGE = 1e-12  # of a column, from which on it moves
+State = dict[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One site's rows (lots, pools, power where it has a limit), its columns among those that link slots, and maps from what each arc, point
+    or place is worth in a slot to entries of its matrices, flattened. b rows, l linking columns,
+    which no other site has."""
+
+    lots: Ints
+    pools: Ints
+    power: Ints  # its own position, or nothing
+    points: Ints
+    gated: Ints  # arcs
+    arcs: Ints
+    places: Ints
+    linked: Ints  # [l] those that are decided once, then those of jobs' progress, each side by side
+    squares: tuple[sparse.csr_array, sparse.csr_array]  # [b b, points], [b b, places]
+    fixed: Floats  # [V, b, l]
+    gates: sparse.csr_array  # [b l, gated]
+    gates_balance: sparse.csr_array  # [D l, gated]
+    balance: sparse.csr_array  # [pools D, arcs]
+    progress: sparse.csr_array  # [b l, places]
+    switches: tuple[sparse.csr_array, ...]  # [b l, places] of each window
+
+    @property
+    def rows(self) -> int:
+        return len(self.lots) + len(self.pools) + len(self.power)
+
+
+class Blocks:
+    """The program over linked lots and places and of these serving points, with the structure within bounds."""
+
+    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None):
+        view, s = linked.view, linked.structure
+        data = view.data
+        self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places
+        self.slots, self.windows, self.window = view.slots, data.windows, view.window
+        self.lots, self.pools, self.sites, self.demands = len(linked.lots), data.pools, data.sites, len(view.demand)
+        self.least = np.zeros(s.size) if least is None else least
+        top = s.most.copy() if most is None else np.minimum(most, s.most)
+        never = s.columns["y"][self.places][((top[linked.switch] > 0.5)[:, self.window] & (linked.reach > 0)).sum(axis=1) == 0]
+        top[never] = 0.0
+        self.impossible = bool((top < self.least).any())  # a job that is to be done where it may not run
+        top = np.maximum(top, self.least)
+        moving = np.flatnonzero(top - self.least > LEAST_RANGE)
+        site = self._site_of_columns()[moving]
+        order = np.argsort(site, kind="stable")  # those of a site side by side, those of none last
+        self.moving, self.first = moving[order], np.searchsorted(site[order], np.arange(self.sites + 1))
+        self.most = (top - self.least)[self.moving]
+        self.column = np.full(s.size + 1, -1)
+        self.column[self.moving] = np.arange(len(self.moving))
+        self._arcs()
+        self._points()
+        self._places()
+        self._once()
+        self.cost = {"m": s.cost[self.moving], "f": view.arc_cost[self.arcs], "x": view.point_cost[points], "v": view.point_cost[self.places] * self.reach}
+        every = lambda count: np.ones((count, self.slots), dtype=bool)
+        carries, idle = self.carried > 0, view.idle[points]
+        self.mask = {
+            "m": np.ones(len(self.moving), dtype=bool), "most": np.isfinite(self.most), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~idle,
+            "v": self.may_run, "capacity": every(self.pools) & self.filled[:, None], "installed": every(self.lots), "power": np.repeat(self.limited[:, None], self.slots, axis=1),
+            "hosted": carries & (self.gate >= 0)[:, None], "running": self.may_run,
+        }  # fmt: skip
+        self.by_site = [site for r in range(self.sites) if (site := self._site(r)).rows]
+
+    def _site_of_columns(self) -> Ints:
+        """Of the structure's columns, the number of sites for those of no site."""
+        data, columns = self.view.data, self.structure.columns
+        result = np.full(self.structure.size + 1, self.sites)
+        result[columns["n"]] = data.lot_site[data.holding_lot]
+        result[columns["open"]] = np.arange(self.sites)
+        result[columns["host"]] = np.arange(self.sites)
+        result[columns["y"]] = self.view.site
+        result[columns["run"]] = self.view.site[:, None]
+        return result[:-1]
+
+    def _arcs(self) -> None:
+        view, data, s = self.view, self.view.data, self.structure
+        self.filled = np.zeros(self.pools, dtype=bool)
+        self.filled[data.point_pool[self.points]] = True
+        arcs = np.flatnonzero(self.filled[data.arc_pool])
+        gate = s.arc_gate[arcs]
+        shut = (gate >= 0) & (self.column[gate] < 0) & (np.append(self.least, 1.0)[gate] < 0.5)
+        self.arcs, gate = arcs[~shut], gate[~shut]
+        self.gate = np.where(gate >= 0, self.column[gate], -1)
+        self.arc_demand, self.arc_pool = view.arc_demand[self.arcs], data.arc_pool[self.arcs]
+        self.carried = view.demand[self.arc_demand]  # [A, T] at most
+        count = np.arange(len(self.arcs))
+        self.into_demand = sparse.csr_array((np.ones(len(count)), (self.arc_demand, count)), shape=(self.demands, len(count)))
+        self.into_pool = sparse.csr_array((np.ones(len(count)), (self.arc_pool, count)), shape=(self.pools, len(count)))
+
+    def _points(self) -> None:
+        view, data, points = self.view, self.view.data, self.points
+        position, place = np.full(len(data.lot_site), -1), np.full(len(data.point_pool), -1)
+        position[self.linked.lots], place[points] = np.arange(self.lots), np.arange(len(points))
+        use, count = np.flatnonzero(place[view.use_point] >= 0), np.arange(len(points))
+        here = np.zeros(self.sites, dtype=bool)
+        here[data.lot_site[self.linked.lots]] = True
+        self.limited = self.linked.limited & here
+        steady = self.linked.steady
+        enough = AMPLE * np.abs(self.linked.idle).max() if self.linked.idle.nnz else AMPLE
+        self.limit = np.where(np.isfinite(steady), steady, np.where(self.limited[:, None], enough, 0.0))[:, self.window]
+        self.uses = sparse.csr_array((view.use_systems[use], (position[view.use_lot[use]], place[view.use_point[use]])), shape=(self.lots, len(points)))
+        self.watts = sparse.csr_array((data.point_power_w[points] * self.limited[view.site[points]], (view.site[points], count)), shape=(self.sites, len(points)))
+        self.serves = sparse.csr_array((data.point_capacity[points], (data.point_pool[points], count)), shape=(self.pools, len(points)))
+
+    def _places(self) -> None:
+        view, data, linked, places = self.view, self.view.data, self.linked, self.places
+        self.job_uses, self.job_watts = linked.uses.tocsr(), sparse.csr_array(linked.watts.multiply(self.limited[:, None]))
+        self.reach = linked.reach
+        self.rate = (1 + SPARE) * self.reach * view.seconds * (data.point_capacity[places] / data.job_work[data.point_job[places]])[:, None]
+        switch = linked.switch[:, self.window]
+        self.switch, self.switched = self.column[switch], np.append(self.least, 0.0)[switch]  # [N, T] a column, or how it is set
+        self.may_run = (self.rate > 0) & ((self.switch >= 0) | (self.switched > 0.5))
+        y = self.structure.columns["y"][places]
+        self.done, self.done_fixed = self.column[y], self.least[y]
+        self.runs = self.may_run.any(axis=1)
+        self.done = np.where(self.runs, self.done, -1)
+        going = np.flatnonzero(self.runs)
+        going = going[np.argsort(view.site[places[going]], kind="stable")]
+        self.first_progress = len(self.moving) + np.searchsorted(view.site[places[going]], np.arange(self.sites + 1))
+        self.progress = np.full(len(places), -1)
+        self.progress[going] = len(self.moving) + np.arange(len(going))
+        self.links = len(self.moving) + len(going)
+
+    def _once(self) -> None:
+        s = self.structure
+        matrix = s.matrix.tocsc()[:, self.moving].tocsr()
+        given, some = s.matrix @ self.least, np.diff(matrix.indptr) > 0
+        equal = some & (s.row_lower == s.row_upper)
+        low, high = (some & ~equal & np.isfinite(side) for side in (s.row_lower, s.row_upper))
+        self.row_parts = tuple(np.flatnonzero(which) for which in (equal, low, high))
+        self.equal, self.equal_sides = matrix[equal], (s.row_lower - given)[equal]
+        self.above = sparse.vstack([matrix[low], -matrix[high]]).tocsr()
+        self.above_sides = np.concatenate([(s.row_lower - given)[low], (given - s.row_upper)[high]])
+        self.systems, self.idle = self.linked.systems[:, self.moving].tocsr(), self.linked.idle[:, self.moving].tocsr()
+        self.systems_fixed, self.idle_fixed = self.linked.systems @ self.least, self.linked.idle @ self.least
+        self.in_window = np.zeros((self.slots, self.windows))
+        self.in_window[np.arange(self.slots), self.window] = 1.0
+
+    def _site(self, r: int) -> Site:
+        view, data, linked = self.view, self.view.data, self.linked
+        lots = np.flatnonzero(data.lot_site[linked.lots] == r)
+        pools = np.unique(data.point_pool[self.points[view.site[self.points] == r]])
+        power = np.flatnonzero(self.limited[r : r + 1]) + r
+        b = len(lots) + len(pools) + len(power)
+        of_lot, of_pool = np.full(self.lots, -1), np.full(self.pools, -1)
+        of_lot[lots], of_pool[pools] = np.arange(len(lots)), len(lots) + np.arange(len(pools))
+        points = np.flatnonzero(view.site[self.points] == r)
+        places = np.flatnonzero((view.site[self.places] == r) & self.runs)
+        arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
+        gated = arcs[self.gate[arcs] >= 0]
+        served = sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]])
+        run = sparse.vstack([-self.job_uses[lots][:, places], sparse.csr_array((len(pools), len(places))), -self.job_watts[power][:, places]]).tocoo()
+        systems, idle = self.systems.tocoo(), self.idle.tocoo()
+        held, drawn = of_lot[systems.row // self.windows] >= 0, np.isin(idle.row // self.windows, power)
+        linked = np.concatenate([np.arange(first[r], first[r + 1]) for first in (self.first, self.first_progress)])
+        link = np.full(self.links, -1)
+        link[linked] = np.arange(len(linked))
+        l = len(linked)
+        fixed = np.zeros((self.windows, b, l))
+        np.add.at(fixed, (systems.row[held] % self.windows, of_lot[systems.row[held] // self.windows], link[systems.col[held]]), systems.data[held])
+        np.add.at(fixed, (idle.row[drawn] % self.windows, np.full(int(drawn.sum()), b - 1), link[idle.col[drawn]]), -idle.data[drawn])
+        some = lambda values, rows, columns, shape: sparse.csr_array((values, (rows, columns)), shape=shape)
+        count, arc = np.arange(len(gated)), np.arange(len(arcs))
+        switches = []
+        for w in range(self.windows):
+            at = self.column[self.linked.switch[places, w]][run.col]
+            here = at >= 0
+            switches.append(some(run.data[here], run.row[here] * l + link[at[here]], run.col[here], (b * l, len(places))))
+        return Site(
+            lots, pools, power, points, gated, arcs, places, linked, (_squares(served), _squares(run)), fixed,
+            some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
+            some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))),
+            some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs))),
+            some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))), tuple(switches),
+        )  # fmt: skip
+
+    # -- rows and reduced costs ------------------------------------------------------------------------------------
+
+    def spread(self, of_windows: Floats) -> Floats:
+        """[n V] to [n, T]."""
+        return of_windows.reshape(-1, self.windows)[:, self.window]
+
+    def to_switches(self, values: Floats) -> Floats:
+        """[N, T] added up over the column that switches each."""
+        there = self.switch >= 0
+        return np.bincount(self.switch[there], weights=values[there], minlength=len(self.moving))
+
+    def to_gates(self, values: Floats) -> Floats:
+        """[A, T] added up over the gate of each arc."""
+        there = self.gate >= 0
+        return np.bincount(self.gate[there], weights=values.sum(axis=1)[there], minlength=len(self.moving))
+
+    def to_done(self, values: Floats) -> Floats:
+        there = self.done >= 0
+        return np.bincount(self.done[there], weights=values[there], minlength=len(self.moving))
+
+    def rows(self, z: Mapping[str, Floats], *, change: bool = False) -> State:
+        """What each row comes to, left sides less right ones; of a `change` of the columns, what it changes by."""
+        given = 0.0 if change else 1.0
+        m, running = np.append(z["m"], 0.0), z["v"] * self.reach
+        systems = self.spread(self.systems @ z["m"] + given * self.systems_fixed)
+        idle = self.spread(self.idle @ z["m"] + given * self.idle_fixed)
+        return {
+            "balance": self.into_demand @ z["f"] - given * self.view.demand,
+            "capacity": self.mask["capacity"] * (self.serves @ z["x"] - self.into_pool @ z["f"] - z["capacity"]),
+            "installed": systems - self.uses @ z["x"] - self.job_uses @ running - z["installed"],
+            "power": self.mask["power"] * (given * self.limit - idle - self.watts @ z["x"] - self.job_watts @ running - z["power"]),
+            "hosted": self.mask["hosted"] * (self.carried * m[self.gate][:, None] - z["f"] - z["hosted"]),
+            "running": self.may_run * (np.where(self.switch >= 0, m[self.switch], given * self.switched) - z["v"] - z["running"]),
+            "progress": self.runs * ((self.rate * z["v"]).sum(axis=1) - np.where(self.done >= 0, m[self.done], given * self.done_fixed)),
+            "equal": self.equal @ z["m"] - given * self.equal_sides,
+            "above": self.above @ z["m"] - given * self.above_sides - z["above"],
+            "most": np.where(self.mask["most"], z["m"] + z["most"] - given * np.where(self.mask["most"], self.most, 0.0), 0.0),
+        }
+
+    def worth(self, p: Mapping[str, Floats]) -> State:
+        """What the rows' prices make of each column: reduced costs are costs less these; of a change of prices, their change."""
+        alpha, sigma = p["installed"], p["power"] * self.mask["power"]
+        return {
+            "x": self.serves.T @ p["capacity"] - self.uses.T @ alpha - self.watts.T @ sigma,
+            "f": p["balance"][self.arc_demand] - p["capacity"][self.arc_pool] - p["hosted"],
+            "v": self.rate * p["progress"][:, None] - (self.job_uses.T @ alpha + self.job_watts.T @ sigma) * self.reach - p["running"],
+            "m": self.systems.T @ (alpha @ self.in_window).ravel() - self.idle.T @ (sigma @ self.in_window).ravel() + self.equal.T @ p["equal"]
+            + self.above.T @ p["above"] + self.to_gates(self.carried * p["hosted"]) + self.to_switches(p["running"]) - self.to_done(p["progress"]),
+        }  # fmt: skip
+
+
+def _squares(matrix: sparse.sparray) -> sparse.csr_array:
+    """[b b, n]: each column's outer product with itself, flattened."""
+    matrix = matrix.tocsc()
+    b, counts = matrix.shape[0], np.diff(matrix.indptr)
+    first = np.repeat(np.arange(len(matrix.data)), np.repeat(counts, counts))
+    second = np.concatenate([np.tile(np.arange(start, end), end - start) for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)] or [np.zeros(0, dtype=np.int64)])
+    column = np.repeat(np.arange(matrix.shape[1]), counts**2)
+    return sparse.csr_array((matrix.data[first] * matrix.data[second], (matrix.indices[first] * b + matrix.indices[second], column)), shape=(b * b, matrix.shape[1]))

@@ -1,0 +1,154 @@
+"""Counts made whole over all slots, the choices being made: those that cost least by what the master knows; the slots are asked what they
+miss, and the master looks again until they miss nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvers.certificate import Bound, Prices
+from solvers.data import Floats
+from solvers.decomposition import Decomposition, Level
+from solvers.linked import Point
+from solvers.slot_programs import SlotAnswer
+from solvers.start import within
+from solvers.whole import WholePlan
+
+COUNTED = 0.04  # of the time left, that one set of counts may take to find
+SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
+COUNTS, FEW, PLANS = 100, 3, 1  # sets of counts that are looked at, at most; those before what is missing is only added; plans after the first
+EXACT, NOTHING_LEFT = 1e-9, 1e-7  # how far rows may be broken, and what may be missing in all
+DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
+HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
+NEARBY = 2  # systems more or fewer of a kind than linear counts have that are looked at
+SHARE = 0.1  # of the asked gap, that one step may leave
+
+
+class Counts:
+    """At a level over what the choices leave, which are fixed by bounds of its structure."""
+
+    def __init__(self, dec: Decomposition, level: Level, least: Floats, most: Floats, gap: float, seed: int, left: Callable[[], float]):
+        self.dec, self.level, self.structure, self.least, self.most = dec, level, level.master.structure, least.copy(), most.copy()
+        self.gap, self.seed, self.left = gap, seed, left
+        place = self.structure.columns["n"]
+        self.n = place[place >= 0]
+        level.master.hold(EXACT)
+        level.programs.hold(EXACT)
+
+    def run(self, point: Point, prices: Prices, certificate: Bound) -> WholePlan | None:
+        """The plan near a point with linear counts, found at these prices; None where none is found that misses nothing."""
+        self._know(prices, certificate)
+        done = self._just_done(point)
+        _, value, point = self._settled(done or point, SETTLING)
+        self.dec.say(f"choices made: {value:.6g} with linear counts, {self.level.programs.missing()[0]:.3g} missing")
+        return self._counted(point)
+
+    def _know(self, prices: Prices, certificate: Bound) -> None:
+        """The prices as cuts of all slots."""
+        view, master = self.dec.view, self.level.master
+        gate = np.maximum(prices.delta[view.arc_demand] - prices.beta[view.data.arc_pool] - view.arc_cost, 0.0)
+        parts = (certificate.estimate.alpha[master.lots], prices.sigma, prices.beta, prices.delta, gate)
+        master.add_cuts(master.keep(SlotAnswer(np.zeros(view.slots), *(values.T for values in parts))))
+
+    def _ask(self, point: Point) -> float:
+        return self.dec.ask(self.level, point)
+
+    def _settled(self, point: Point, rounds: int) -> tuple[float, float, Point]:
+        """(least value by what is known, value, the point) with linear counts; of what they miss the master learns all."""
+        best, value, model = point, self._ask(point), -np.inf
+        for _ in range(rounds):
+            found = self.level.master.solve((self.least, self.most))
+            if found is None:
+                return np.inf, value, best
+            model, end = found
+            if value - model <= SHARE * self.gap * abs(value) or self.left() <= 0:
+                break
+            middle = best.towards(end, OUT)
+            asked = self._ask(middle)
+            if self.level.programs.missing()[0] > NOTHING_LEFT:
+                self._learn_missing(middle)
+            self.level.master.purge()
+            if asked < value:
+                best, value = middle, asked
+        return model, value, best
+
+    def _counted(self, point: Point) -> WholePlan | None:
+        """The best plan with whole counts near the point's: those that cost least by the master, which learns what they miss until they
+        miss nothing, and then what they cost."""
+        best, n, until = None, point.structure[self.n], self.left() / 2
+        near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.structure.most[self.n])
+        self.least[self.n], self.most[self.n] = near
+        before, lacked, plans, added_from = None, np.inf, 0, FEW
+        for number in range(COUNTS):
+            found = self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
+            if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
+                self.least[self.n], self.most[self.n] = near
+                continue
+            if found is None and self.level.master.spare:  # what was asked for beyond what is missing is not there
+                self.level.master.forget_missing()
+                continue
+            if found is None and (self.most[self.n] < self.structure.most[self.n]).any():  # as many as there may be
+                self.most[self.n] = self.structure.most[self.n]
+                near = near[0], self.most[self.n].copy()
+                continue
+            if found is None:
+                self.dec.say("counts: none that the master knows of")
+                break
+            model, whole = found[0], self._just_done(Point(np.where(self.structure.integer, np.round(found[1].structure), found[1].structure), found[1].running))
+            if whole is None or not self._holds(whole.structure):
+                self.dec.say("counts: jobs not done")
+                break
+            if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
+                whole = before.towards(whole, HALFWAY)
+            value, missing = self._ask(whole), self.level.programs.missing()[0]
+            self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
+            if missing <= NOTHING_LEFT:
+                if best is None or value < best.value:
+                    best = WholePlan(self.level, whole, value)
+                if (best.value - model <= SHARE * self.gap * abs(best.value) and not (self.least[self.n] > near[0]).any()) or plans == PLANS:
+                    break
+                plans, before, lacked = plans + 1, None, np.inf  # again, with all that was learnt
+                self.least[self.n], self.most[self.n], added_from = *near, number + 1 + FEW
+                continue
+            else:
+                self._learn_missing(whole)
+            if before is None or missing < lacked or not np.array_equal(before.structure[self.n], whole.structure[self.n]):
+                before, lacked = whole, missing
+            if self.left() <= 0:
+                break
+            if number >= added_from or self.left() <= until:  # what they miss is added, and nothing taken away
+                self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
+                self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
+        return best
+
+    def _hours(self, point: Point | None, near: tuple[Floats, Floats]) -> tuple[float, Point] | None:
+        """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None
+        where there are none, or counts are not yet only added to."""
+        if point is None or not (self.least[self.n] > near[0]).any():
+            return None
+        fixed = self.least.copy(), self.most.copy()
+        fixed[0][self.n] = fixed[1][self.n] = point.structure[self.n]
+        return self.level.master.solve(fixed)
+
+    def _learn_missing(self, point: Point) -> None:
+        """The master learns what no slot can do with less, where something is missing at a point; where nothing need be, missing is too cheap."""
+        master, programs = self.level.master, self.level.programs
+        answer = programs.shortage(master.given(point))
+        short = np.unique(master.group[answer.value > NOTHING_LEFT])
+        if len(short):
+            master.add_cuts(master.keep(answer, short=True), short)
+        else:
+            programs.raise_missing(DEARER)
+
+    def _just_done(self, point: Point) -> Point | None:
+        """The point with every job run just until it is done; None where one cannot be."""
+        places = self.level.master.places
+        most = self.level.master.most_running(point.structure)
+        running = [within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)]
+        return None if any(share is None for share in running) else Point(point.structure, np.array(running).reshape(point.running.shape))
+
+    def _holds(self, values: Floats) -> bool:
+        """Whether everything decided once keeps its rows and bounds."""
+        s, sides = self.structure, self.structure.matrix @ values
+        return bool((values <= s.most + 1e-9).all() and (sides <= s.row_upper + 1e-9).all() and (sides >= s.row_lower - 1e-9).all())

@@ -1,0 +1,252 @@
+"""The linear part over all slots from within: a primal-dual method that starts anywhere and takes the slots apart (newton.py).
+
+Its prices are central among all that are as good, so lots and places that were left out seldom seem to pay; and it needs no cuts.
+Mehrotra, SIAM Journal on Optimization 2 (1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.blocks import Blocks, State
+from solvers.certificate import Prices
+from solvers.data import Ints
+from solvers.hourwise import carried
+from solvers.linked import Point
+from solvers.newton import Newton
+
+STEP = 0.9  # of the way to where the first column or price would be 0
+ITERATIONS = 120
+NEAR_NOTHING = 1e-3  # values below count as this when things are relative to them
+ENOUGH = 0.2  # of the tolerance, which products need not be below: nearer to 0 the equations lose their digits
+SHORT = 1e-4  # of the value, that rows may be short and reduced costs off, each at the other's price
+ALMOST = 1e-3  # of the value, that reduced costs may be off for prices to say that there is nothing below a cutoff
+DIGITS = 1e-5  # of the value: a nearer answer than that may not be had
+NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
+WARM = 0.02  # how far primal and dual are apart where other programs start
+
+CORRECTED, FARTHER, PAYS = 2, 0.2, 0.1  # corrections of an iteration, at most; how much farther they aim, and the share of it that they must gain
+LOWEST, HIGHEST = 0.1, 10.0  # of the mean aimed at, between which products should be
+Change = tuple[State, State, State]  # of columns and slacks, of reduced costs and prices, of the prices of free rows
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """Columns and slacks `z`, their reduced costs and prices `w`, and the prices of free rows."""
+
+    z: State
+    w: State
+    free: State
+
+    def moved(self, far: float, far_prices: float, change: Change) -> Iterate:
+        by = lambda old, new, share: {name: values + share * new[name] for name, values in old.items()}
+        return Iterate(by(self.z, change[0], far), by(self.w, change[1], far_prices), by(self.free, change[2], far_prices))
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """An answer: its value and how far from proven it is, relatively, and an earlier iterate for others to start from."""
+
+    blocks: Blocks
+    at: Iterate
+    warm: Iterate
+    value: float
+    apart: float
+
+    def point(self) -> Point:
+        o = self.blocks
+        structure = o.least.copy()
+        structure[o.moving] += self.at.z["m"]
+        return Point(structure, self.at.z["v"] * o.reach)
+
+    def prices(self) -> Prices:
+        """Rows of the structure as the master numbers them."""
+        o, w = self.blocks, self.at.w
+        alpha, sigma = np.zeros((len(o.view.data.lot_site), o.slots)), np.where(o.limited[:, None], w["power"], 0.0)
+        alpha[o.linked.lots] = w["installed"]
+        rows = np.zeros(o.structure.matrix.shape[0])
+        equal, low, high = o.row_parts
+        rows[equal] = self.at.free["equal"]
+        np.add.at(rows, low, w["above"][: len(low)])
+        np.add.at(rows, high, -w["above"][len(low) :])
+        return Prices(alpha, sigma, w["capacity"], self.at.free["balance"], rows)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where there is no answer prices grow beyond all bounds, which is told below
+def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf) -> Inside | None:
+    """The program's answer to the tolerance, relative; None where it has none, or not in time, or none below the cutoff."""
+    if blocks.impossible:
+        return None
+    at = start or _anywhere(blocks)
+    warm, mask = at, blocks.mask
+    nothing = blocks.rows({name: np.zeros_like(values) for name, values in at.z.items()})
+    base = float(blocks.structure.cost @ blocks.least)
+    count = max(sum(int(which.sum()) for which in mask.values()), 1)
+    nearest, merit, since, near = None, np.inf, 0, False
+    for _ in range(ITERATIONS):
+        z, w = at.z, at.w
+        short = {name: -values for name, values in blocks.rows(z).items()}
+        off = _off(blocks, at)
+        products = {name: np.where(which, z[name] * w[name], 0.0) for name, which in mask.items()}
+        mean = sum(float(values.sum()) for values in products.values()) / count
+        value = base + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v"))
+        scale = max(abs(value), NEAR_NOTHING)
+        apart = mean * count / scale
+        missing = sum(float((np.abs(values) * np.abs(w[name] if name in w else at.free[name])).sum()) for name, values in short.items()) / scale
+        wrong = sum(float((np.abs(values) * z[name]).sum()) for name, values in off.items()) / scale
+        if apart >= WARM:
+            warm = at
+        far_off = max(apart / tolerance, missing / SHORT, wrong / SHORT)
+        since = 0 if far_off < merit else since + 1
+        if far_off < merit:
+            merit, nearest, near = far_off, Inside(blocks, at, warm, value, apart), max(apart / max(tolerance, DIGITS), missing / SHORT, wrong / SHORT) <= NEAR
+        if merit <= 1 or (since >= STALLED and near):
+            return nearest
+        if left() <= 0 or not np.isfinite(far_off) or (wrong <= ALMOST and _dual(nothing, at, base) > cutoff):
+            break
+        try:
+            newton = Newton(blocks, z, w)
+        except (np.linalg.LinAlgError, ValueError):  # numbers too far apart
+            break
+        change = newton.step(short, off, {name: -values for name, values in products.items()})
+        far = _far(blocks, at, change, 1.0)
+        reached = at.moved(*far, change)
+        aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
+        centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
+        second = {name: np.where(which, centre - products[name] - change[0][name] * change[1][name], 0.0) for name, which in mask.items()}
+        change = newton.step(short, off, second)
+        far = _far(blocks, at, change, STEP)
+        for _ in range(CORRECTED):
+            better = _centred(blocks, at, change, far, centre, newton, short, off, second)
+            if better is None:
+                break
+            change, far, second = better
+        at = at.moved(*far, change)
+    return nearest if near else None
+
+
+def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, float], centre: float, newton: Newton, short: State, off: State, apart: State):
+    """(change, how far, what products are apart) once more, with products that would be far from the others brought nearer; None where that
+    does not reach farther. Gondzio, Computational Optimization and Applications 6 (1996)."""
+    aims = tuple(min(1.0, step + FARTHER) for step in far)
+    reached = at.moved(*aims, change)
+    more = {}
+    for name, which in blocks.mask.items():
+        product = reached.z[name] * reached.w[name]
+        more[name] = apart[name] + np.where(which, np.maximum(np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre), 0.0)
+    change = newton.step(short, off, more)
+    reach = _far(blocks, at, change, STEP)
+    return (change, reach, more) if min(reach[0] - far[0], reach[1] - far[1]) >= 0 and sum(reach) >= sum(far) + PAYS * FARTHER else None
+
+
+def _dual(nothing: State, at: Iterate, base: float) -> float:
+    """The value of the prices; `nothing`: what the rows come to without any columns."""
+    prices = at.w | at.free | {"most": -at.w["most"]}
+    return base - sum(float((values * prices[name]).sum()) for name, values in nothing.items())
+
+
+def _off(blocks: Blocks, at: Iterate) -> State:
+    """What reduced costs differ from those that prices make."""
+    worth = blocks.worth({name: at.w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")} | at.free)
+    off = {name: np.where(blocks.mask[name], blocks.cost[name] - worth[name] - at.w[name], 0.0) for name in ("x", "f", "v", "m")}
+    off["m"] = off["m"] + at.w["most"]
+    return off
+
+
+def _far(blocks: Blocks, at: Iterate, change: Change, damp: float) -> tuple[float, float]:
+    """How far columns and prices may go."""
+    result = []
+    for part, moves in ((at.z, change[0]), (at.w, change[1])):
+        ratio = max(float((-moves[name] / np.where(which, part[name], 1.0))[which].max(initial=0.0)) for name, which in blocks.mask.items())
+        result.append(min(1.0, damp / ratio) if ratio > 0 else 1.0)
+    return result[0], result[1]
+
+
+def _anywhere(blocks: Blocks) -> Iterate:
+    """Demand spread over all arcs, replicas and systems to match, and prices near what systems cost."""
+    o, view, slots = blocks, blocks.view, blocks.slots
+    ones = lambda count, value: np.full((count, slots), float(value))
+    z: State = {}
+    z["f"] = o.carried / np.maximum(o.into_demand.sum(axis=1), 1.0)[o.arc_demand][:, None]
+    among = np.maximum((o.serves > 0).sum(axis=1), 1)
+    serves = np.asarray(o.serves.sum(axis=0)).ravel()
+    pool = view.data.point_pool[o.points]
+    z["x"] = np.maximum((o.into_pool @ z["f"] / among[:, None])[pool] / serves[:, None], 0.01)
+    z["v"] = ones(len(o.places), 0.05)
+    most = np.where(o.mask["most"], o.most, np.inf)
+    z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(most), most, 1.0), 0.05), 0.5 * most)
+    z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
+    z |= {"capacity": ones(o.pools, 0.5), "installed": ones(o.lots, 0.5), "power": ones(o.sites, 1.0), "hosted": np.maximum(0.3 * o.carried, 1e-3)}
+    z |= {"running": ones(len(o.places), 0.1), "above": np.ones(o.above.shape[0])}
+    cost = o.cost["m"]
+    usual = max(float(np.abs(cost).mean()) if len(cost) else 0.0, 1e-3)
+    held = o.systems.tocsc()
+    each = np.zeros(o.lots)
+    np.maximum.at(each, held.indices // o.windows, np.repeat(cost, np.diff(held.indptr)))
+    alpha = np.maximum(each, 0.1 * max(float(np.median(each)) if len(each) else 0.0, 1e-3))[:, None] * np.ones(slots) / slots
+    need = o.uses.T @ alpha
+    beta = np.full((o.pools, slots), np.inf)
+    np.minimum.at(beta, pool, (need + o.cost["x"]) / serves[:, None])
+    w: State = {"installed": alpha, "power": ones(o.sites, 0.1 * np.median(alpha) if alpha.size else 1.0), "capacity": np.maximum(np.where(np.isfinite(beta), 0.9 * beta, 0.0), 1e-4)}
+    delta = np.full((o.demands, slots), np.inf)
+    np.minimum.at(delta, o.arc_demand, o.cost["f"] + w["capacity"][o.arc_pool])
+    delta = np.where(np.isfinite(delta), delta, 0.0)
+    w["hosted"] = 0.05 * np.maximum(delta[o.arc_demand], 0.0) + 1e-6
+    w["running"] = 0.1 * (o.job_uses.T @ alpha) + 1e-6
+    w["above"] = np.full(o.above.shape[0], 0.01 * usual)
+    w["x"] = np.maximum(o.cost["x"] + need - serves[:, None] * w["capacity"][pool], 0.1 * np.median(need) if need.size else 1.0)
+    w["f"] = np.maximum(o.cost["f"] + w["capacity"][o.arc_pool] - delta[o.arc_demand] + w["hosted"], max(0.1 * float(np.median(delta)) if delta.size else 0.0, 1e-4))
+    w["v"] = np.maximum(o.job_uses.T @ alpha, 1e-3)
+    w["m"], w["most"] = np.maximum(0.3 * np.abs(cost), 0.1 * usual), np.where(o.mask["most"], 0.1 * usual, 0.0)
+    return Iterate(_masked(o, z), _masked(o, w), {"balance": delta, "progress": np.zeros(len(o.places)), "equal": np.zeros(o.equal.shape[0])})
+
+
+def _masked(blocks: Blocks, values: State) -> State:
+    return {name: np.where(mask, values[name], 0.0) for name, mask in blocks.mask.items()}
+
+
+def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints) -> Iterate:
+    """An iterate of one program as a start for another: `group` [slots] is the slot of the old one that each of the new is like, whose length
+    says what part of its prices. What the old one does not know starts as anywhere."""
+    fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
+    data, z, w, free = new.view.data, {}, {}, {}
+    same = lambda count: (np.arange(count), np.arange(count), count)
+    arcs, places = (old.arcs, new.arcs, len(data.arc_pool)), (old.places, new.places, len(data.point_job))
+    known = {
+        "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": arcs, "v": places, "running": places, "power": same(old.sites),
+        "installed": (old.linked.lots, new.linked.lots, len(data.lot_site)), "capacity": same(old.pools),
+    }  # fmt: skip
+    for name, which in known.items():
+        row = _rows_of(*which)
+        covered = (row >= 0)[:, None] & np.vstack([old.mask[name], np.zeros((1, old.slots), dtype=bool)])[row][:, group]
+        for onto, values, start, times in ((z, at.z, fresh.z, 1.0), (w, at.w, fresh.w, part)):
+            onto[name] = np.where(covered, np.vstack([values[name], np.zeros((1, old.slots))])[row][:, group] * times, start[name])
+    free["balance"] = at.free["balance"][:, group] * part
+    free["progress"] = np.append(at.free["progress"], 0.0)[_rows_of(*places)]
+    marked = np.zeros(old.structure.size)
+    marked[old.moving] = 1.0 + np.arange(len(old.moving))
+    row = carried(old.structure, new.structure, marked)[new.moving].astype(np.int64) - 1
+    for name in ("m", "most"):
+        z[name], w[name] = (np.where(row >= 0, np.append(values[name], 0.0)[row], start[name]) for values, start in ((at.z, fresh.z), (at.w, fresh.w)))
+    bounded = new.mask["most"]
+    most = np.where(bounded, new.most, np.inf)
+    z["m"] = np.where(bounded, np.clip(z["m"], 1e-6 * most, (1 - 1e-6) * most), z["m"])
+    z["most"], w["most"] = np.where(bounded, most - z["m"], 1.0), np.where(bounded, np.maximum(w["most"], 1e-9), 0.0)
+    keys = lambda o: [(o.structure.keys[row], side) for part, side in zip(o.row_parts, ("equal", "low", "high"), strict=True) for row in part]
+    was = {key: i for i, key in enumerate(keys(old))}
+    row = np.array([was.get(key, -1) for key in keys(new)], dtype=np.int64)
+    equal, above = row[: len(new.row_parts[0])], row[len(new.row_parts[0]) :]
+    free["equal"] = np.append(at.free["equal"], 0.0)[equal]
+    above = np.where(above >= 0, above - len(old.row_parts[0]), -1)
+    z["above"], w["above"] = (np.where(above >= 0, np.append(values["above"], 0.0)[above], start["above"]) for values, start in ((at.z, fresh.z), (at.w, fresh.w)))
+    return Iterate(_masked(new, z), _masked(new, w), free)
+
+
+def _rows_of(before: Ints, after: Ints, count: int) -> Ints:
+    """Of each that there is after: where it was before, -1 for nowhere."""
+    place = np.full(count, -1)
+    place[before] = np.arange(len(before))
+    return place[after]

@@ -1,0 +1,208 @@
+"""Newton's equations of an interior-point method, solved by taking out the slots: first each site's rows in a slot, then the slot's rows of
+demand, so that what is left ties together only what is decided once and the progress of jobs.
+
+In each slot, with theta = column / reduced cost, slacks likewise:
+    site      M = sum theta a a' + theta of the slacks      [b, b]     a: a replica's or a job's entries in the site's rows
+    demand    S = sum theta_f - E' M^-1 E                   [D, D]     E: how flows tie pools to demand
+    links     K = D - sum (L' M^-1 L + F' S^-1 F)           [l, l]     F = L of demand - E' M^-1 L
+An arc with a gate, or a job with a switch, shares its row of `hosted` or `running` with one slack: both are taken out beforehand.
+Birge and Qi, Management Science 34 (1988), for taking out the parts that linking columns hold together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.linalg import blas, cho_factor, cho_solve, solve_triangular
+
+from solvers.blocks import Blocks, State
+from solvers.data import Floats
+
+TINY = 1e-12  # relative, added to what must be positive
+
+
+def divided(a: Floats, b: Floats, where: np.ndarray) -> Floats:
+    return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=where)
+
+
+class Newton:
+    """The equations at one point: columns and slacks `z` > 0 with their reduced costs and prices `w` > 0."""
+
+    def __init__(self, blocks: Blocks, z: Mapping[str, Floats], w: Mapping[str, Floats]):
+        self.blocks, self.z, self.w = blocks, z, w
+        self.theta = {name: divided(z[name], w[name], mask) for name, mask in blocks.mask.items()}
+        theta, mask = self.theta, blocks.mask
+        self.both_f, self.both_v = theta["f"] + theta["hosted"], theta["v"] + theta["running"]
+        self.to_gate, self.to_switch = divided(theta["f"], self.both_f, mask["hosted"]), divided(theta["v"], self.both_v, mask["running"])
+        self.flow, self.run = theta["f"] * (1 - self.to_gate), theta["v"] * (1 - self.to_switch)
+        self._eliminate()
+
+    def _eliminate(self) -> None:
+        o, slots, demands = self.blocks, self.blocks.slots, self.blocks.demands
+        links = self._links()
+        square = np.zeros((slots, demands, demands))
+        diagonal = np.arange(demands)
+        square[:, diagonal, diagonal] = (o.into_demand @ self.flow).T
+        gates = self.to_gate * o.carried
+        self.sites, across = [], []
+        for site in o.by_site:
+            b, l, rows = site.rows, len(site.linked), np.arange(site.rows)
+            own = site.squares[0] @ self.theta["x"][site.points] + site.squares[1] @ (self.run[site.places] * o.reach[site.places] ** 2)
+            own = np.ascontiguousarray(own.T).reshape(slots, b, b)
+            slack = [self.theta["installed"][site.lots], self.theta["capacity"][site.pools] + o.into_pool[site.pools] @ self.flow, self.theta["power"][site.power]]
+            own[:, rows, rows] += np.concatenate(slack).T * (1 + 10 * TINY)
+            link = site.fixed.reshape(o.windows, b * l)[o.window].T + site.gates @ gates[site.gated]
+            if len(site.places):
+                link += site.progress @ (self.run * o.rate * o.reach)[site.places]
+                switched = (self.to_switch * o.reach)[site.places]
+                for w, into in enumerate(site.switches):
+                    at = np.flatnonzero(o.window == w)
+                    link[:, at] += into @ switched[:, at]
+            link = np.ascontiguousarray(link.T).reshape(slots, b, l)
+            pools = slice(len(site.lots), len(site.lots) + len(site.pools))
+            to_demand = np.ascontiguousarray((site.balance @ self.flow[site.arcs]).T).reshape(slots, len(site.pools), demands)
+            inverse = _inverse(own)
+            solved = inverse @ link  # [T, b, l]
+            solved_demand = inverse[:, :, pools] @ to_demand  # [T, b, D]
+            turned = np.ascontiguousarray(to_demand.transpose(0, 2, 1))
+            square -= turned @ solved_demand[:, pools]
+            part = np.ascontiguousarray((site.gates_balance @ gates[site.gated]).T).reshape(slots, demands, l)
+            part -= turned @ solved[:, pools]
+            across.append(part)
+            links[np.ix_(site.linked, site.linked)] -= link.reshape(slots * b, l).T @ solved.reshape(slots * b, l)
+            self.sites.append((site, pools, inverse, link, to_demand, solved, solved_demand))
+        self.half = _half(square)
+        count = o.first[-1]  # columns of sites come first, and their jobs' progress last
+        self.linked = np.concatenate([np.arange(count), np.arange(o.first_progress[0], o.links)])
+        halves = np.zeros((slots, demands, len(self.linked)))
+        for site, part in zip(o.by_site, across, strict=True):
+            own = int((site.linked < count).sum())
+            first, progress = site.linked[0] if own else 0, count + (site.linked[own] - o.first_progress[0] if own < len(site.linked) else 0)
+            np.matmul(self.half, part[:, :, :own], out=halves[:, :, first : first + own])
+            np.matmul(self.half, part[:, :, own:], out=halves[:, :, progress : progress + part.shape[2] - own])
+        self.halves = halves.reshape(slots * demands, len(self.linked))
+        if halves.size:
+            taken = blas.dsyrk(1.0, self.halves.T, lower=1)  # the lower half, which is all that is looked at
+            last = o.first_progress[0]
+            links[:count, :count] -= taken[:count, :count]
+            links[last:, :count] -= taken[count:, :count]
+            links[last:, last:] -= taken[count:, count:]
+        self._factor(links)
+
+    def _links(self) -> Floats:
+        """What the linking columns and the progress of jobs add by themselves, the lower half."""
+        o, count = self.blocks, len(self.blocks.moving)
+        own = divided(np.ones(count), self.theta["m"], o.mask["m"]) + divided(self.w["most"], self.z["most"], o.mask["most"])
+        own += o.to_gates(divided(o.carried**2, self.both_f, o.mask["hosted"])) + o.to_switches(divided(np.ones_like(self.both_v), self.both_v, o.mask["running"]))
+        links = np.zeros((o.links, o.links))
+        links[np.arange(count), np.arange(count)] = -own
+        runs, done = np.flatnonzero(o.runs), np.flatnonzero(o.done >= 0)
+        links[o.progress[runs], o.progress[runs]] = (self.run * o.rate**2).sum(axis=1)[runs]
+        place, slot = np.nonzero(o.may_run & (o.switch >= 0))
+        np.add.at(links, (o.progress[place], o.switch[place, slot]), (self.to_switch * o.rate)[place, slot])
+        links[o.progress[done], o.done[done]] -= 1.0
+        above = (o.above.T @ o.above.multiply((1.0 / self.theta["above"])[:, None])).tocoo()
+        links[above.row, above.col] -= above.data
+        return links
+
+    def _factor(self, links: Floats) -> None:
+        """links = [-A, C'; C, B] with A and B positive, of which the lower half is there; rows with equal sides belong to the second part."""
+        o, count = self.blocks, len(self.blocks.moving)
+        first = links[:count, :count]  # taken apart in place: it is large
+        self._scale = 1 / np.sqrt(np.maximum(-np.diag(first), 1e-300))
+        first *= -self._scale[:, None]
+        first *= self._scale
+        first[np.arange(count), np.arange(count)] += TINY
+        self._first = cho_factor(first, lower=True, overwrite_a=True, check_finite=False)
+        self._cross = np.vstack([links[count:, :count], o.equal.toarray()])
+        half = solve_triangular(self._first[0], (self._cross * self._scale).T, lower=True, check_finite=False)
+        second = half.T @ half
+        second[: o.links - count, : o.links - count] += links[count:, count:]
+        self._scale_second = 1 / np.sqrt(np.maximum(np.diag(second), 1e-300))
+        second = second * self._scale_second[:, None] * self._scale_second
+        second[np.arange(len(second)), np.arange(len(second))] += TINY
+        self._second = cho_factor(second, lower=True, check_finite=False)
+
+    def _solve_links(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+        inside = lambda side: self._scale * cho_solve(self._first, self._scale * side, check_finite=False)
+        half = self._scale_second * cho_solve(self._second, self._scale_second * (second + self._cross @ inside(first)), check_finite=False)
+        return inside(self._cross.T @ half - first), half
+
+    def step(self, short: Mapping[str, Floats], off: Mapping[str, Floats], apart: Mapping[str, Floats]) -> tuple[State, State, State]:
+        """(changes of columns and slacks, of reduced costs and slacks' prices, of the free rows' prices) that make up for rows that are
+        `short`, for reduced costs that are `off`, and bring each product of a pair nearer by what they are `apart`."""
+        o, z, w, mask, theta = self.blocks, self.z, self.w, self.blocks.mask, self.theta
+        h = {name: np.where(mask[name], off[name] - divided(apart[name], z[name], mask[name]), 0.0) for name in ("x", "f", "v", "m")}
+        side = {name: short[name] + divided(apart[name], w[name], mask[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
+        flow = self.flow * h["f"] + self.to_gate * side["hosted"]
+        run = self.run * h["v"] + self.to_switch * side["running"]
+        here, replicas = run * o.reach, theta["x"] * h["x"]
+        balance = (short["balance"] + o.into_demand @ flow).T
+        pools = side["capacity"] + o.serves @ replicas - o.into_pool @ flow
+        lots = side["installed"] - o.uses @ replicas - o.job_uses @ here
+        power = side["power"] - o.watts @ replicas - o.job_watts @ here
+        count = len(o.moving)
+        right = np.zeros(o.links)
+        right[:count] = h["m"] + divided(apart["most"] - w["most"] * short["most"], z["most"], mask["most"]) - o.above.T @ (side["above"] / theta["above"])
+        right[:count] -= o.to_gates(divided(o.carried * (side["hosted"] - theta["f"] * h["f"]), self.both_f, mask["hosted"]))
+        right[:count] -= o.to_switches(divided(side["running"] - theta["v"] * h["v"], self.both_v, mask["running"]))
+        runs = np.flatnonzero(o.runs)
+        right[o.progress[runs]] = (short["progress"] + (o.rate * run).sum(axis=1))[runs]
+        parts = []
+        for site, at, inverse, link, to_demand, _, _ in self.sites:
+            local = (inverse @ np.concatenate([lots[site.lots], pools[site.pools], power[site.power]]).T[:, :, None])[:, :, 0]
+            balance = balance - np.einsum("tqd,tq->td", to_demand, local[:, at])
+            right[site.linked] -= local.ravel() @ link.reshape(local.size, len(site.linked))
+            parts.append(local)
+        half = (self.half @ balance[:, :, None]).ravel()
+        right[self.linked] -= half @ self.halves
+        m, rest = self._solve_links(right[:count], np.concatenate([right[count:], short["equal"]]))
+        linked = np.concatenate([m, rest[: o.links - count]])
+        delta = (self.half.transpose(0, 2, 1) @ (half - self.halves @ linked[self.linked]).reshape(*balance.shape, 1))[:, :, 0]
+        price = {"capacity": np.zeros((o.pools, o.slots)), "installed": np.zeros((o.lots, o.slots)), "power": np.zeros((o.sites, o.slots))}
+        for (site, _, _, _, _, solved, solved_demand), local in zip(self.sites, parts, strict=True):
+            found = (local - solved @ linked[site.linked] - (solved_demand @ delta[:, :, None])[:, :, 0]).T
+            first = len(site.lots)
+            price["installed"][site.lots], price["capacity"][site.pools] = found[:first], found[first : first + len(site.pools)]
+            price["power"][site.power] = found[first + len(site.pools) :]
+        progress = np.zeros(len(o.places))
+        progress[runs] = linked[o.progress[runs]]
+        free = {"balance": delta.T, "progress": progress, "equal": rest[o.links - count :]}
+        return self._others(m, price, free, h, side, short, apart)
+
+    def _others(self, m: Floats, price: State, free: State, h: State, side: State, short: Mapping[str, Floats], apart: Mapping[str, Floats]) -> tuple[State, State, State]:
+        """The changes that follow from those of the linking columns and of the prices."""
+        o, z, w, mask, theta = self.blocks, self.z, self.w, self.blocks.mask, self.theta
+        none = {"hosted": np.zeros_like(z["hosted"]), "running": np.zeros_like(z["running"]), "above": np.zeros_like(z["above"])}
+        worth = o.worth(price | free | none)
+        padded = np.append(m, 0.0)
+        open_to, switched = o.carried * padded[o.gate][:, None], np.where(o.switch >= 0, padded[o.switch], 0.0)
+        f, v = worth["f"] - h["f"], worth["v"] - h["v"]
+        change = {"m": m, "x": theta["x"] * (worth["x"] - h["x"])}
+        change["f"] = self.flow * f - self.to_gate * (side["hosted"] - open_to)
+        change["v"] = self.run * v - self.to_switch * (side["running"] - switched)
+        price["hosted"] = divided(side["hosted"] - open_to + theta["f"] * f, self.both_f, mask["hosted"])
+        price["running"] = divided(side["running"] - switched + theta["v"] * v, self.both_v, mask["running"])
+        price["above"] = (side["above"] - o.above @ m) / theta["above"]
+        for name in ("capacity", "installed", "power", "hosted", "running", "above"):
+            change[name] = divided(apart[name] - z[name] * price[name], w[name], mask[name])
+        change["most"] = np.where(mask["most"], short["most"] - m, 0.0)
+        for name in ("m", "x", "f", "v", "most"):
+            price[name] = divided(apart[name] - w[name] * change[name], z[name], mask[name])
+        return change, price, free
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """Of positive ones [T, n, n], scaled to ones on the diagonal."""
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), 1e-300))
+    return np.linalg.inv(matrices * scale[:, :, None] * scale[:, None, :]) * scale[:, :, None] * scale[:, None, :]
+
+
+def _half(matrices: Floats) -> Floats:
+    """H [T, n, n] with H' H the inverse of positive ones."""
+    n = np.arange(matrices.shape[1])
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), 1e-300))
+    scaled = matrices * scale[:, :, None] * scale[:, None, :]
+    scaled[:, n, n] += TINY
+    return np.linalg.inv(np.linalg.cholesky(scaled)) * scale[:, None, :]

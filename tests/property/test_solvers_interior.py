@@ -1,0 +1,117 @@
+"""The linear part from within: Newton's equations hold, its value is that of the whole linear program, its prices prove it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from solvers.decomposition import Decomposition
+from solvers.interior import _anywhere, _off, inside, taken_over
+from solvers.joint import build, unfinished, unserved
+from solvers.newton import Newton
+from solvers.start import blocks
+from tests.property.reference import SMALL
+from tests.property.test_solvers_bruteforce import problem
+
+PRICED = ("capacity", "installed", "power", "hosted", "running", "above")
+
+
+def questions(seeds):
+    """(data, decomposition, the program over everything)."""
+    for seed in seeds:
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if not (unserved(data) or unfinished(data)) and build(data).column_count:
+            dec = Decomposition(data, "cost", build, 1, lambda line: None)
+            yield data, dec, blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training)
+
+
+def linear_optimum(data) -> float | None:
+    program = build(data)
+    arrays = program.arrays()
+    found = milp(program.functional("cost"), constraints=LinearConstraint(arrays.matrix, arrays.row_lower, arrays.row_upper), bounds=Bounds(arrays.lower, arrays.upper))
+    return found.fun if found.status == 0 else None
+
+
+@settings(max_examples=40, **SMALL)
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_a_step_satisfies_the_equations_that_it_solves(seed, number):
+    """At any inner point: rows make up for what they are short, reduced costs for what they are off, each pair for what it is apart."""
+    for _, _, program in questions([seed]):
+        rng, at = np.random.default_rng(number), _anywhere(program)
+        scaled = lambda values: {name: part * rng.uniform(0.5, 2.0, part.shape) for name, part in values.items()}
+        z, w = scaled(at.z), scaled(at.w)
+        short = {name: -values for name, values in program.rows(z).items()}
+        off = _off(program, replace(at, z=z, w=w))
+        apart = {name: np.where(which, rng.uniform(-0.5, 0.5, z[name].shape) * z[name] * w[name], 0.0) for name, which in program.mask.items()}
+        change, price, free = Newton(program, z, w).step(short, off, apart)
+        rows = program.rows(change, change=True)
+        worth = program.worth({name: price[name] for name in PRICED} | free)
+        size = 1 + max(np.abs(values).max(initial=0.0) for part in (change, price, free) for values in part.values())
+        for name, values in rows.items():
+            assert np.allclose(values, short[name], atol=1e-6 * size), name
+        for name in ("x", "f", "v", "m"):
+            less = price["most"] if name == "m" else 0.0
+            assert np.allclose(np.where(program.mask[name], worth[name] + price[name] - less, 0.0), off[name], atol=1e-6 * size), name
+        for name, which in program.mask.items():
+            product = np.where(which, z[name] * price[name] + w[name] * change[name], 0.0)
+            assert np.allclose(product, apart[name], atol=1e-6 * size), name
+
+
+def test_value_and_proof_are_those_of_the_whole_linear_program():
+    asked = told = sure = 0
+    for data, dec, program in questions(range(120)):
+        least = linear_optimum(data)
+        found = inside(program, 1e-6, lambda: 1e9)
+        if least is None:
+            assert found is None
+            continue
+        asked, told = asked + 1, told + (found is not None)
+        if found is not None:
+            near = 2e-3 * max(abs(least), 1.0)  # what is taken where no more digits are to be had
+            assert found.value == pytest.approx(least, abs=near)
+            proven = dec.certify(dec.spread(found)).value
+            assert proven <= least + 1e-9 * max(abs(least), 1.0)
+            sure += proven >= least - near
+    assert asked > 50 and told >= 0.95 * asked and sure >= 0.85 * told
+
+
+def test_the_way_to_an_answer_does_not_change_it():
+    """From anywhere, from itself, and from merged slots."""
+    asked = 0
+    for data, dec, program in questions(range(60)):
+        found = inside(program, 1e-5, lambda: 1e9)
+        if found is None:
+            continue
+        group = np.unique(dec.view.window, return_inverse=True)[1]
+        merged = inside(blocks(dec, dec.view.merged(group), np.arange(len(data.lot_site)), dec.view.training), 1e-3, lambda: 1e9)
+        starts = [(program, found.warm, np.arange(dec.view.slots))] + ([(merged.blocks, merged.warm, group)] if merged is not None else [])
+        for old, at, onto in starts:
+            again = inside(program, 1e-5, lambda: 1e9, taken_over(old, at, program, onto))
+            assert again is not None and again.value == pytest.approx(found.value, abs=2e-3 * max(abs(found.value), 1.0))
+        asked += 1
+    assert asked > 20
+
+
+def test_nothing_is_found_below_a_cutoff_that_prices_rule_out():
+    for _, _, program in questions(range(20)):
+        found = inside(program, 1e-4, lambda: 1e9)
+        if found is not None and found.value > 0.1:
+            assert inside(program, 1e-4, lambda: 1e9, None, 0.5 * found.value) is None
+
+
+def test_a_job_that_may_not_run_where_it_is_to_be_done_has_no_answer():
+    seen = 0
+    for data, dec, program in questions(range(60)):
+        run = dec.whole.columns["run"]
+        for p in program.places[(run[program.places] >= 0).any(axis=1)]:
+            least, most = np.zeros(dec.whole.size), dec.whole.most.copy()
+            least[dec.whole.columns["y"][p]] = 1.0
+            most[run[p][run[p] >= 0]] = 0.0
+            assert inside(blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most), 1e-4, lambda: 1e9) is None
+            seen += 1
+    assert seen > 3
