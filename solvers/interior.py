@@ -27,7 +27,7 @@ ALMOST = 1e-3  # of the value, that reduced costs may be off for prices to say t
 DIGITS = 1e-5  # of the value: a nearer answer than that may not be had
 NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
 WARM = 0.02  # how far primal and dual are apart where other programs start
-
+REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
 CORRECTED, FARTHER, PAYS = 2, 0.2, 0.1  # corrections of an iteration, at most; how much farther they aim, and the share of it that they must gain
 LOWEST, HIGHEST = 0.1, 10.0  # of the mean aimed at, between which products should be
 Change = tuple[State, State, State]  # of columns and slacks, of reduced costs and prices, of the prices of free rows
@@ -85,7 +85,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
     nothing = blocks.rows({name: np.zeros_like(values) for name, values in at.z.items()})
     base = float(blocks.structure.cost @ blocks.least)
     count = max(sum(int(which.sum()) for which in mask.values()), 1)
-    nearest, merit, since, near = None, np.inf, 0, False
+    nearest, merit, since, near = None, np.inf, 0, np.inf
     for _ in range(ITERATIONS):
         z, w = at.z, at.w
         short = {name: -values for name, values in blocks.rows(z).items()}
@@ -99,36 +99,36 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         wrong = sum(float((np.abs(values) * z[name]).sum()) for name, values in off.items()) / scale
         if apart >= WARM:
             warm = at
-        far_off = max(apart / tolerance, missing / SHORT, wrong / SHORT)
-        since = 0 if far_off < merit else since + 1
-        if far_off < merit:
-            merit, nearest, near = far_off, Inside(blocks, at, warm, value, apart), max(apart / max(tolerance, DIGITS), missing / SHORT, wrong / SHORT) <= NEAR
-        if merit <= 1 or (since >= STALLED and near):
+        far_off, far_from_near = (max(apart / most, missing / SHORT, wrong / SHORT) for most in (tolerance, max(tolerance, DIGITS)))
+        since, merit = (0, far_off) if far_off < merit else (since + 1, merit)
+        if far_from_near < near:
+            nearest, near = Inside(blocks, at, warm, value, apart), far_from_near
+        if merit <= 1 or (since >= STALLED and near <= NEAR):
             return nearest
-        if left() <= 0 or not np.isfinite(far_off) or (wrong <= ALMOST and _dual(nothing, at, base) > cutoff):
+        if left() <= 0 or mean <= 0 or not np.isfinite(far_off) or (wrong <= ALMOST and _dual(nothing, at, base) > cutoff):
             break
         try:
             newton = Newton(blocks, z, w)
         except (np.linalg.LinAlgError, ValueError):  # numbers too far apart
             break
-        change = newton.step(short, off, {name: -values for name, values in products.items()})
+        change = _step(newton, short, off, {name: -values for name, values in products.items()}, scale)
         far = _far(blocks, at, change, 1.0)
         reached = at.moved(*far, change)
         aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
         centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
         second = {name: np.where(which, centre - products[name] - change[0][name] * change[1][name], 0.0) for name, which in mask.items()}
-        change = newton.step(short, off, second)
+        change = _step(newton, short, off, second, scale)
         far = _far(blocks, at, change, STEP)
         for _ in range(CORRECTED):
-            better = _centred(blocks, at, change, far, centre, newton, short, off, second)
+            better = _centred(blocks, at, change, far, centre, newton, short, off, second, scale)
             if better is None:
                 break
             change, far, second = better
         at = at.moved(*far, change)
-    return nearest if near else None
+    return nearest if near <= NEAR else None
 
 
-def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, float], centre: float, newton: Newton, short: State, off: State, apart: State):
+def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, float], centre: float, newton: Newton, short: State, off: State, apart: State, scale: float):
     """(change, how far, what products are apart) once more, with products that would be far from the others brought nearer; None where that
     does not reach farther. Gondzio, Computational Optimization and Applications 6 (1996)."""
     aims = tuple(min(1.0, step + FARTHER) for step in far)
@@ -137,9 +137,24 @@ def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, floa
     for name, which in blocks.mask.items():
         product = reached.z[name] * reached.w[name]
         more[name] = apart[name] + np.where(which, np.maximum(np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre), 0.0)
-    change = newton.step(short, off, more)
+    change = _step(newton, short, off, more, scale)
     reach = _far(blocks, at, change, STEP)
     return (change, reach, more) if min(reach[0] - far[0], reach[1] - far[1]) >= 0 and sum(reach) >= sum(far) + PAYS * FARTHER else None
+
+
+def _step(newton: Newton, short: State, off: State, apart: State, scale: float) -> Change:
+    """The step, refined where rounding left its rows further off, at their prices, than they may be."""
+    change, blocks, w, at_once = newton.step(short, off, apart), newton.blocks, newton.w, np.inf
+    for _ in range(REFINED):
+        rest = {name: short[name] - values for name, values in blocks.rows(change[0], change=True).items()}
+        size = sum(float((np.abs(values) * np.abs(w[name])).sum()) for name, values in rest.items() if name in w) / scale
+        if not REFINE * SHORT < size < at_once:
+            break
+        at_once = size
+        none = {name: np.zeros_like(values) for name, values in apart.items()}
+        more = newton.step(rest, {name: none[name] for name in off}, none)
+        change = tuple({name: values + again[name] for name, values in part.items()} for part, again in zip(change, more, strict=True))
+    return change
 
 
 def _dual(nothing: State, at: Iterate, base: float) -> float:
