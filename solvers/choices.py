@@ -1,5 +1,5 @@
-"""Sites, designs and places of jobs made whole on merged slots: step by step what the linear part nearly says, then exchanges that its
-prices promise to be worth it."""
+"""What is decided once made whole by branch and bound from within: much is decided at once where that costs little, and the search goes on
+from the least node that it left as long as there is time. Sites, designs and places of jobs are decided on merged slots, counts over all."""
 
 from __future__ import annotations
 
@@ -9,205 +9,175 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.certificate import Bound
 from solvers.coarse import grouping
 from solvers.data import Floats, Ints
-from solvers.hourwise import carried
+from solvers.hourwise import Slotwise, carried
 from solvers.interior import Inside, inside, taken_over
-from solvers.start import ROUGH_LARGE, Linear, blocks, nearly
+from solvers.start import PLACES, ROUGH_LARGE, Linear, blocks, held, nearly
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
-TOLERANCE = 5e-4  # of the value, how far from proven each look may be
+TOLERANCE = 5e-4  # of the value, how far from proven each look on merged slots may be
 FINER = 42  # merged slots
-PARTS = 3  # of large questions: so much of what is open is decided at a time
-CERTAIN = 0.05  # how near to whole what is taken as it is must be
-SECOND = 0.1  # share of a job from which on its second place is tried as well
-HOPELESS = 9.0  # of the value, that a step may cost: prices of what there is no room for grow beyond that soon
-EXCHANGES = 12  # that are looked at before the choices are taken as they are
-WORTH = 1e-4  # of the value, that an exchange must promise
+PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
+CERTAIN = 0.05  # how near to whole what is certain is
+COSTS, COSTS_LARGE = 3e-4, 3e-3  # of the value, that more than one decision may cost together
+HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
+WORTH = 1e-4  # of the value, that other choices must save
+PLACES_LARGE, LEAST_LARGE = 160, 1.0  # places of jobs, about, and systems of a kind from which on it is looked at, where questions are large
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Bounds of the whole structure's columns that fix the choices, and the linear part on merged slots within them."""
+    """Bounds of the whole structure's columns that fix what was decided, and the linear part within them."""
 
     least: Floats
     most: Floats
     found: Inside
 
 
-class Choices:
-    def __init__(self, dec: Decomposition, linear: Linear, left: Callable[[], float]):
-        self.dec, self.linear, self.left = dec, linear, left
-        self.group = linear.group if linear.large else grouping(dec.view, FINER)
-        self.view = dec.view.merged(self.group)
-        whole = dec.whole
-        counted = np.zeros(whole.size, dtype=bool)
-        place = whole.columns["n"]
-        counted[place[place >= 0]] = True
-        self.integer = whole.integer & ~counted
-        self.assigned = np.zeros(whole.size, dtype=np.int64) - 1  # job of each choice of a place
-        y = whole.columns["y"]
-        self.assigned[y[y >= 0]] = dec.data.point_job[y >= 0]
-        self.lots = np.arange(len(dec.data.lot_site))
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is left to be looked at: bounds, at least at this value, from where to start."""
 
-    def run(self, free: np.ndarray) -> Chosen | None:
-        """The choices made but for those that are `free` to stay linear; None where none were found."""
-        whole = self.dec.whole
-        self.fixing = self.integer & ~free
-        values = carried(self.linear.found.blocks.structure, whole, self.linear.found.point().structure)
-        self.unsure = (values > CERTAIN / 5) & (values < 1 - CERTAIN / 5)
-        places = nearly(self.dec, self.linear.found, self.linear.at)
-        most = whole.most.copy()
-        y = whole.columns["y"]
-        left_out = np.setdiff1d(np.flatnonzero(y >= 0), places)
-        most[y[left_out]] = 0.0
-        first, least = np.unique(self.group, return_index=True)[1], np.zeros(whole.size)
-        state = Chosen(least, most, self.linear.found) if self.linear.large else self._look(least, most, self.linear.merged, onto=self.linear.group[first])
-        while state is not None:
-            decided, options = self._next(state)
-            if decided is None:
-                break
-            cutoff, better = state.found.value + HOPELESS * max(abs(state.found.value), 1.0), None
-            for bounds in options:
-                look = self._look(*bounds, state.found, cutoff)
-                if look is not None and look.found.value < cutoff:
-                    better, cutoff = look, look.found.value
-            if better is None:  # not there
-                self.dec.say(f"choices: no room, {decided} open")
-                least, most = self._without(state, options)
-                better = None if np.array_equal(most, state.most) else self._look(least, most, state.found)
-            state = better
-            if state is not None:
-                self.dec.say(f"choices: {state.found.value:.6g}, {decided} open")
-        return state if state is None or self.linear.large else self._exchanged(state)
+    value: float
+    least: Floats
+    most: Floats
+    start: Inside
 
-    def values(self, chosen: Chosen) -> Floats:
-        """Of the whole structure's columns."""
-        return carried(chosen.found.blocks.structure, self.dec.whole, chosen.found.point().structure)
 
-    def _look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
+def counted(dec: Decomposition) -> np.ndarray:
+    """Which of the whole structure's columns are counts of systems."""
+    result, place = np.zeros(dec.whole.size, dtype=bool), dec.whole.columns["n"]
+    result[place[place >= 0]] = True
+    return result
+
+
+def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable[[], float]) -> tuple[Chosen, Ints] | None:
+    """(the best choices found but for those that are `free` to stay linear, group of each slot); None where none were found."""
+    whole, y = dec.whole, dec.whole.columns["y"]
+    places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
+    most = whole.most.copy()
+    most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
+    lots = np.arange(len(dec.data.lot_site))
+    if linear.large:  # it has far more kinds that are as good than it uses
+        used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
+        lots = np.union1d(np.flatnonzero(held(dec, linear.found) >= LEAST_LARGE), used)
+        dec.say(f"choices: {len(lots)} lots, {len(places)} places")
+    group = linear.group if linear.large else grouping(dec.view, FINER)
+    costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, left)
+    onto = None if linear.large else linear.group[np.unique(group, return_index=True)[1]]
+    root = search.look(np.zeros(whole.size), most, linear.merged, onto=onto)
+    found = None if root is None else search.run(root)
+    return None if found is None else (found, group)
+
+
+class Search:
+    """Over the slots of a view and these lots, for the columns `fixing` of the whole structure."""
+
+    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, left: Callable[[], float]):
+        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.left = dec, view, lots, fixing, tolerance, costs, left
+        self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
+        y = dec.whole.columns["y"]
+        self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
+
+    def run(self, root: Chosen) -> Chosen | None:
+        return self._searched(root, self.costs, HOPELESS[0]) or self._searched(root, 0.0, HOPELESS[1])
+
+    def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
         dec, opened = self.dec, np.append(most, 1.0)[self.dec.whole.columns["open"]] > 0
         least, most = least.copy(), most.copy()
         y = dec.whole.columns["y"]
-        shut = np.flatnonzero((y >= 0) & ~opened[dec.view.site])
-        most[y[shut]] = 0.0
-        lots = self.lots[opened[dec.data.lot_site]]
+        most[y[np.flatnonzero((y >= 0) & ~opened[dec.view.site])]] = 0.0
+        lots = self.lots[opened[dec.data.lot_site[self.lots]]]
         places = dec.view.training[most[y[dec.view.training]] > 0]
         count = np.bincount(dec.data.point_job[places], minlength=len(dec.data.job_work))
         if (count == 0).any() or self.left() <= 0:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
-        found = inside(program, ROUGH_LARGE if self.linear.large else TOLERANCE, self.left, taken_over(start.blocks, start.warm, program, same), cutoff)
+        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same), cutoff)
         return None if found is None else Chosen(least, most, found)
 
-    def _next(self, state: Chosen) -> tuple[int | None, list[tuple[Floats, Floats]]]:
-        """(how many choices are open, the bounds to look at next): what is certain as it is, and of what is not the most certain both ways."""
-        values, least, most = self.values(state), state.least.copy(), state.most.copy()
-        free = self.fixing & (least < most)
-        jobs, single = self.assigned, free & (self.assigned < 0)
-        up, down = free & (values >= 1 - CERTAIN), single & (values <= CERTAIN)
-        least[up], most[down] = 1.0, 0.0
-        for column in np.flatnonzero(up & (jobs >= 0)):
-            rivals = free & (jobs == jobs[column]) & ~up
-            most[rivals] = 0.0
-        free = self.fixing & (least < most)
-        if not free.any():
-            return (None, []) if not (up | down).any() else (0, [(least, most)])
-        at = np.flatnonzero(free)
-        if self.linear.large:
-            return len(at), [self._many(values, least, most, at)]
-        surest = at[np.argmax(np.where(jobs[at] >= 0, values[at], np.abs(values[at] - 0.5) + 0.5))]
-        if jobs[surest] < 0:
-            return len(at), [self._set(least, most, surest, 1.0), self._set(least, most, surest, 0.0)]
-        rivals = at[jobs[at] == jobs[surest]]
-        ranked = rivals[np.argsort(-values[rivals], kind="stable")]
-        tried = [column for i, column in enumerate(ranked[:2]) if i == 0 or values[column] >= SECOND]
-        return len(at), [self._at(least, most, column) for column in tried]
+    def values(self, chosen: Chosen) -> Floats:
+        """Of the whole structure's columns."""
+        return carried(chosen.found.blocks.structure, self.dec.whole, chosen.found.point().structure)
 
-    def _many(self, values: Floats, least: Floats, most: Floats, at: Ints) -> tuple[Floats, Floats]:
-        """The more certain part of what is open as it nearly is, where there is no time to look at each."""
-        jobs = self.assigned[at]
-        single = at[jobs < 0]
-        best = [mine[np.argmax(values[mine])] for j in np.unique(jobs[jobs >= 0]) for mine in [at[jobs == j]]]
-        ranked = sorted([(abs(values[c] - 0.5) + 0.5, c) for c in single.tolist()] + [(values[c], int(c)) for c in best], reverse=True)
-        for _, column in ranked[: -(-len(ranked) // PARTS)]:
-            least, most = self._at(least, most, column) if self.assigned[column] >= 0 else self._set(least, most, column, float(np.round(values[column])))
-        return least, most
-
-    def _without(self, state: Chosen, options: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-        """The bounds of a state without what the options set."""
-        most = state.most.copy()
-        for least, _ in options:
-            most[(least > state.least) & (self.assigned >= 0)] = 0.0
-        return state.least, most
-
-    def _set(self, least: Floats, most: Floats, column: int, value: float) -> tuple[Floats, Floats]:
-        least, most = least.copy(), most.copy()
-        least[column] = most[column] = value
-        return least, most
-
-    def _at(self, least: Floats, most: Floats, column: int) -> tuple[Floats, Floats]:
-        """A job at one place only."""
-        least, most = self._set(least, most, column, 1.0)
-        others = (self.assigned == self.assigned[column]) & (np.arange(len(most)) != column)
-        least[others] = most[others] = 0.0
-        return least, most
-
-    # -- exchanges -------------------------------------------------------------------------------------------------
-
-    def _exchanged(self, state: Chosen) -> Chosen:
-        """Better choices, one exchange at a time, as long as prices promise any and there is time."""
-        failed: set[tuple[int, ...]] = set()
+    def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
+        """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
+        best, state, nodes = None, root, []
         while True:
-            tried = 0
-            made = tuple(np.flatnonzero(state.least[self.fixing] > 0))
-            better = None
-            for promised, bounds in self._promising(state):
-                key = tuple(np.flatnonzero(bounds[0][self.fixing] > 0))
-                if key in failed or key == made or self.left() <= 0 or tried == EXCHANGES:
-                    continue
-                failed.add(key)
-                tried += 1
-                cutoff = state.found.value * (1 - WORTH)
-                better = self._look(*bounds, state.found, cutoff)
-                self.dec.say(f"exchange: promised {promised:.6g}, {'no better' if better is None else format(better.found.value, '.6g')}")
-                if better is not None and better.found.value < cutoff:
-                    break
-                better = None
-            if better is None:
-                return state
-            state = better
+            ranked = [] if state is None else self._open(state)
+            if state is not None and not ranked:
+                self.dec.say(f"whole: {state.found.value:.6g}")
+                best, state = state, None
+            elif state is not None and self.left() > 0:
+                state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless))
+            elif state is not None and best is None:
+                self.dec.say(f"no time for {len(ranked)} that are open")
+                return Chosen(*self._as_it_is(state, ranked), state.found)
+            else:
+                nodes = [node for node in nodes if best is None or node.value < self._worth(best)]
+                if not nodes or self.left() <= 0:
+                    return best
+                node = nodes.pop() if best is None else nodes.pop(int(np.argmin([node.value for node in nodes])))
+                state = self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
-    def _promising(self, state: Chosen) -> list[tuple[float, tuple[Floats, Floats]]]:
-        """(what the choices would cost at least, their bounds) of those that prices do not rule out, least first."""
-        dec, value = self.dec, state.found.value
-        certificate: Bound = dec.certify(dec.spread(state.found), self.view)
-        y, points, job = dec.whole.columns["y"], dec.view.training, dec.data.point_job[dec.view.training]
-        entering = certificate.entering[y[points]]
-        now = np.zeros(len(dec.data.job_work))
-        chosen = points[state.least[y[points]] > 0]
-        now[dec.data.point_job[chosen]] = certificate.entering[y[chosen]]
-        opened = np.append(state.most, 1.0)[dec.whole.columns["open"]] > 0
-        result = []
-        for p, j, cost in zip(points.tolist(), job.tolist(), entering.tolist(), strict=True):
-            if cost - now[j] < -WORTH * abs(value) and opened[dec.view.site[p]]:
-                result.append((value + cost - now[j], self._at(state.least, state.most, int(y[p]))))
-        for r, column in enumerate(dec.whole.columns["open"].tolist()):
-            if column >= 0 and self.fixing[column] and self.unsure[column] and not np.isin(r, dec.view.site[chosen]):
-                result.append((value * (1 - WORTH), self._opened(state, r, column) if not opened[r] else self._set(state.least, state.most, column, 0.0)))
-        return sorted(result, key=lambda item: item[0])
+    def _worth(self, best: Chosen) -> float:
+        """Below which others are better."""
+        return best.found.value - WORTH * abs(best.found.value)
 
-    def _opened(self, state: Chosen, r: int, column: int) -> tuple[Floats, Floats]:
-        """With the site open, and what was shut with it free."""
-        least, most = self._set(state.least, state.most, column, 1.0)
-        free = np.zeros(len(most), dtype=bool)
-        host = self.dec.whole.columns["host"][:, r]
-        free[host[host >= 0]] = True
-        free &= ~self.fixing
-        most[free] = self.dec.whole.most[free]
+    def _cutoff(self, value: float, best: Chosen | None, hopeless: float) -> float:
+        return value + hopeless * max(abs(value), 1.0) if best is None else self._worth(best)
+
+    def _open(self, state: Chosen) -> list[tuple[float, int]]:
+        """(how certain, column) of what is not decided, surest first: of a job its best place."""
+        values, at = self.values(state), np.flatnonzero(self.fixing & (state.least < state.most))
+        jobs = self.job[at]
+        best = [mine[np.argmax(values[mine])] for j in np.unique(jobs[jobs >= 0]) for mine in [at[jobs == j]]]
+        return sorted([(1 - abs(values[c] - np.round(values[c])), c) for c in at[jobs < 0].tolist()] + [(values[c], int(c)) for c in best], reverse=True)
+
+    def _further(self, state: Chosen, ranked: list[tuple[float, int]], nodes: list[Node], costs: float, cutoff: float) -> Chosen | None:
+        """The state with as many of the surest decided as cost little together, or with one, which is then a node the other way."""
+        certain = sum(sure >= 1 - CERTAIN for sure, _ in ranked)
+        rest = -(-(len(ranked) - certain) // PARTS)
+        while costs and certain + rest > 1 and self.left() > 0:
+            little = min(state.found.value + costs * abs(state.found.value), cutoff)
+            look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
+            if look is not None and look.found.value < little:
+                self.dec.say(f"{look.found.value:.6g}, {certain + rest} of {len(ranked)} decided")
+                return look
+            certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
+        column = ranked[0][1]
+        value, least, most = self.values(state)[column], state.least.copy(), state.most.copy()
+        if self.job[column] >= 0:
+            most[column] = 0.0
+        elif value < np.round(value):
+            most[column] = np.floor(value)
+        else:
+            least[column] = np.floor(value) + 1
+        nodes.append(Node(state.found.value, least, np.maximum(least, most), state.found))
+        look = self.look(*self._as_it_is(state, ranked[:1]), state.found, cutoff)
+        if look is None or look.found.value >= cutoff:
+            return None
+        self.dec.say(f"{look.found.value:.6g}, 1 of {len(ranked)} decided")
+        return look
+
+    def _as_it_is(self, state: Chosen, ranked: list[tuple[float, int]]) -> tuple[Floats, Floats]:
+        """Bounds with these decided as they nearly are, and sites open where jobs are to run."""
+        values, least, most = self.values(state), state.least.copy(), state.most.copy()
+        opened = self.dec.whole.columns["open"]
+        places = [column for _, column in ranked if self.job[column] >= 0]
+        single = np.array([column for _, column in ranked if self.job[column] < 0], dtype=np.int64)
+        least[single] = most[single] = np.clip(np.round(values[single]), least[single], most[single])
+        for column in places:
+            mine = self.job == self.job[column]
+            least[mine] = most[mine] = 0.0
+            least[column] = most[column] = 1.0
+            gate = opened[self.site[column]]
+            if gate >= 0 and self.fixing[gate] and state.most[gate] > 0:
+                least[gate] = most[gate] = 1.0
         return least, most

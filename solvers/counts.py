@@ -1,5 +1,5 @@
-"""Counts made whole over all slots, the choices being made: those that cost least by what the master knows; the slots are asked what they
-miss, and the master looks again until they miss nothing."""
+"""From counts that are whole to a plan that every slot has an answer to: the slots are asked what they miss, and the master finds other hours
+for the jobs or adds systems, until they miss nothing. Then counts nearby that cost less by all that was learnt."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 
 from solvers.certificate import Bound, Prices
 from solvers.data import Floats
-from solvers.decomposition import Decomposition, Level
+from solvers.decomposition import WHOLE, Decomposition, Level
 from solvers.linked import Point
 from solvers.slot_programs import SlotAnswer
 from solvers.start import within
 from solvers.whole import WholePlan
 
 COUNTED = 0.04  # of the time left, that one set of counts may take to find
-SETTLING, OUT = 24, 0.4  # rounds of linear counts, at most, and how far they go to the master's point
 COUNTS, FEW, PLANS = 100, 3, 1  # sets of counts that are looked at, at most; those before what is missing is only added; plans after the first
 EXACT, NOTHING_LEFT = 1e-9, 1e-7  # how far rows may be broken, and what may be missing in all
 DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
@@ -37,12 +36,11 @@ class Counts:
         level.programs.hold(EXACT)
 
     def run(self, point: Point, prices: Prices, certificate: Bound) -> WholePlan | None:
-        """The plan near a point with linear counts, found at these prices; None where none is found that misses nothing."""
+        """The plan near a point, known at these prices; None where none is found that misses nothing."""
         self._know(prices, certificate)
-        done = self._just_done(point)
-        _, value, point = self._settled(done or point, SETTLING)
-        self.dec.say(f"choices made: {value:.6g} with linear counts, {self.level.programs.missing()[0]:.3g} missing")
-        return self._counted(point)
+        structure = point.structure.copy()
+        structure[self.n] = np.minimum(np.ceil(structure[self.n] - WHOLE), self.structure.most[self.n])
+        return self._counted(Point(structure, point.running))
 
     def _know(self, prices: Prices, certificate: Bound) -> None:
         """The prices as cuts of all slots."""
@@ -54,34 +52,15 @@ class Counts:
     def _ask(self, point: Point) -> float:
         return self.dec.ask(self.level, point)
 
-    def _settled(self, point: Point, rounds: int) -> tuple[float, float, Point]:
-        """(least value by what is known, value, the point) with linear counts; of what they miss the master learns all."""
-        best, value, model = point, self._ask(point), -np.inf
-        for _ in range(rounds):
-            found = self.level.master.solve((self.least, self.most))
-            if found is None:
-                return np.inf, value, best
-            model, end = found
-            if value - model <= SHARE * self.gap * abs(value) or self.left() <= 0:
-                break
-            middle = best.towards(end, OUT)
-            asked = self._ask(middle)
-            if self.level.programs.missing()[0] > NOTHING_LEFT:
-                self._learn_missing(middle)
-            self.level.master.purge()
-            if asked < value:
-                best, value = middle, asked
-        return model, value, best
-
     def _counted(self, point: Point) -> WholePlan | None:
-        """The best plan with whole counts near the point's: those that cost least by the master, which learns what they miss until they
-        miss nothing, and then what they cost."""
-        best, n, until = None, point.structure[self.n], self.left() / 2
-        near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.structure.most[self.n])
-        self.least[self.n], self.most[self.n] = near
-        before, lacked, plans, added_from = None, np.inf, 0, FEW
+        """The best plan near the point: its counts, and what is missing added; then those that cost least by the master, which learns what they
+        miss until they miss nothing."""
+        best, n = None, point.structure[self.n]
+        near = np.maximum(n - NEARBY, self.least[self.n]), np.minimum(n + NEARBY, self.structure.most[self.n])
+        self.least[self.n], self.most[self.n] = n, near[1]
+        found, before, lacked, plans, added_from = (-np.inf, point), None, np.inf, 0, 0
         for number in range(COUNTS):
-            found = self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
+            found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
             if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
                 self.least[self.n], self.most[self.n] = near
                 continue
@@ -101,7 +80,7 @@ class Counts:
                 break
             if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
-            value, missing = self._ask(whole), self.level.programs.missing()[0]
+            value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
             self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
             if missing <= NOTHING_LEFT:
                 if best is None or value < best.value:
@@ -117,7 +96,7 @@ class Counts:
                 before, lacked = whole, missing
             if self.left() <= 0:
                 break
-            if number >= added_from or self.left() <= until:  # what they miss is added, and nothing taken away
+            if number >= added_from:  # what they miss is added, and nothing taken away
                 self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
                 self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
         return best

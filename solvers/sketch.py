@@ -8,22 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import Choices, Chosen
+from solvers.choices import COSTS, Chosen, Search, choices, counted
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hourwise import carried
-from solvers.interior import Inside, inside, taken_over
 from solvers.linked import Point
 from solvers.outcome import Options
-from solvers.start import blocks, linear
+from solvers.start import held, linear
 from solvers.whole import WholePlan
 
 SHARE = 0.3  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (1.0, 2.0, 4.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
-CHOOSING = 0.5  # of the time left, for choices
+CHOOSING, COUNTING = 0.5, 0.6  # of the time left, for choices and for whole counts
 
 
 @dataclass(slots=True)
@@ -44,13 +43,10 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     found = Sketch(start.bound.value, None, start.prices)
     cheap = _cheap(dec, options.gap * abs(start.found.value))
     for free in (cheap, np.zeros_like(cheap)) if cheap.any() else (cheap,):  # a limit may not let hosting be rounded up
-        until = left() * (1 - CHOOSING)
-        search = Choices(dec, start, lambda until=until: left() - until)
-        chosen = search.run(free)
-        linear_counts = None if chosen is None else _over_all_slots(dec, search.group, chosen, tolerance, left)
-        if linear_counts is None:
-            continue
-        found.plan = _counted(dec, chosen, linear_counts, free, options, left)
+        chosen = choices(dec, start, free, _share(left, CHOOSING))
+        counts = None if chosen is None else _over_all_slots(dec, *chosen, free, tolerance, _share(left, COUNTING))
+        if counts is not None:
+            found.plan = _settled(dec, counts, options, left)
         if found.plan is not None:
             break
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
@@ -67,62 +63,64 @@ def _cheap(dec: Decomposition, much: float) -> np.ndarray:
     return hosting & (dec.whole.cost[hosting].sum() <= SHARE * much)
 
 
-def _over_all_slots(dec: Decomposition, group: Ints, chosen: Chosen, tolerance: float, left: Callable[[], float]) -> Inside | None:
-    """The choices with linear counts."""
-    lots, places = _left(dec, chosen)
-    program = blocks(dec, dec.view, lots, places, chosen.least, chosen.most)
-    found = inside(program, tolerance, left, taken_over(chosen.found.blocks, chosen.found.warm, program, group))
+def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
+    """What is left of a share of the time left now."""
+    until = left() * (1 - share)
+    return lambda: left() - until
+
+
+def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.ndarray, tolerance: float, left: Callable[[], float]) -> Chosen | None:
+    """The choices with whole counts; those that are free are rounded up."""
+    opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
+    lots = np.flatnonzero(opened[dec.data.lot_site])
+    search = Search(dec, dec.view, lots, counted(dec), tolerance, COSTS, left)
+    found = search.look(chosen.least, chosen.most, chosen.found, onto=group)
     if found is None:
         dec.say("over all slots: no room for the choices")
         return None
-    dec.say(f"over all slots: {found.value:.6g} with linear counts")
-    same, used, n = np.arange(dec.view.slots), dec.view.use_lot[np.isin(dec.view.use_point, places)], dec.whole.columns["n"]
+    dec.say(f"over all slots: {found.found.value:.6g} with linear counts")
+    least, most = found.least.copy(), found.most.copy()
+    least[free] = most[free] = np.ceil(search.values(found)[free] - WHOLE)
+    if free.any():
+        found = search.look(least, most, found.found)
+        if found is None:
+            dec.say("over all slots: hosting may not be rounded up")
+            return None
+    used = dec.view.use_lot[np.isin(dec.view.use_point, found.found.blocks.places)]
     for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
-        held = np.zeros(len(dec.data.lot_site))
-        np.maximum.at(held, dec.data.holding_lot, np.append(carried(found.blocks.structure, dec.whole, found.point().structure), 0.0)[n])
-        fewer = np.union1d(np.intersect1d(lots, np.flatnonzero(held >= few)), used)
-        program = blocks(dec, dec.view, fewer, places, chosen.least, chosen.most)
-        again = inside(program, tolerance, left, taken_over(found.blocks, found.warm, program, same), found.value * (1 + WORSE))
-        if again is None or again.value > found.value * (1 + WORSE):
+        search.lots = np.union1d(np.intersect1d(lots, np.flatnonzero(held(dec, found.found) >= few)), used)
+        cutoff = found.found.value * (1 + WORSE)
+        again = search.look(least, most, found.found, cutoff)
+        if again is None or again.found.value > cutoff:
             break
         found = again
-        dec.say(f"over all slots: {found.value:.6g} with {len(fewer)} lots")
-    return found
+        dec.say(f"over all slots: {found.found.value:.6g} with {len(search.lots)} lots")
+    return search.run(found) or found
 
 
-def _left(dec: Decomposition, chosen: Chosen) -> tuple[Ints, Ints]:
-    """The lots at open sites, and the places chosen."""
-    opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    return np.flatnonzero(opened[dec.data.lot_site]), np.flatnonzero(np.append(chosen.least, 0.0)[dec.whole.columns["y"]] > 0)
-
-
-def _counted(dec: Decomposition, chosen: Chosen, found: Inside, free: np.ndarray, options: Options, left: Callable[[], float]) -> WholePlan | None:
-    """A plan with these choices, near their linear counts."""
-    whole, least, most = dec.whole, chosen.least.copy(), chosen.most.copy()
-    lots, places = _left(dec, chosen)
+def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
+    """A plan with these choices and counts or little more, with which every slot has an answer."""
+    whole, found = dec.whole, chosen.found
     prices = dec.spread(found)
     certificate = dec.certify(prices)
     values = carried(found.blocks.structure, whole, found.point().structure)
-    values[free] = np.ceil(values[free] - WHOLE)
-    least[free] = most[free] = values[free]
-    counted = _near(dec, values, certificate, lots, places)
-    level = dec.level(counted, places)
+    lots, places = found.blocks.linked.lots, found.blocks.places
+    kept = _near(dec, values, certificate, np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.lot_site] > 0), places)
+    level = dec.level(np.union1d(kept, lots), places)
     part = level.master.structure
     point = Point(carried(whole, part, values), found.point().running)
-    dec.say(f"{len(counted)} lots counted")
-    bounds = (np.maximum(carried(whole, part, least), 0.0), np.minimum(carried(whole, part, most), part.most))
-    counts = Counts(dec, level, *bounds, options.gap, options.seed, left)
-    return counts.run(point, prices, certificate)
+    bounds = (np.maximum(carried(whole, part, chosen.least), 0.0), np.minimum(carried(whole, part, chosen.most), part.most))
+    return Counts(dec, level, *bounds, options.gap, options.seed, left).run(point, prices, certificate)
 
 
 def _near(dec: Decomposition, values: Floats, certificate: Bound, lots: Ints, places: Ints) -> Ints:
     """The lots that are held, those that jobs use, and of the others as many again, which lack least to be worth it."""
     n, lot = dec.whole.columns["n"], dec.data.holding_lot
-    held = np.zeros(len(dec.data.lot_site), dtype=bool)
-    held[lot[np.append(values, 0.0)[n] > HELD]] = True
-    held[dec.view.use_lot[np.isin(dec.view.use_point, places)]] = True
-    lacks = np.full(len(held), np.inf)
+    kept = np.zeros(len(dec.data.lot_site), dtype=bool)
+    kept[lot[np.append(values, 0.0)[n] > HELD]] = True
+    kept[dec.view.use_lot[np.isin(dec.view.use_point, places)]] = True
+    lacks = np.full(len(kept), np.inf)
     np.minimum.at(lacks, lot, np.append(certificate.entering, np.inf)[n] / np.maximum(dec.lot_cost[lot], WHOLE))
-    others = lots[~held[lots]]
-    more = others[np.argsort(lacks[others], kind="stable")][: max(int(held.sum()), MORE)]
-    return np.union1d(np.flatnonzero(held), more)
+    others = lots[~kept[lots]]
+    more = others[np.argsort(lacks[others], kind="stable")][: max(int(kept.sum()), MORE)]
+    return np.union1d(np.flatnonzero(kept), more)

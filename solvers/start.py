@@ -114,7 +114,7 @@ def _work(dec: Decomposition, slots: int, links: int) -> float:
     return slots * len(dec.view.demand) * float(links) ** 2
 
 
-def nearly(dec: Decomposition, found: Inside, certificate: Bound) -> Ints:
+def nearly(dec: Decomposition, found: Inside, certificate: Bound, most: int = PLACES) -> Ints:
     """The places where jobs run, and so many of those that would cost little more at these prices."""
     points, job = dec.view.training, dec.data.point_job[dec.view.training]
     entering = certificate.entering[dec.whole.columns["y"][points]]
@@ -122,9 +122,16 @@ def nearly(dec: Decomposition, found: Inside, certificate: Bound) -> Ints:
     result = [known.places[structure[known.structure.columns["y"][known.places]] > RUNS]]
     for j in np.unique(job):
         mine = np.flatnonzero(job == j)
-        mine = mine[np.argsort(entering[mine], kind="stable")][: max(PLACES // len(dec.data.job_work), 1)]
+        mine = mine[np.argsort(entering[mine], kind="stable")][: max(most // len(dec.data.job_work), 1)]
         result.append(points[mine[entering[mine] <= entering[mine[0]] + NEARLY * abs(found.value)]])
     return np.unique(np.concatenate(result))
+
+
+def held(dec: Decomposition, found: Inside) -> Floats:
+    """[lots]: systems, the most of all windows."""
+    result, values = np.zeros(len(dec.data.lot_site)), carried(found.blocks.structure, dec.whole, found.point().structure)
+    np.maximum.at(result, dec.data.holding_lot, np.append(values, 0.0)[dec.whole.columns["n"]])
+    return result
 
 
 def _wanted(dec: Decomposition, certificate: Bound, found: Inside) -> Ints:

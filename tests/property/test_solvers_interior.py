@@ -64,7 +64,7 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number):
 
 def test_value_and_proof_are_those_of_the_whole_linear_program():
     asked = told = sure = 0
-    for data, dec, program in questions(range(120)):
+    for data, dec, program in questions(range(80)):
         least = linear_optimum(data)
         found = inside(program, 1e-6, lambda: 1e9)
         if least is None:
@@ -77,13 +77,13 @@ def test_value_and_proof_are_those_of_the_whole_linear_program():
             proven = dec.certify(dec.spread(found)).value
             assert proven <= least + 1e-9 * max(abs(least), 1.0)
             sure += proven >= least - near
-    assert asked > 50 and told >= 0.95 * asked and sure >= 0.85 * told
+    assert asked > 30 and told >= 0.95 * asked and sure >= 0.85 * told
 
 
 def test_the_way_to_an_answer_does_not_change_it():
     """From anywhere, from itself, and from merged slots."""
     asked = 0
-    for data, dec, program in questions(range(60)):
+    for data, dec, program in questions(range(40)):
         found = inside(program, 1e-5, lambda: 1e9)
         if found is None:
             continue
@@ -94,7 +94,7 @@ def test_the_way_to_an_answer_does_not_change_it():
             again = inside(program, 1e-5, lambda: 1e9, taken_over(old, at, program, onto))
             assert again is not None and again.value == pytest.approx(found.value, abs=2e-3 * max(abs(found.value), 1.0))
         asked += 1
-    assert asked > 20
+    assert asked > 12
 
 
 def test_nothing_is_found_below_a_cutoff_that_prices_rule_out():
