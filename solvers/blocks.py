@@ -67,12 +67,12 @@ class Blocks:
         self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places
         self.slots, self.windows, self.window = view.slots, data.windows, view.window
         self.lots, self.pools, self.sites, self.demands = len(linked.lots), data.pools, data.sites, len(view.demand)
-        self.least = np.zeros(s.size) if least is None else least
-        top = s.most.copy() if most is None else np.minimum(most, s.most)
+        least, top = np.zeros(s.size) if least is None else least, s.most.copy() if most is None else np.minimum(most, s.most)
         never = s.columns["y"][self.places][((top[linked.switch] > 0.5)[:, self.window] & (linked.reach > 0)).sum(axis=1) == 0]
         top[never] = 0.0
-        self.impossible = bool((top < self.least).any())  # a job that is to be done where it may not run
-        top = np.maximum(top, self.least)
+        self.impossible = bool((top < least).any())  # a job that is to be done where it may not run
+        self.least, top, broken = s.forced(least, np.maximum(top, least))
+        self.impossible |= broken
         moving = np.flatnonzero(top - self.least > LEAST_RANGE)
         site = self._site_of_columns()[moving]
         order = np.argsort(site, kind="stable")  # those of a site side by side, those of none last
@@ -80,18 +80,22 @@ class Blocks:
         self.most = (top - self.least)[self.moving]
         self.column = np.full(s.size + 1, -1)
         self.column[self.moving] = np.arange(len(self.moving))
-        self._arcs()
+        systems = linked.systems[:, self.moving]
+        held = (np.diff(systems.tocsr().indptr) > 0) | (linked.systems @ self.least > 0)
+        self.there = held.reshape(self.lots, self.windows)[:, self.window]  # [lots, T] where there may be any systems
         self._points()
+        self._arcs()
         self._places()
         self._once()
         self.cost = {"m": s.cost[self.moving], "f": view.arc_cost[self.arcs], "x": view.point_cost[points], "v": view.point_cost[self.places] * self.reach}
-        every = lambda count: np.ones((count, self.slots), dtype=bool)
-        carries, idle = self.carried > 0, view.idle[points]
+        carries = (self.carried > 0) & self.served[self.arc_pool]
         self.mask = {
-            "m": np.ones(len(self.moving), dtype=bool), "most": np.isfinite(self.most), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~idle,
-            "v": self.may_run, "capacity": every(self.pools) & self.filled[:, None], "installed": every(self.lots), "power": np.repeat(self.limited[:, None], self.slots, axis=1),
+            "m": np.ones(len(self.moving), dtype=bool), "most": np.isfinite(self.most), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~self.lacking,
+            "v": self.may_run, "capacity": self.served, "installed": self.there, "power": np.repeat(self.limited[:, None], self.slots, axis=1),
             "hosted": carries & (self.gate >= 0)[:, None], "running": self.may_run,
         }  # fmt: skip
+        self.carrying = self.into_demand @ carries > 0  # [D, T] that some arc carries
+        self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
         self.by_site = [site for r in range(self.sites) if (site := self._site(r)).rows]
 
     def _site_of_columns(self) -> Ints:
@@ -107,9 +111,7 @@ class Blocks:
 
     def _arcs(self) -> None:
         view, data, s = self.view, self.view.data, self.structure
-        self.filled = np.zeros(self.pools, dtype=bool)
-        self.filled[data.point_pool[self.points]] = True
-        arcs = np.flatnonzero(self.filled[data.arc_pool])
+        arcs = np.flatnonzero(self.served.any(axis=1)[data.arc_pool])
         gate = s.arc_gate[arcs]
         shut = (gate >= 0) & (self.column[gate] < 0) & (np.append(self.least, 1.0)[gate] < 0.5)
         self.arcs, gate = arcs[~shut], gate[~shut]
@@ -134,6 +136,8 @@ class Blocks:
         self.uses = sparse.csr_array((view.use_systems[use], (position[view.use_lot[use]], place[view.use_point[use]])), shape=(self.lots, len(points)))
         self.watts = sparse.csr_array((data.point_power_w[points] * self.limited[view.site[points]], (view.site[points], count)), shape=(self.sites, len(points)))
         self.serves = sparse.csr_array((data.point_capacity[points], (data.point_pool[points], count)), shape=(self.pools, len(points)))
+        self.lacking = view.idle[points] | (self.uses.T @ ~self.there > 0)  # [points, T]
+        self.served = (self.serves > 0) @ ~self.lacking > 0  # [pools, T]
 
     def _places(self) -> None:
         view, data, linked, places = self.view, self.view.data, self.linked, self.places
@@ -142,7 +146,7 @@ class Blocks:
         self.rate = (1 + SPARE) * self.reach * view.seconds * (data.point_capacity[places] / data.job_work[data.point_job[places]])[:, None]
         switch = linked.switch[:, self.window]
         self.switch, self.switched = self.column[switch], np.append(self.least, 0.0)[switch]  # [N, T] a column, or how it is set
-        self.may_run = (self.rate > 0) & ((self.switch >= 0) | (self.switched > 0.5))
+        self.may_run = (self.rate > 0) & ((self.switch >= 0) | (self.switched > 0.5)) & ~(self.job_uses.T @ ~self.there > 0)
         y = self.structure.columns["y"][places]
         self.done, self.done_fixed = self.column[y], self.least[y]
         self.runs = self.may_run.any(axis=1)
@@ -236,7 +240,7 @@ class Blocks:
         return {
             "balance": self.into_demand @ z["f"] - given * self.view.demand,
             "capacity": self.mask["capacity"] * (self.serves @ z["x"] - self.into_pool @ z["f"] - z["capacity"]),
-            "installed": systems - self.uses @ z["x"] - self.job_uses @ running - z["installed"],
+            "installed": self.there * (systems - self.uses @ z["x"] - self.job_uses @ running - z["installed"]),
             "power": self.mask["power"] * (given * self.limit - idle - self.watts @ z["x"] - self.job_watts @ running - z["power"]),
             "hosted": self.mask["hosted"] * (self.carried * m[self.gate][:, None] - z["f"] - z["hosted"]),
             "running": self.may_run * (np.where(self.switch >= 0, m[self.switch], given * self.switched) - z["v"] - z["running"]),

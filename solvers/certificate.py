@@ -14,6 +14,8 @@ import numpy as np
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, Structure
 
+DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job
+
 
 @dataclass(frozen=True, slots=True)
 class Prices:
@@ -88,19 +90,21 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
 
 
 def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices) -> Bound:
-    """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound that
-    its reduced cost asks for; of each job's points the one that is least."""
+    """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound, of those
+    that rows leave it, that its reduced cost asks for; of each job's points the one that is least."""
     found = estimate(view, structure, power_limit, prices)
     open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
     rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
     sides = np.where(rows > 0, structure.row_lower, structure.row_upper)
     value = found.constant + float((rows * np.where(rows == 0.0, 0.0, sides)).sum())
     reduced = found.slope - structure.matrix.T @ rows
-    reduced = np.where(structure.most > 0, reduced, np.inf)  # what may not be there
+    least, most, _ = structure.forced(np.zeros(structure.size), structure.most)
+    reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
+    _run(view, structure, found.alpha, np.maximum(prices.sigma, 0.0), reduced)
     entering = reduced.copy()
     value += _assign(view, structure, reduced)
     sure = np.where(np.isfinite(reduced), reduced, 0.0)  # what may not be there adds nothing
-    value += float((np.minimum(sure, 0.0) * structure.most).sum())
+    value += float((np.minimum(sure, 0.0) * most + np.maximum(sure, 0.0) * least).sum())
     return Bound(value, found, reduced, entering)
 
 
@@ -117,6 +121,41 @@ def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, re
     place = structure.columns["n"]
     held = place >= 0
     reduced[place[held]] += net[held]
+
+
+def _run(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, reduced: Floats) -> None:
+    """Adds to each point of a job, done in the cheapest slots first, what its rows ask for the windows in which it runs there; with
+    price_t of running through slot t, which does work_t of the job, and reduced cost r_w of window w, at any price pi of the job
+        cost >= pi + sum_w min(0, r_w + sum_{t in w} min(0, price_t - pi work_t)),
+    whose largest is taken: it is concave in pi."""
+    data, run, y = view.data, structure.columns["run"], structure.columns["y"]
+    points = view.training[(run[view.training] >= 0).any(axis=1) & np.isfinite(reduced[y[view.training]])]
+    window = np.zeros((view.slots, data.windows))
+    window[np.arange(view.slots), view.window] = 1.0
+    alone = view.cheapest(points, alpha, sigma)
+    for j in np.unique(data.point_job[points]):
+        mine = np.flatnonzero(data.point_job[points] == j)
+        price = view.running_price(points[mine], alpha, sigma)
+        work = view.job_seconds[j] * data.point_capacity[points[mine], None] / data.job_work[j]
+        asked = np.append(reduced, 0.0)[run[points[mine]]]
+
+        def cost(pi: Floats, price: Floats = price, work: Floats = work, asked: Floats = asked) -> tuple[Floats, Floats]:
+            """(bound, slope) at the prices of the jobs [points]."""
+            saved = np.minimum(price - pi[:, None] * work, 0.0)
+            runs = asked + saved @ window < 0
+            return pi + np.where(runs, asked + saved @ window, 0.0).sum(axis=1), 1 - (np.where(saved < 0, work, 0.0) @ window * runs).sum(axis=1)
+
+        low = np.where(work > 0, price / np.where(work > 0, work, 1.0), np.inf).min(axis=1, initial=np.inf)
+        low, high = np.minimum(low, 0.0) + np.minimum(asked, 0.0).sum(axis=1), np.maximum(alone[mine], 0.0) + np.abs(asked).sum(axis=1) + 1.0
+        for _ in range(DOUBLINGS):
+            rises = cost(high)[1] > 0
+            high = np.where(rises, 2 * high, high)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            rises = cost(middle)[1] > 0
+            low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+        reduced[y[points[mine]]] += np.maximum(cost(low)[0], cost(high)[0]) - alone[mine]
+    reduced[run[run >= 0]] = np.maximum(reduced[run[run >= 0]], 0.0)  # a window in which it runs only where it is
 
 
 def _assign(view: Slotwise, structure: Structure, reduced: Floats) -> float:

@@ -24,8 +24,10 @@ PARTS = 3  # so much of what is not certain is decided at a time, or less where 
 CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 3e-4, 3e-3  # of the value, that more than one decision may cost together
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
+AGAIN = 8  # times the looks that the first choices took, that better ones may take
 WORTH = 1e-4  # of the value, that other choices must save
-PLACES_LARGE, LEAST_LARGE = 160, 1.0  # places of jobs, about, and systems of a kind from which on it is looked at, where questions are large
+PLACES_LARGE = 160  # places of jobs, about, where questions are large
+LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +62,39 @@ def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    lots = np.arange(len(dec.data.lot_site))
-    if linear.large:  # it has far more kinds that are as good than it uses
-        used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
-        lots = np.union1d(np.flatnonzero(held(dec, linear.found) >= LEAST_LARGE), used)
-        dec.say(f"choices: {len(lots)} lots, {len(places)} places")
+    lots = mattering(dec, linear.found, places) if linear.large else np.arange(len(dec.data.lot_site))
     group = linear.group if linear.large else grouping(dec.view, FINER)
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, left)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)
     onto = None if linear.large else linear.group[np.unique(group, return_index=True)[1]]
     root = search.look(np.zeros(whole.size), most, linear.merged, onto=onto)
+    if root is not None:
+        search.lots = mattering(dec, root.found, places)
+        dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
     found = None if root is None else search.run(root)
     return None if found is None else (found, group)
+
+
+def mattering(dec: Decomposition, found: Inside, places: Ints) -> Ints:
+    """The lots of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
+    much = held(dec, found)
+    return np.union1d(np.flatnonzero(much >= min(LEAST, LEAST_SHARE * much.sum())), dec.view.use_lot[np.isin(dec.view.use_point, places)])
 
 
 class Search:
     """Over the slots of a view and these lots, for the columns `fixing` of the whole structure."""
 
-    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, left: Callable[[], float]):
-        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.left = dec, view, lots, fixing, tolerance, costs, left
+    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float]):
+        """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
+        better ones may take."""
+        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
+        self.looks = 0
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
+        self.place_of = np.full(dec.whole.size, -1)  # of a window in which a job may run somewhere: the choice of the place
+        run = dec.whole.columns["run"]
+        self.place_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]
 
     def run(self, root: Chosen) -> Chosen | None:
         return self._searched(root, self.costs, HOPELESS[0]) or self._searched(root, 0.0, HOPELESS[1])
@@ -89,13 +102,14 @@ class Search:
     def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
         dec, opened = self.dec, np.append(most, 1.0)[self.dec.whole.columns["open"]] > 0
-        least, most = least.copy(), most.copy()
+        least, most, self.looks = least.copy(), most.copy(), self.looks + 1
         y = dec.whole.columns["y"]
         most[y[np.flatnonzero((y >= 0) & ~opened[dec.view.site])]] = 0.0
+        least, most, broken = dec.whole.forced(least, np.maximum(least, most))
         lots = self.lots[opened[dec.data.lot_site[self.lots]]]
         places = dec.view.training[most[y[dec.view.training]] > 0]
         count = np.bincount(dec.data.point_job[places], minlength=len(dec.data.job_work))
-        if (count == 0).any() or self.left() <= 0:
+        if broken or (count == 0).any() or self.left() <= 0:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
@@ -108,23 +122,24 @@ class Search:
 
     def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
         """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
-        best, state, nodes = None, root, []
+        best, state, last, nodes, enough = None, root, root, [], np.inf
         while True:
+            last = state or last
+            if best is None and self.left() <= 0:
+                self.dec.say(f"no time for {len(self._open(last))} that are open")
+                return Chosen(*self._as_it_is(last, self._open(last)), last.found)
             ranked = [] if state is None else self._open(state)
-            if state is not None and not ranked:
-                self.dec.say(f"whole: {state.found.value:.6g}")
-                best, state = state, None
-            elif state is not None and self.left() > 0:
+            if ranked:
                 state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless))
-            elif state is not None and best is None:
-                self.dec.say(f"no time for {len(ranked)} that are open")
-                return Chosen(*self._as_it_is(state, ranked), state.found)
-            else:
-                nodes = [node for node in nodes if best is None or node.value < self._worth(best)]
-                if not nodes or self.left() <= 0:
-                    return best
-                node = nodes.pop() if best is None else nodes.pop(int(np.argmin([node.value for node in nodes])))
-                state = self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
+                continue
+            if state is not None:
+                self.dec.say(f"whole: {state.found.value:.6g}")
+                best, enough = state, min(enough, (1 + self.again) * self.looks)
+            nodes = [node for node in nodes if best is None or node.value < self._worth(best)]
+            if not nodes or self.left() <= 0 or self.looks >= enough:
+                return best
+            node = nodes.pop() if best is None else nodes.pop(int(np.argmin([node.value for node in nodes])))
+            state = self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
     def _worth(self, best: Chosen) -> float:
         """Below which others are better."""
@@ -135,7 +150,8 @@ class Search:
 
     def _open(self, state: Chosen) -> list[tuple[float, int]]:
         """(how certain, column) of what is not decided, surest first: of a job its best place."""
-        values, at = self.values(state), np.flatnonzero(self.fixing & (state.least < state.most))
+        values, free = self.values(state), self.fixing & (state.least < state.most)
+        at = np.flatnonzero(free & ~((self.place_of >= 0) & free[self.place_of]))  # places first, then the windows
         jobs = self.job[at]
         best = [mine[np.argmax(values[mine])] for j in np.unique(jobs[jobs >= 0]) for mine in [at[jobs == j]]]
         return sorted([(1 - abs(values[c] - np.round(values[c])), c) for c in at[jobs < 0].tolist()] + [(values[c], int(c)) for c in best], reverse=True)
@@ -172,7 +188,8 @@ class Search:
         opened = self.dec.whole.columns["open"]
         places = [column for _, column in ranked if self.job[column] >= 0]
         single = np.array([column for _, column in ranked if self.job[column] < 0], dtype=np.int64)
-        least[single] = most[single] = np.clip(np.round(values[single]), least[single], most[single])
+        near = np.where(self.place_of[single] >= 0, np.ceil(values[single] - CERTAIN), np.round(values[single]))
+        least[single] = most[single] = np.clip(near, least[single], most[single])
         for column in places:
             mine = self.job == self.job[column]
             least[mine] = most[mine] = 0.0

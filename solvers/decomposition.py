@@ -28,6 +28,7 @@ MISSING = 1.0  # price of a missing system in one slot, as a share of what the s
 UNDONE = 3.0  # price of a job left undone, in its dearest place
 MOST_GROUPS, MOST_PACES = 84, 168  # of slots with a cut of their own, and of those in which jobs run at one pace
 WHOLE = 1e-6  # how far from whole a number may be
+NEVER = 1e3  # times the dearest system in a slot: price of one that there cannot be
 
 Say = Callable[[str], None]
 
@@ -51,6 +52,8 @@ class Decomposition:
         self.power_limit = data.power_limit()[0]
         self.whole = structure(data, self.view, functional, build)
         self.row_of = {key: row for row, key in enumerate(self.whole.keys)}
+        self.ever = np.zeros((len(data.lot_site), data.windows), dtype=bool)  # [lots, V] where there may be any systems
+        np.logical_or.at(self.ever, data.holding_lot, data.covers())
         cost = data.holding_cost.get(functional, np.zeros(len(data.holding_lot)))
         self.lot_cost = np.zeros(len(data.lot_site))
         np.maximum.at(self.lot_cost, data.holding_lot, cost)
@@ -117,7 +120,9 @@ class Decomposition:
         arcs = np.flatnonzero(empty[data.arc_pool])
         beta[empty] = 0.0
         np.maximum.at(beta, data.arc_pool[arcs], prices.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs])
-        return replace(prices, beta=beta, rows=rows)
+        alpha = prices.alpha.copy()  # of systems that there can be none of in a window
+        alpha[~self.ever[:, o.view.window]] = NEVER * max(float(alpha.max(initial=0.0)), NOTHING)
+        return replace(prices, alpha=alpha, beta=beta, rows=rows)
 
     def certify(self, prices: Prices, view: Slotwise | None = None) -> Bound:
         """The bound at these prices over every column there is; `view`: the slots that they are of."""

@@ -21,6 +21,7 @@ from solvers.reduction import useful
 IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
 ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
 NOTHING = 1e-12
+FORCED, FORCINGS, BROKEN = 1e-9, 4, 1e-6  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,23 @@ class Structure:
             cost=self.cost[stays], integer=self.integer[stays], columns={block: new[place] for block, place in self.columns.items()},
             keys=tuple(self.keys[row] for row in rows), pair_gate=new[self.pair_gate],
         )  # fmt: skip
+
+    def forced(self, least: Floats, most: Floats) -> tuple[Floats, Floats, bool]:
+        """(least, most, whether a row cannot hold) once columns are fixed that a row leaves no choice: what has no inside is not looked at."""
+        least, most, matrix = least.copy(), most.copy(), self.matrix.tocoo()
+        row, column, positive = matrix.row, matrix.col, matrix.data > 0
+        add = lambda bounds: np.bincount(row, weights=matrix.data * bounds, minlength=matrix.shape[0])
+        room = FORCED * np.maximum(add(np.sign(matrix.data)), 1.0)
+        for _ in range(FORCINGS):
+            at_least, at_most = add(np.where(positive, least[column], most[column])), add(np.where(positive, most[column], least[column]))
+            full, empty = at_least >= self.row_upper - room, at_most <= self.row_lower + room
+            down, up = (full[row] & positive) | (empty[row] & ~positive), (full[row] & ~positive) | (empty[row] & positive)
+            before = float((most - least)[np.isfinite(most)].sum())
+            most[column[down]] = least[column[down]]
+            least[column[up]] = most[column[up]]
+            if float((most - least)[np.isfinite(most)].sum()) == before:
+                break
+        return least, most, bool((at_least > self.row_upper + BROKEN * room / FORCED).any() or (at_most < self.row_lower - BROKEN * room / FORCED).any())
 
 
 def structure_of(program: Program, data: PlanData, functional: str) -> Structure:

@@ -27,7 +27,9 @@ ALMOST = 1e-3  # of the value, that reduced costs may be off for prices to say t
 DIGITS = 1e-5  # of the value: a nearer answer than that may not be had
 NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
 WARM = 0.02  # how far primal and dual are apart where other programs start
+ROOM = 0.1  # of a limit, that is left where a start is anywhere
 REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
+WORSE = 0.2  # of the direct step, that one towards the centre must reach
 CORRECTED, FARTHER, PAYS = 2, 0.2, 0.1  # corrections of an iteration, at most; how much farther they aim, and the share of it that they must gain
 LOWEST, HIGHEST = 0.1, 10.0  # of the mean aimed at, between which products should be
 Change = tuple[State, State, State]  # of columns and slacks, of reduced costs and prices, of the prices of free rows
@@ -104,28 +106,32 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         if far_from_near < near:
             nearest, near = Inside(blocks, at, warm, value, apart), far_from_near
         if merit <= 1 or (since >= STALLED and near <= NEAR):
-            return nearest
+            break
         if left() <= 0 or mean <= 0 or not np.isfinite(far_off) or (wrong <= ALMOST and _dual(nothing, at, base) > cutoff):
             break
         try:
             newton = Newton(blocks, z, w)
         except (np.linalg.LinAlgError, ValueError):  # numbers too far apart
             break
-        change = _step(newton, short, off, {name: -values for name, values in products.items()}, scale)
-        far = _far(blocks, at, change, 1.0)
-        reached = at.moved(*far, change)
+        direct = _step(newton, short, off, {name: -values for name, values in products.items()}, scale)
+        far = _far(blocks, at, direct, 1.0)
+        reached = at.moved(*far, direct)
         aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
         centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
-        second = {name: np.where(which, centre - products[name] - change[0][name] * change[1][name], 0.0) for name, which in mask.items()}
-        change = _step(newton, short, off, second, scale)
-        far = _far(blocks, at, change, STEP)
+        reached = far
+        for damped in (1.0, far[0] * far[1]):  # what products change by beyond the linear is far off where the step is short
+            second = {name: np.where(which, centre - products[name] - damped * direct[0][name] * direct[1][name], 0.0) for name, which in mask.items()}
+            change = _step(newton, short, off, second, scale)
+            far = _far(blocks, at, change, STEP)
+            if min(far) >= WORSE * min(reached):
+                break
         for _ in range(CORRECTED):
             better = _centred(blocks, at, change, far, centre, newton, short, off, second, scale)
             if better is None:
                 break
             change, far, second = better
         at = at.moved(*far, change)
-    return nearest if near <= NEAR else None
+    return nearest if near <= NEAR and nearest.value * (1 - nearest.apart) <= cutoff else None
 
 
 def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, float], centre: float, newton: Newton, short: State, off: State, apart: State, scale: float):
@@ -194,8 +200,10 @@ def _anywhere(blocks: Blocks) -> Iterate:
     most = np.where(o.mask["most"], o.most, np.inf)
     z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(most), most, 1.0), 0.05), 0.5 * most)
     z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
-    z |= {"capacity": ones(o.pools, 0.5), "installed": ones(o.lots, 0.5), "power": ones(o.sites, 1.0), "hosted": np.maximum(0.3 * o.carried, 1e-3)}
-    z |= {"running": ones(len(o.places), 0.1), "above": np.ones(o.above.shape[0])}
+    z |= {"capacity": ones(o.pools, 0.5), "installed": ones(o.lots, 0.5), "power": np.maximum(ones(o.sites, 1.0), ROOM * o.limit)}
+    z |= {"hosted": np.maximum(0.3 * o.carried, 1e-3), "running": ones(len(o.places), 0.1), "above": np.maximum(1.0, ROOM * np.abs(o.above_sides))}
+    without = o.rows(z | {name: np.zeros_like(z[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")})
+    z |= {name: np.maximum(z[name], without[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
     cost = o.cost["m"]
     usual = max(float(np.abs(cost).mean()) if len(cost) else 0.0, 1e-3)
     held = o.systems.tocsc()

@@ -43,7 +43,7 @@ class Newton:
         links = self._links()
         square = np.zeros((slots, demands, demands))
         diagonal = np.arange(demands)
-        square[:, diagonal, diagonal] = (o.into_demand @ self.flow).T
+        square[:, diagonal, diagonal] = (o.into_demand @ self.flow + ~o.carrying).T
         gates = self.to_gate * o.carried
         self.sites, across = [], []
         for site in o.by_site:
@@ -51,7 +51,8 @@ class Newton:
             own = site.squares[0] @ self.theta["x"][site.points] + site.squares[1] @ (self.run[site.places] * o.reach[site.places] ** 2)
             own = np.ascontiguousarray(own.T).reshape(slots, b, b)
             slack = [self.theta["installed"][site.lots], self.theta["capacity"][site.pools] + o.into_pool[site.pools] @ self.flow, self.theta["power"][site.power]]
-            own[:, rows, rows] += np.concatenate(slack).T * (1 + 10 * TINY)
+            none = np.concatenate([~o.mask["installed"][site.lots], ~o.mask["capacity"][site.pools], ~o.mask["power"][site.power]])
+            own[:, rows, rows] += (np.concatenate(slack) * (1 + 10 * TINY) + none).T
             link = site.fixed.reshape(o.windows, b * l)[o.window].T + site.gates @ gates[site.gated]
             if len(site.places):
                 link += site.progress @ (self.run * o.rate * o.reach)[site.places]

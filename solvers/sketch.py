@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, Chosen, Search, choices, counted
+from solvers.choices import COSTS, HOPELESS, Chosen, Search, choices, mattering
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
@@ -18,11 +18,11 @@ from solvers.outcome import Options
 from solvers.start import held, linear
 from solvers.whole import WholePlan
 
-SHARE = 0.3  # of the asked gap, that the linear part may leave
+SHARE, CHEAP = 0.1, 0.3  # of the asked gap, that the linear part may leave, and hosting that is rounded up may cost
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (1.0, 2.0, 4.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
-CHOOSING, COUNTING = 0.5, 0.6  # of the time left, for choices and for whole counts
+CHOOSING, COUNTING = 0.6, 0.8  # of the time left, for choices and for whole counts
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     found = Sketch(start.bound.value, None, start.prices)
     cheap = _cheap(dec, options.gap * abs(start.found.value))
     for free in (cheap, np.zeros_like(cheap)) if cheap.any() else (cheap,):  # a limit may not let hosting be rounded up
-        chosen = choices(dec, start, free, _share(left, CHOOSING))
+        chosen = None if left() <= 0 else choices(dec, start, free, _share(left, CHOOSING))
         counts = None if chosen is None else _over_all_slots(dec, *chosen, free, tolerance, _share(left, COUNTING))
         if counts is not None:
             found.plan = _settled(dec, counts, options, left)
@@ -60,7 +60,7 @@ def _cheap(dec: Decomposition, much: float) -> np.ndarray:
     for block in ("host", "edge"):
         place = dec.whole.columns[block]
         hosting[place[place >= 0]] = True
-    return hosting & (dec.whole.cost[hosting].sum() <= SHARE * much)
+    return hosting & (dec.whole.cost[hosting].sum() <= CHEAP * much)
 
 
 def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
@@ -72,9 +72,11 @@ def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
 def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.ndarray, tolerance: float, left: Callable[[], float]) -> Chosen | None:
     """The choices with whole counts; those that are free are rounded up."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    lots = np.flatnonzero(opened[dec.data.lot_site])
-    search = Search(dec, dec.view, lots, counted(dec), tolerance, COSTS, left)
-    found = search.look(chosen.least, chosen.most, chosen.found, onto=group)
+    lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
+    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~free, tolerance, COSTS, 1, left)
+    cutoff, found = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0), None
+    for search.lots in (search.lots, lots):
+        found = found or search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:
         dec.say("over all slots: no room for the choices")
         return None
@@ -86,9 +88,9 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.nd
         if found is None:
             dec.say("over all slots: hosting may not be rounded up")
             return None
-    used = dec.view.use_lot[np.isin(dec.view.use_point, found.found.blocks.places)]
+    used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
     for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
-        search.lots = np.union1d(np.intersect1d(lots, np.flatnonzero(held(dec, found.found) >= few)), used)
+        search.lots = np.union1d(np.flatnonzero(held(dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(least, most, found.found, cutoff)
         if again is None or again.found.value > cutoff:

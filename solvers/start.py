@@ -27,6 +27,7 @@ LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on all 
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_LARGE = 4e-3  # of the value, how far from proven the answer may be then
 GATES = 0.25  # of what demand pays for open gates at the merged prices, that is kept
+PROVEN = 3.0  # times the tolerance: where more is proven than that no places are added
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 
@@ -66,18 +67,20 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     dec.say(f"{view.slots} merged slots: linear {merged.value:.6g}")
     certificate = dec.certify(dec.spread(merged), view)
     places = nearly(dec, merged, certificate)
-    start, onto, here = merged, np.arange(view.slots) if large else group, view if large else dec.view
+    start, onto, here, found = merged, np.arange(view.slots) if large else group, view if large else dec.view, None
     for number in range(TIMES):
         program = blocks(dec, here, lots, places)
-        found = inside(program, ROUGH_LARGE if large else tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
-        if found is None:
-            return None
-        certificate = dec.certify(dec.spread(found), here)
+        again = inside(program, ROUGH_LARGE if large else tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
+        if again is None:
+            break
+        found, certificate = again, dec.certify(dec.spread(again), here)
         dec.say(f"{here.slots} slots: linear {found.value:.6g}, proven {certificate.value:.6g}, {len(places)} places")
         more = _wanted(dec, certificate, found)
-        if not len(more) or large or number == TIMES - 1:
+        if not len(more) or large or number == TIMES - 1 or found.value - certificate.value <= PROVEN * tolerance * abs(found.value):
             break
         places, start, onto = np.union1d(places, more), found, np.arange(here.slots)
+    if found is None:
+        return None
     if not large:
         return Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
     prices, of_all = _spread_out(dec, dec.spread(found), group)

@@ -229,7 +229,7 @@ def test_a_plan_found_slot_by_slot_has_the_worth_of_its_limits_from_the_bound(li
 
 
 def test_what_the_bound_says_of_limits_is_held_against_the_plan(monkeypatch):
-    path, edits = LIMITED["supply"]
+    path, edits = LIMITED["power"]
     plan = by_the_bound(monkeypatch, *edits)
     unused = row_of(plan, path)["slack"]
     assert unused > 0
