@@ -130,6 +130,7 @@ def _run(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, red
     whose largest is taken: it is concave in pi."""
     data, run, y = view.data, structure.columns["run"], structure.columns["y"]
     points = view.training[(run[view.training] >= 0).any(axis=1) & np.isfinite(reduced[y[view.training]])]
+    points = points[np.isfinite(view.cheapest(points, alpha, sigma))]
     window = np.zeros((view.slots, data.windows))
     window[np.arange(view.slots), view.window] = 1.0
     alone = view.cheapest(points, alpha, sigma)
@@ -146,7 +147,8 @@ def _run(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, red
             return pi + np.where(runs, asked + saved @ window, 0.0).sum(axis=1), 1 - (np.where(saved < 0, work, 0.0) @ window * runs).sum(axis=1)
 
         low = np.where(work > 0, price / np.where(work > 0, work, 1.0), np.inf).min(axis=1, initial=np.inf)
-        low, high = np.minimum(low, 0.0) + np.minimum(asked, 0.0).sum(axis=1), np.maximum(alone[mine], 0.0) + np.abs(asked).sum(axis=1) + 1.0
+        most = np.where(np.isfinite(asked), np.abs(asked), 0.0).sum(axis=1)
+        low, high = np.minimum(low, 0.0) - most, np.maximum(alone[mine], 0.0) + most + 1.0
         for _ in range(DOUBLINGS):
             rises = cost(high)[1] > 0
             high = np.where(rises, 2 * high, high)

@@ -1,5 +1,5 @@
 """From counts that are whole to a plan that every slot has an answer to: the slots are asked what they miss, and the master finds other hours
-for the jobs or adds systems, until they miss nothing. Then counts nearby that cost less by all that was learnt."""
+for the jobs or adds systems, until they miss nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvers.start import within
 from solvers.whole import WholePlan
 
 COUNTED = 0.04  # of the time left, that one set of counts may take to find
-COUNTS, FEW, PLANS = 100, 3, 1  # sets of counts that are looked at, at most; those before what is missing is only added; plans after the first
+COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
 EXACT, NOTHING_LEFT = 1e-9, 1e-7  # how far rows may be broken, and what may be missing in all
 DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
 HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
@@ -38,9 +38,7 @@ class Counts:
     def run(self, point: Point, prices: Prices, certificate: Bound) -> WholePlan | None:
         """The plan near a point, known at these prices; None where none is found that misses nothing."""
         self._know(prices, certificate)
-        structure = point.structure.copy()
-        structure[self.n] = np.minimum(np.ceil(structure[self.n] - WHOLE), self.structure.most[self.n])
-        return self._counted(Point(structure, point.running))
+        return self._counted(point)
 
     def _know(self, prices: Prices, certificate: Bound) -> None:
         """The prices as cuts of all slots."""
@@ -53,12 +51,13 @@ class Counts:
         return self.dec.ask(self.level, point)
 
     def _counted(self, point: Point) -> WholePlan | None:
-        """The best plan near the point: its counts, and what is missing added; then those that cost least by the master, which learns what they
-        miss until they miss nothing."""
-        best, n = None, point.structure[self.n]
-        near = np.maximum(n - NEARBY, self.least[self.n]), np.minimum(n + NEARBY, self.structure.most[self.n])
-        self.least[self.n], self.most[self.n] = n, near[1]
-        found, before, lacked, plans, added_from = (-np.inf, point), None, np.inf, 0, 0
+        """The plan near the point: with its counts, where they are whole, or those that cost least by what the master knows, and what is missing
+        added."""
+        n = point.structure[self.n]
+        given = bool((np.abs(n - np.round(n)) <= WHOLE).all())
+        near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.structure.most[self.n])
+        self.least[self.n], self.most[self.n] = (np.round(n), near[1]) if given else near
+        found, before, lacked, added_from = (-np.inf, point) if given else None, None, np.inf, 0 if given else FEW
         for number in range(COUNTS):
             found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
             if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
@@ -77,21 +76,18 @@ class Counts:
             model, whole = found[0], self._just_done(Point(np.where(self.structure.integer, np.round(found[1].structure), found[1].structure), found[1].running))
             if whole is None or not self._holds(whole.structure):
                 self.dec.say("counts: jobs not done")
-                break
+                if not given:
+                    break
+                given, found, (self.least[self.n], self.most[self.n]) = False, None, near  # those given were cut short
+                continue
+            given = False
             if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
             value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
             self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
             if missing <= NOTHING_LEFT:
-                if best is None or value < best.value:
-                    best = WholePlan(self.level, whole, value)
-                if (best.value - model <= SHARE * self.gap * abs(best.value) and not (self.least[self.n] > near[0]).any()) or plans == PLANS:
-                    break
-                plans, before, lacked = plans + 1, None, np.inf  # again, with all that was learnt
-                self.least[self.n], self.most[self.n], added_from = *near, number + 1 + FEW
-                continue
-            else:
-                self._learn_missing(whole)
+                return WholePlan(self.level, whole, value)
+            self._learn_missing(whole)
             if before is None or missing < lacked or not np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 before, lacked = whole, missing
             if self.left() <= 0:
@@ -99,7 +95,7 @@ class Counts:
             if number >= added_from:  # what they miss is added, and nothing taken away
                 self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
                 self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
-        return best
+        return None
 
     def _hours(self, point: Point | None, near: tuple[Floats, Floats]) -> tuple[float, Point] | None:
         """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, HOPELESS, Chosen, Search, choices, mattering
+from solvers.choices import COSTS, HOPELESS, TOLERANCE, Chosen, Search, choices, mattering
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
@@ -73,27 +73,23 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.nd
     """The choices with whole counts; those that are free are rounded up."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
-    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~free, tolerance, COSTS, 1, left)
+    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer, max(tolerance, TOLERANCE), COSTS, 1, left)
+    least, most = chosen.least.copy(), chosen.most.copy()
+    least[free] = most[free] = np.minimum(np.ceil(search.values(chosen)[free] - WHOLE), most[free])
     cutoff, found = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0), None
     for search.lots in (search.lots, lots):
-        found = found or search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
+        found = found or search.look(least, most, chosen.found, cutoff, group)
     if found is None:
         dec.say("over all slots: no room for the choices")
         return None
     dec.say(f"over all slots: {found.found.value:.6g} with linear counts")
-    least, most = found.least.copy(), found.most.copy()
-    least[free] = most[free] = np.ceil(search.values(found)[free] - WHOLE)
-    if free.any():
-        found = search.look(least, most, found.found)
-        if found is None:
-            dec.say("over all slots: hosting may not be rounded up")
-            return None
     used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
     for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
-        search.lots = np.union1d(np.flatnonzero(held(dec, found.found) >= few), used)
+        kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
-        again = search.look(least, most, found.found, cutoff)
+        again = search.look(found.least, found.most, found.found, cutoff)
         if again is None or again.found.value > cutoff:
+            search.lots = kept
             break
         found = again
         dec.say(f"over all slots: {found.found.value:.6g} with {len(search.lots)} lots")
