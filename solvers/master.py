@@ -23,7 +23,6 @@ from solvers.warm import GrowingProgram
 
 LITTLE, SPARE = 0.02, 0.5  # a cut about so little that is missing asks for that share of it beyond it
 ALIKE = 1e-6  # how near numbers are that count as the same
-PURGE_AFTER, PURGE_FROM = 6, 200  # rounds without weight after which a cut goes, and how many at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +85,10 @@ class Master(Linked):
         matrix = sparse.hstack([decided, sparse.csr_array((self.fixed_rows, self.groups)), left, running]).tocsc()
         lower = np.concatenate([s.row_lower, np.full(len(self._idle_kept), -np.inf), np.zeros(len(place)), np.full(cells, -np.inf)])
         upper = np.concatenate([s.row_upper, limit[self._idle_kept], np.zeros(len(place) + cells)])
-        self.idle_rows = s.matrix.shape[0] + np.arange(len(self._idle_kept))
         self.lower = np.concatenate([np.zeros(s.size), np.full(self.groups, -np.inf), np.zeros(jobs + cells)])
         self.upper = np.concatenate([s.most, np.full(self.groups + jobs + cells, np.inf)])
         self.lower[s.size : s.size + self.groups] = 0.0 if (view.arc_cost >= 0).all() and (view.point_cost >= 0).all() else -np.inf
         self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
-        self.unused = np.zeros(0, dtype=np.int64)
         running_cost = self._at_pace(self.running_cost * self.reach)[self._place, self._pace]
         cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, running_cost])
         return GrowingProgram(matrix, lower, upper, self.lower, self.upper, cost)
@@ -116,7 +113,6 @@ class Master(Linked):
         self.kept.append(kept)
         fresh = np.column_stack([np.full(len(groups), index), groups])
         self.cut_of = np.concatenate([self.cut_of, fresh])
-        self.unused = np.concatenate([self.unused, np.zeros(len(groups), dtype=np.int64)])
         self._program.add_rows(*self._rows(fresh))
 
     def _rows(self, cuts: Ints) -> tuple[Floats, sparse.csr_array]:
@@ -149,22 +145,11 @@ class Master(Linked):
         whole.eliminate_zeros()
         return lower, whole
 
-    def purge(self) -> None:
-        """Cuts that have had no weight for some rounds go; their prices stay while any cut of the answer is left."""
-        gone = np.flatnonzero(self.unused >= PURGE_AFTER)
-        if len(gone) < PURGE_FROM:
-            return
-        self._program.delete_rows(self.fixed_rows + gone)
-        stay = self.unused < PURGE_AFTER
-        self.cut_of, self.unused = self.cut_of[stay], self.unused[stay]
-        for index in set(range(len(self.kept))) - set(self.cut_of[:, 0].tolist()):
-            self.kept[index] = None
-
     def forget_missing(self) -> None:
         """Nothing is known of what is missing any more, and what will be is asked for without anything beyond it."""
         gone = np.array([self.kept[answer].short for answer in self.cut_of[:, 0]], dtype=bool)
         self._program.delete_rows(self.fixed_rows + np.flatnonzero(gone))
-        self.cut_of, self.unused, self.spare = self.cut_of[~gone], self.unused[~gone], 0.0
+        self.cut_of, self.spare = self.cut_of[~gone], 0.0
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
@@ -178,10 +163,7 @@ class Master(Linked):
         found = self._program.solve()
         if found is None:
             return None
-        value, x, duals = found
-        weight = duals[self.fixed_rows :]
-        self.unused = np.where(np.abs(weight) > 1e-10, 0, self.unused + 1)
-        return value, self._point(x)
+        return found[0], self._point(found[1])
 
     def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: float, seed: int) -> tuple[float, Point] | None:
         """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
