@@ -12,7 +12,7 @@ import numpy as np
 from solvers.coarse import grouping
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
-from solvers.interior import Inside, inside, taken_over
+from solvers.interior import ITERATIONS, Inside, inside, taken_over
 from solvers.start import PLACES, ROUGH_LARGE, Linear, blocks, held, nearly
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ PARTS = 3  # so much of what is not certain is decided at a time, or less where 
 CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
-AGAIN = 8  # times the looks that the first choices took, that better ones may take
+PATIENCE = 50  # iterations of a look, unless nothing is found
+AGAIN = 3  # times the looks that the first choices took, that better ones may take
 WORTH = 1e-4  # of the value, that other choices must save
 PLACES_LARGE = 160  # places of jobs, about, where questions are large
 LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
@@ -88,7 +89,7 @@ class Search:
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
         better ones may take."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
-        self.looks = 0
+        self.looks, self.iterations = 0, ITERATIONS
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
@@ -97,7 +98,11 @@ class Search:
         self.place_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]
 
     def run(self, root: Chosen) -> Chosen | None:
-        return self._searched(root, self.costs, HOPELESS[0]) or self._searched(root, 0.0, HOPELESS[1])
+        """The best that is whole; what takes long to tell is passed over, unless nothing is found."""
+        self.iterations = PATIENCE
+        found = self._searched(root, self.costs, HOPELESS[0])
+        self.iterations = ITERATIONS
+        return found or self._searched(root, 0.0, HOPELESS[1])
 
     def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
@@ -113,7 +118,7 @@ class Search:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
-        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same), cutoff)
+        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same), cutoff, self.iterations)
         return None if found is None else Chosen(least, most, found)
 
     def values(self, chosen: Chosen) -> Floats:

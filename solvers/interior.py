@@ -78,8 +78,8 @@ class Inside:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where there is no answer prices grow beyond all bounds, which is told below
-def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf) -> Inside | None:
-    """The program's answer to the tolerance, relative; None where it has none, or not in time, or none below the cutoff."""
+def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS) -> Inside | None:
+    """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff."""
     if blocks.impossible:
         return None
     at = start or _anywhere(blocks)
@@ -88,7 +88,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
     base = float(blocks.structure.cost @ blocks.least)
     count = max(sum(int(which.sum()) for which in mask.values()), 1)
     nearest, merit, since, near = None, np.inf, 0, np.inf
-    for _ in range(ITERATIONS):
+    for _ in range(iterations):
         z, w = at.z, at.w
         short = {name: -values for name, values in blocks.rows(z).items()}
         off = _off(blocks, at)

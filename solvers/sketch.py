@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, HOPELESS, TOLERANCE, Chosen, Search, choices, mattering
+from solvers.choices import COSTS, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, mattering
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
@@ -21,7 +21,7 @@ from solvers.whole import WholePlan
 SHARE, CHEAP = 0.1, 0.3  # of the asked gap, that the linear part may leave, and hosting that is rounded up may cost
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
-FEW, WORSE = (1.0, 2.0, 4.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
 CHOOSING, COUNTING = 0.6, 0.8  # of the time left, for choices and for whole counts
 
 
@@ -84,6 +84,7 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.nd
         return None
     dec.say(f"over all slots: {found.found.value:.6g} with linear counts")
     used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
+    search.iterations = PATIENCE
     for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+for library in ("OPENBLAS", "OMP", "MKL"):  # tests run side by side, and their matrices are small
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 settings.register_profile("tokenwatt", deadline=None)  # a test never fails for being slow
 settings.load_profile("tokenwatt")

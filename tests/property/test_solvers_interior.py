@@ -66,7 +66,7 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number):
 
 def test_value_and_proof_are_those_of_the_whole_linear_program():
     asked = told = sure = 0
-    for data, dec, program in questions(range(80)):
+    for data, dec, program in questions(range(50)):
         least = linear_optimum(data)
         found = inside(program, 1e-6, lambda: 1e9)
         if least is None:
@@ -79,13 +79,13 @@ def test_value_and_proof_are_those_of_the_whole_linear_program():
             proven = dec.certify(dec.spread(found)).value
             assert proven <= least + 1e-9 * max(abs(least), 1.0)
             sure += proven >= least - near
-    assert asked > 30 and told >= 0.95 * asked and sure >= 0.85 * told
+    assert asked > 18 and told >= 0.95 * asked and sure >= 0.85 * told
 
 
 def test_the_way_to_an_answer_does_not_change_it():
     """From anywhere, from itself, and from merged slots."""
     asked = 0
-    for data, dec, program in questions(range(40)):
+    for data, dec, program in questions(range(24)):
         found = inside(program, 1e-5, lambda: 1e9)
         if found is None:
             continue
@@ -96,11 +96,11 @@ def test_the_way_to_an_answer_does_not_change_it():
             again = inside(program, 1e-5, lambda: 1e9, taken_over(old, at, program, onto))
             assert again is not None and again.value == pytest.approx(found.value, abs=2e-3 * max(abs(found.value), 1.0))
         asked += 1
-    assert asked > 12
+    assert asked > 7
 
 
 def test_nothing_is_found_below_a_cutoff_that_prices_rule_out():
-    for _, _, program in questions(range(20)):
+    for _, _, program in questions(range(12)):
         found = inside(program, 1e-4, lambda: 1e9)
         if found is not None and found.value > 0.1:
             assert inside(program, 1e-4, lambda: 1e9, None, 0.5 * found.value) is None

@@ -87,7 +87,7 @@ def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=30 * TIMES, **SMALL)
 @given(everything())
 def test_equals_enumeration_beside_every_block(data):
     agree(solve(data, EXACT), best(data))
