@@ -157,7 +157,7 @@ def _run(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, red
             rises = cost(middle)[1] > 0
             low, high = np.where(rises, middle, low), np.where(rises, high, middle)
         reduced[y[points[mine]]] += np.maximum(cost(low)[0], cost(high)[0]) - alone[mine]
-    reduced[run[run >= 0]] = np.maximum(reduced[run[run >= 0]], 0.0)  # a window in which it runs only where it is
+    reduced[run[run >= 0]] = 0.0  # it runs only where it is, and there its windows are counted
 
 
 def _assign(view: Slotwise, structure: Structure, reduced: Floats) -> float:
