@@ -18,7 +18,7 @@ from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
 
 GAP = 1e-3
-EXAMPLES = 100 * TIMES
+EXAMPLES = 60 if TIMES == 1 else 100 * TIMES
 
 
 def problems():
