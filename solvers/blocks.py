@@ -228,6 +228,7 @@ class Blocks:
         return np.bincount(self.gate[there], weights=values.sum(axis=1)[there], minlength=len(self.moving))
 
     def to_done(self, values: Floats) -> Floats:
+        """[N] added up over the column that says that a job is done there."""
         there = self.done >= 0
         return np.bincount(self.done[there], weights=values[there], minlength=len(self.moving))
 

@@ -65,7 +65,7 @@ class Inside:
         return Point(structure, self.at.z["v"] * o.reach)
 
     def prices(self) -> Prices:
-        """Rows of the structure as the master numbers them."""
+        """Of all lots, sites, pools and demand in each slot and of the rows of the structure; 0 where the program has none."""
         o, w = self.blocks, self.at.w
         alpha, sigma = np.zeros((len(o.view.data.lot_site), o.slots)), np.where(o.limited[:, None], w["power"], 0.0)
         alpha[o.linked.lots] = w["installed"]
@@ -118,12 +118,12 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         reached = at.moved(*far, direct)
         aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
         centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
-        reached = far
+        direct_far = far
         for damped in (1.0, far[0] * far[1]):  # what products change by beyond the linear is far off where the step is short
             second = {name: np.where(which, centre - products[name] - damped * direct[0][name] * direct[1][name], 0.0) for name, which in mask.items()}
             change = _step(newton, short, off, second, scale)
             far = _far(blocks, at, change, STEP)
-            if min(far) >= WORSE * min(reached):
+            if min(far) >= WORSE * min(direct_far):
                 break
         for _ in range(CORRECTED):
             better = _centred(blocks, at, change, far, centre, newton, short, off, second, scale)

@@ -76,9 +76,11 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.nd
     search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer, max(tolerance, TOLERANCE), COSTS, 1, left)
     least, most = chosen.least.copy(), chosen.most.copy()
     least[free] = most[free] = np.minimum(np.ceil(search.values(chosen)[free] - WHOLE), most[free])
-    cutoff, found = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0), None
-    for search.lots in (search.lots, lots):
-        found = found or search.look(least, most, chosen.found, cutoff, group)
+    cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
+    found = search.look(least, most, chosen.found, cutoff, group)
+    if found is None:  # not with the lots that matter on merged slots
+        search.lots = lots
+        found = search.look(least, most, chosen.found, cutoff, group)
     if found is None:
         dec.say("over all slots: no room for the choices")
         return None

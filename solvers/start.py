@@ -63,6 +63,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
     merged = inside(blocks(dec, view, lots, places), ROUGH_LARGE if large else ROUGH, dec.left)
     if merged is None:
+        dec.say(f"{view.slots} merged slots: no answer, or not in time, so there is no bound")
         return None
     dec.say(f"{view.slots} merged slots: linear {merged.value:.6g}")
     certificate = dec.certify(dec.spread(merged), view)
