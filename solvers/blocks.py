@@ -16,7 +16,7 @@ Everything in a slot belongs to one site but for the rows of balance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,14 +28,14 @@ from solvers.linked import Linked
 AMPLE = 1e3  # times the largest power there is, of a site that has a limit in other windows
 SPARE = 1e-5  # that a job is done sooner than it is, so that one without a second to spare has an inside
 LEAST_RANGE = 1e-12  # of a column, from which on it moves
+AT_ONCE = 2  # parts that the slots are taken apart into, at least
 State = dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One site's rows (lots, pools, power where it has a limit), its columns among those that link slots, and maps from what each arc, point
-    or place is worth in a slot to entries of its matrices, flattened. b rows, l linking columns,
-    which no other site has."""
+    """One site's rows (lots, pools, power where it has a limit) in the slots of a window, its columns among those that link slots, and maps from
+    what each arc, point or place is worth in a slot to entries of its matrices, flattened. b rows, l linking columns, which no other site has."""
 
     lots: Ints
     pools: Ints
@@ -46,22 +46,33 @@ class Site:
     places: Ints
     linked: Ints  # [l] those that are decided once, then those of jobs' progress, each side by side
     squares: tuple[sparse.csr_array, sparse.csr_array]  # [b b, points], [b b, places]
-    fixed: Floats  # [V, b, l]
+    fixed: Floats  # [b, l]
     gates: sparse.csr_array  # [b l, gated]
     gates_balance: sparse.csr_array  # [D l, gated]
     balance: sparse.csr_array  # [pools D, arcs]
     progress: sparse.csr_array  # [b l, places]
-    switches: tuple[sparse.csr_array, ...]  # [b l, places] of each window
+    switches: sparse.csr_array  # [b l, places]
 
     @property
     def rows(self) -> int:
         return len(self.lots) + len(self.pools) + len(self.power)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some slots of one window, and the columns that link them to others, in order, those of a site together."""
+
+    slots: Ints
+    linked: Ints
+    sites: list[Site]
+
+
 class Blocks:
     """The program over linked lots and places and of these serving points, with the structure within bounds."""
 
-    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None):
+    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map):
+        """`across`: a map, that may look at several parts at the same time."""
+        self.across = across
         view, s = linked.view, linked.structure
         data = view.data
         self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places
@@ -96,7 +107,7 @@ class Blocks:
         }  # fmt: skip
         self.carrying = self.into_demand @ carries > 0  # [D, T] that some arc carries
         self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
-        self.by_site = [site for r in range(self.sites) if (site := self._site(r)).rows]
+        self.parts = self._parts()
 
     def _site_of_columns(self) -> Ints:
         """Of the structure's columns, the number of sites for those of no site."""
@@ -173,7 +184,18 @@ class Blocks:
         self.in_window = np.zeros((self.slots, self.windows))
         self.in_window[np.arange(self.slots), self.window] = 1.0
 
-    def _site(self, r: int) -> Site:
+    def _parts(self) -> list[Part]:
+        at_once = -(-AT_ONCE // self.windows)
+        by_site = [self._site(r) for r in range(self.sites)]
+        parts = []
+        for w in range(self.windows):
+            sites = [of_windows[w] for of_windows in by_site if of_windows[w].rows]
+            linked = np.sort(np.concatenate([site.linked for site in sites] or [np.zeros(0, dtype=np.int64)]))
+            parts += [Part(slots, linked, sites) for slots in np.array_split(np.flatnonzero(self.window == w), at_once) if len(slots)]
+        return parts
+
+    def _site(self, r: int) -> list[Site]:
+        """The site in each window."""
         view, data, linked = self.view, self.view.data, self.linked
         lots = np.flatnonzero(data.lot_site[linked.lots] == r)
         pools = np.unique(data.point_pool[self.points[view.site[self.points] == r]])
@@ -182,34 +204,40 @@ class Blocks:
         of_lot, of_pool = np.full(self.lots, -1), np.full(self.pools, -1)
         of_lot[lots], of_pool[pools] = np.arange(len(lots)), len(lots) + np.arange(len(pools))
         points = np.flatnonzero(view.site[self.points] == r)
-        places = np.flatnonzero((view.site[self.places] == r) & self.runs)
+        all_places = np.flatnonzero((view.site[self.places] == r) & self.runs)
         arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
         gated = arcs[self.gate[arcs] >= 0]
-        served = sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]])
-        run = sparse.vstack([-self.job_uses[lots][:, places], sparse.csr_array((len(pools), len(places))), -self.job_watts[power][:, places]]).tocoo()
-        systems, idle = self.systems.tocoo(), self.idle.tocoo()
-        held, drawn = of_lot[systems.row // self.windows] >= 0, np.isin(idle.row // self.windows, power)
-        linked = np.concatenate([np.arange(first[r], first[r + 1]) for first in (self.first, self.first_progress)])
-        link = np.full(self.links, -1)
-        link[linked] = np.arange(len(linked))
-        l = len(linked)
-        fixed = np.zeros((self.windows, b, l))
-        np.add.at(fixed, (systems.row[held] % self.windows, of_lot[systems.row[held] // self.windows], link[systems.col[held]]), systems.data[held])
-        np.add.at(fixed, (idle.row[drawn] % self.windows, np.full(int(drawn.sum()), b - 1), link[idle.col[drawn]]), -idle.data[drawn])
+        served = _squares(sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]]))
+        own = np.arange(self.first[r], self.first[r + 1])
+        lot_window, power_window = lots[:, None] * self.windows + np.arange(self.windows), power[:, None] * self.windows + np.arange(self.windows)
+        systems, idle = self.systems[lot_window.ravel()][:, own].toarray(), self.idle[power_window.ravel()][:, own].toarray()
+        fixed = np.zeros((self.windows, b, len(own)))
+        fixed[:, : len(lots)] = systems.reshape(len(lots), self.windows, len(own)).transpose(1, 0, 2)
+        fixed[:, b - len(power) :] = -idle.reshape(len(power), self.windows, len(own)).transpose(1, 0, 2)
         some = lambda values, rows, columns, shape: sparse.csr_array((values, (rows, columns)), shape=shape)
         count, arc = np.arange(len(gated)), np.arange(len(arcs))
-        switches = []
+        balance = some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs)))
+        result = []
         for w in range(self.windows):
-            at = self.column[self.linked.switch[places, w]][run.col]
+            places = all_places[self.may_run[all_places][:, self.window == w].any(axis=1)]
+            switch = self.column[linked.switch[places, w]]
+            used = fixed[w].any(axis=0)
+            used[self.gate[gated] - self.first[r]] = True
+            used[switch[switch >= 0] - self.first[r]] = True
+            columns = np.concatenate([own[used], self.progress[places]])
+            link, l = np.full(self.links, -1), len(columns)
+            link[columns] = np.arange(l)
+            run = sparse.vstack([-self.job_uses[lots][:, places], sparse.csr_array((len(pools), len(places))), -self.job_watts[power][:, places]]).tocoo()
+            at = switch[run.col]
             here = at >= 0
-            switches.append(some(run.data[here], run.row[here] * l + link[at[here]], run.col[here], (b * l, len(places))))
-        return Site(
-            lots, pools, power, points, gated, arcs, places, linked, (_squares(served), _squares(run)), fixed,
-            some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
-            some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))),
-            some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs))),
-            some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))), tuple(switches),
-        )  # fmt: skip
+            result.append(Site(
+                lots, pools, power, points, gated, arcs, places, columns, (served, _squares(run)), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
+                some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
+                some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))), balance,
+                some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))),
+                some(run.data[here], run.row[here] * l + link[at[here]], run.col[here], (b * l, len(places))),
+            ))  # fmt: skip
+        return result
 
     # -- rows and reduced costs ------------------------------------------------------------------------------------
 

@@ -42,12 +42,14 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is left to be looked at: bounds, at least at this value, from where to start."""
+    """What is left to be looked at: bounds, at least at this value, from where to start; `at_once`: where that is their answer, and more than so
+    many were decided together."""
 
     value: float
     least: Floats
     most: Floats
     start: Inside
+    at_once: int = 0
 
 
 def counted(dec: Decomposition) -> np.ndarray:
@@ -63,14 +65,12 @@ def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    lots = mattering(dec, linear.found, places) if linear.large else np.arange(len(dec.data.lot_site))
     group = linear.group if linear.large else grouping(dec.view, FINER)
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)
+    search = Search(dec, dec.view.merged(group), mattering(dec, linear.found, places), whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)
     onto = None if linear.large else linear.group[np.unique(group, return_index=True)[1]]
     root = search.look(np.zeros(whole.size), most, linear.merged, onto=onto)
     if root is not None:
-        search.lots = mattering(dec, root.found, places)
         dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
     found = None if root is None else search.run(root)
     return None if found is None else (found, group)
@@ -89,12 +89,15 @@ class Search:
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
         better ones may take."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
-        self.looks, self.iterations = 0, ITERATIONS
+        self.looks, self.iterations, self.counts = 0, ITERATIONS, counted(dec)
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
         self.place_of = np.full(dec.whole.size, -1)  # of a window in which a job may run somewhere: the choice of the place
-        run = dec.whole.columns["run"]
+        self.point, run = np.full(dec.whole.size, -1), dec.whole.columns["run"]
+        self.point[y[y >= 0]] = np.flatnonzero(y >= 0)
+        self.lot = np.full(len(y), -1)  # of each point, one that it uses
+        self.lot[view.use_point] = view.use_lot
         self.place_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]
 
     def run(self, root: Chosen) -> Chosen | None:
@@ -127,24 +130,28 @@ class Search:
 
     def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
         """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
-        best, state, last, nodes, enough = None, root, root, [], np.inf
+        best, state, last, nodes, enough, at_once = None, root, root, [], np.inf, self.fixing.size
         while True:
             last = state or last
             if best is None and self.left() <= 0:
-                self.dec.say(f"no time for {len(self._open(last))} that are open")
-                return Chosen(*self._as_it_is(last, self._open(last)), last.found)
-            ranked = [] if state is None else self._open(state)
+                self.dec.say(f"no time for {len(self.open(last))} that are open")
+                while left_open := self.open(last):
+                    last = Chosen(*self._as_it_is(last, left_open), last.found)
+                return last
+            ranked = [] if state is None else self.open(state)
             if ranked:
-                state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless))
+                state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)
+                at_once = self.fixing.size
                 continue
             if state is not None:
                 self.dec.say(f"whole: {state.found.value:.6g}")
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
-            nodes = [node for node in nodes if best is None or node.value < self._worth(best)]
+            nodes = [node for node in nodes if best is None or (node.value < self._worth(best) and not node.at_once)]
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
             node = nodes.pop() if best is None else nodes.pop(int(np.argmin([node.value for node in nodes])))
-            state = self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
+            at_once = node.at_once or at_once
+            state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
     def _worth(self, best: Chosen) -> float:
         """Below which others are better."""
@@ -153,23 +160,37 @@ class Search:
     def _cutoff(self, value: float, best: Chosen | None, hopeless: float) -> float:
         return value + hopeless * max(abs(value), 1.0) if best is None else self._worth(best)
 
-    def _open(self, state: Chosen) -> list[tuple[float, int]]:
-        """(how certain, column) of what is not decided, surest first: of a job its best place."""
+    def open(self, state: Chosen) -> list[tuple[float, int]]:
+        """(how certain, column) of what is not decided, surest first: of a job its best place; counts where nothing else is left, as they follow."""
         values, free = self.values(state), self.fixing & (state.least < state.most)
+        free = free & ~self.counts if (free & ~self.counts).any() else free
         at = np.flatnonzero(free & ~((self.place_of >= 0) & free[self.place_of]))  # places first, then the windows
         jobs = self.job[at]
-        best = [mine[np.argmax(values[mine])] for j in np.unique(jobs[jobs >= 0]) for mine in [at[jobs == j]]]
-        return sorted([(1 - abs(values[c] - np.round(values[c])), c) for c in at[jobs < 0].tolist()] + [(values[c], int(c)) for c in best], reverse=True)
+        best = [(mine[np.argmax(values[mine])], mine) for j in np.unique(jobs[jobs >= 0]) for mine in [at[jobs == j]]]
+        of_jobs = [(values[c], int(self._fitting(c, mine, values))) for c, mine in best]
+        return sorted([(1 - abs(values[c] - np.round(values[c])), c) for c in at[jobs < 0].tolist()] + of_jobs, reverse=True)
 
-    def _further(self, state: Chosen, ranked: list[tuple[float, int]], nodes: list[Node], costs: float, cutoff: float) -> Chosen | None:
-        """The state with as many of the surest decided as cost little together, or with one, which is then a node the other way."""
-        certain = sum(sure >= 1 - CERTAIN for sure, _ in ranked)
-        rest = -(-(len(ranked) - certain) // PARTS)
+    def _fitting(self, place: int, places: Ints, values: Floats) -> int:
+        """Of the places of a job those like the given one, but for how wide it runs: the narrowest that can be done in the windows in which that
+        runs. A part of wide costs what all of narrow does, but is not whole."""
+        data, run = self.dec.data, self.dec.whole.columns["run"]
+        points, given = self.point[places], self.point[place]
+        runs = (run[given] >= 0) & (np.append(values, 0.0)[run[given]] > CERTAIN * values[place])
+        able = data.point_capacity[points] * (self.dec.view.job_seconds[self.job[place]] * runs[data.slot_window]).sum() >= data.job_work[self.job[place]]
+        alike = np.flatnonzero(able & (self.lot[points] == self.lot[given]))
+        return place if not len(alike) else places[alike[np.argmin(data.point_capacity[points[alike]])]]
+
+    def _further(self, state: Chosen, ranked: list[tuple[float, int]], nodes: list[Node], costs: float, cutoff: float, at_once: int) -> Chosen | None:
+        """The state with as many of the surest decided, `at_once` at most, as cost little together, which is then a node for fewer; or with one,
+        which is then a node the other way."""
+        certain = min(sum(sure >= 1 - CERTAIN for sure, _ in ranked), at_once)
+        rest = min(-(-(len(ranked) - certain) // PARTS), at_once - certain)
         while costs and certain + rest > 1 and self.left() > 0:
             little = min(state.found.value + costs * abs(state.found.value), cutoff)
             look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
             if look is not None and look.found.value < little:
                 self.dec.say(f"{look.found.value:.6g}, {certain + rest} of {len(ranked)} decided")
+                nodes.append(Node(state.found.value, state.least, state.most, state.found, (certain + rest) // 2))
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
         column = ranked[0][1]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from solvers import limit_worth, whole
 from solvers.certificate import Prices
@@ -73,9 +75,11 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     say = options.progress or (lambda line: None)
     units = Units.of(data, data.objective.functional)
     one = _one_window(units.scaled(data))
-    dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s)
-    rows, columns, integers = sizes(dec, data, build)
-    drawn = sketch(dec, options, dec.left)
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(options.threads) as pool:  # parts of slots go side by side: products are small
+        across = pool.map if options.threads > 1 else map
+        dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s, across)
+        rows, columns, integers = sizes(dec, data, build)
+        drawn = sketch(dec, options, dec.left)
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)

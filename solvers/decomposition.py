@@ -9,7 +9,7 @@ See master.py and slot_programs.py. Benders, Numerische Mathematik 4 (1962), for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +45,9 @@ class Decomposition:
     """One problem, in numbers near 1."""
 
     def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, say: Say,
-                 left: Callable[[], float] = lambda: np.inf):  # fmt: skip
+                 left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
+        """`across`: a map, that may do several things at the same time."""
+        self.across = across
         self.data, self.functional, self.build, self.threads, self.say, self.left = data, functional, build, threads, say, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
         self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)

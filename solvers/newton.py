@@ -12,18 +12,31 @@ Birge and Qi, Management Science 34 (1988), for taking out the parts that linkin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from solvers.blocks import Blocks, State
-from solvers.data import Floats
+from solvers.blocks import Blocks, Part, State
+from solvers.data import Floats, Ints
 
 TINY = 1e-12  # relative, added to what must be positive
+FEW_RUNS = 8  # rows side by side, up to which they are looked at run by run
 
 
 def divided(a: Floats, b: Floats, where: np.ndarray) -> Floats:
     return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=where)
+
+
+@dataclass(frozen=True, slots=True)
+class Eliminated:
+    """A part's slots: of each site what its rows are solved with, and what it takes from the links; of demand likewise."""
+
+    sites: list[tuple[slice, Floats, Floats, Floats, Floats, Floats]]
+    links: list[Floats]
+    half: Floats
+    halves: Floats
+    taken: Floats
 
 
 class Newton:
@@ -39,57 +52,59 @@ class Newton:
         self._eliminate()
 
     def _eliminate(self) -> None:
-        o, slots, demands = self.blocks, self.blocks.slots, self.blocks.demands
-        links = self._links()
+        o, links = self.blocks, self._links()
+        self.parts = list(o.across(self._taken_out, o.parts))
+        for part, done in zip(o.parts, self.parts, strict=True):
+            for site, of_site in zip(part.sites, done.links, strict=True):
+                links[np.ix_(site.linked, site.linked)] -= of_site
+            _take(links, part.linked, done.taken)
+        self._factor(links)
+
+    def _taken_out(self, part: Part) -> Eliminated:
+        """The slots of a part taken out of the equations, with what that takes from those of the links: sites first, then demand."""
+        o, at, demands = self.blocks, part.slots, self.blocks.demands
+        slots = len(at)
+        theta = {name: self.theta[name][:, at] for name in ("x", "installed", "capacity", "power")}
+        flow, run, rate, reach = self.flow[:, at], self.run[:, at], o.rate[:, at], o.reach[:, at]
+        gates, switched = (self.to_gate * o.carried)[:, at], (self.to_switch * o.reach)[:, at]
+        into_pool = o.into_pool @ flow
         square = np.zeros((slots, demands, demands))
         diagonal = np.arange(demands)
-        square[:, diagonal, diagonal] = (o.into_demand @ self.flow + ~o.carrying).T
-        gates = self.to_gate * o.carried
-        self.sites, across = [], []
-        for site in o.by_site:
+        square[:, diagonal, diagonal] = (o.into_demand @ flow + ~o.carrying[:, at]).T
+        sites, across, links = [], [], []
+        for site in part.sites:
             b, l, rows = site.rows, len(site.linked), np.arange(site.rows)
-            own = site.squares[0] @ self.theta["x"][site.points] + site.squares[1] @ (self.run[site.places] * o.reach[site.places] ** 2)
+            own = site.squares[0] @ theta["x"][site.points] + site.squares[1] @ (run[site.places] * reach[site.places] ** 2)
             own = np.ascontiguousarray(own.T).reshape(slots, b, b)
-            slack = [self.theta["installed"][site.lots], self.theta["capacity"][site.pools] + o.into_pool[site.pools] @ self.flow, self.theta["power"][site.power]]
-            none = np.concatenate([~o.mask["installed"][site.lots], ~o.mask["capacity"][site.pools], ~o.mask["power"][site.power]])
+            slack = [theta["installed"][site.lots], theta["capacity"][site.pools] + into_pool[site.pools], theta["power"][site.power]]
+            none = np.concatenate([~o.mask[name][which][:, at] for name, which in (("installed", site.lots), ("capacity", site.pools), ("power", site.power))])
             own[:, rows, rows] += (np.concatenate(slack) * (1 + 10 * TINY) + none).T
-            link = site.fixed.reshape(o.windows, b * l)[o.window].T + site.gates @ gates[site.gated]
+            link = site.fixed.reshape(b * l, 1) + site.gates @ gates[site.gated]
             if len(site.places):
-                link += site.progress @ (self.run * o.rate * o.reach)[site.places]
-                switched = (self.to_switch * o.reach)[site.places]
-                for w, into in enumerate(site.switches):
-                    at = np.flatnonzero(o.window == w)
-                    link[:, at] += into @ switched[:, at]
+                link += site.progress @ (run * rate * reach)[site.places] + site.switches @ switched[site.places]
             link = np.ascontiguousarray(link.T).reshape(slots, b, l)
             pools = slice(len(site.lots), len(site.lots) + len(site.pools))
-            to_demand = np.ascontiguousarray((site.balance @ self.flow[site.arcs]).T).reshape(slots, len(site.pools), demands)
+            to_demand = np.ascontiguousarray((site.balance @ flow[site.arcs]).T).reshape(slots, len(site.pools), demands)
             inverse = _inverse(own)
             solved = inverse @ link  # [T, b, l]
             solved_demand = inverse[:, :, pools] @ to_demand  # [T, b, D]
             turned = np.ascontiguousarray(to_demand.transpose(0, 2, 1))
             square -= turned @ solved_demand[:, pools]
-            part = np.ascontiguousarray((site.gates_balance @ gates[site.gated]).T).reshape(slots, demands, l)
-            part -= turned @ solved[:, pools]
-            across.append(part)
-            links[np.ix_(site.linked, site.linked)] -= link.reshape(slots * b, l).T @ solved.reshape(slots * b, l)
-            self.sites.append((site, pools, inverse, link, to_demand, solved, solved_demand))
-        self.half = _half(square)
-        count = o.first[-1]  # columns of sites come first, and their jobs' progress last
-        self.linked = np.concatenate([np.arange(count), np.arange(o.first_progress[0], o.links)])
-        halves = np.zeros((slots, demands, len(self.linked)))
-        for site, part in zip(o.by_site, across, strict=True):
-            own = int((site.linked < count).sum())
-            first, progress = site.linked[0] if own else 0, count + (site.linked[own] - o.first_progress[0] if own < len(site.linked) else 0)
-            np.matmul(self.half, part[:, :, :own], out=halves[:, :, first : first + own])
-            np.matmul(self.half, part[:, :, own:], out=halves[:, :, progress : progress + part.shape[2] - own])
-        self.halves = halves.reshape(slots * demands, len(self.linked))
-        if halves.size:
-            taken = blas.dsyrk(1.0, self.halves.T, lower=1)  # the lower half, which is all that is looked at
-            last = o.first_progress[0]
-            links[:count, :count] -= taken[:count, :count]
-            links[last:, :count] -= taken[count:, :count]
-            links[last:, last:] -= taken[count:, count:]
-        self._factor(links)
+            of_demand = np.ascontiguousarray((site.gates_balance @ gates[site.gated]).T).reshape(slots, demands, l)
+            of_demand -= turned @ solved[:, pools]
+            across.append(of_demand)
+            links.append(link.reshape(slots * b, l).T @ solved.reshape(slots * b, l))
+            sites.append((pools, inverse, link, to_demand, solved, solved_demand))
+        half, once = _half(square), len(o.moving)
+        halves = np.zeros((slots, demands, len(part.linked)))
+        for site, of_demand in zip(part.sites, across, strict=True):
+            own = int(np.searchsorted(site.linked, once))  # those decided once side by side, then those of jobs' progress
+            for columns in (slice(0, own), slice(own, len(site.linked))):
+                if columns.start < columns.stop:
+                    first = int(np.searchsorted(part.linked, site.linked[columns.start]))
+                    np.matmul(half, of_demand[:, :, columns], out=halves[:, :, first : first + columns.stop - columns.start])
+        halves = halves.reshape(slots * demands, len(part.linked))
+        return Eliminated(sites, links, half, halves, halves.T @ halves)
 
     def _links(self) -> Floats:
         """What the linking columns and the progress of jobs add by themselves, the lower half."""
@@ -150,26 +165,42 @@ class Newton:
         right[:count] -= o.to_switches(divided(side["running"] - theta["v"] * h["v"], self.both_v, mask["running"]))
         runs = np.flatnonzero(o.runs)
         right[o.progress[runs]] = (short["progress"] + (o.rate * run).sum(axis=1))[runs]
-        parts = []
-        for site, at, inverse, link, to_demand, _, _ in self.sites:
-            local = (inverse @ np.concatenate([lots[site.lots], pools[site.pools], power[site.power]]).T[:, :, None])[:, :, 0]
-            balance = balance - np.einsum("tqd,tq->td", to_demand, local[:, at])
-            right[site.linked] -= local.ravel() @ link.reshape(local.size, len(site.linked))
-            parts.append(local)
-        half = (self.half @ balance[:, :, None]).ravel()
-        right[self.linked] -= half @ self.halves
+        price = {"capacity": np.zeros((o.pools, o.slots)), "installed": np.zeros((o.lots, o.slots)), "power": np.zeros((o.sites, o.slots))}
+        delta = np.zeros((o.demands, o.slots))
+
+        def local(part: Part, done: Eliminated) -> tuple[list[Floats], Floats, list[Floats], Floats]:
+            """(what each site's rows come to, what is left to demand, what the links of each site and of all are to make up for)."""
+            at, left, found, linked = part.slots, balance[part.slots], [], []
+            for site, (pool, inverse, link, to_demand, _, _) in zip(part.sites, done.sites, strict=True):
+                rows = np.concatenate([lots[site.lots][:, at], pools[site.pools][:, at], power[site.power][:, at]]).T
+                found.append((inverse @ rows[:, :, None])[:, :, 0])
+                left = left - (to_demand.transpose(0, 2, 1) @ found[-1][:, pool, None])[:, :, 0]
+                linked.append(found[-1].ravel() @ link.reshape(found[-1].size, len(site.linked)))
+            half = (done.half @ left[:, :, None]).ravel()
+            return found, half, linked, half @ done.halves
+
+        def settled(part: Part, done: Eliminated, found: list[Floats], half: Floats) -> None:
+            """Writes the prices of the part's slots down."""
+            at = part.slots
+            of_demand = (done.half.transpose(0, 2, 1) @ (half - done.halves @ linked[part.linked]).reshape(len(at), o.demands, 1))[:, :, 0]
+            delta[:, at] = of_demand.T
+            for site, (_, _, _, _, solved, solved_demand), mine in zip(part.sites, done.sites, found, strict=True):
+                rows = (mine - solved @ linked[site.linked] - (solved_demand @ of_demand[:, :, None])[:, :, 0]).T
+                first, last = len(site.lots), len(site.lots) + len(site.pools)
+                for name, which, values in (("installed", site.lots, rows[:first]), ("capacity", site.pools, rows[first:last]), ("power", site.power, rows[last:])):
+                    price[name][which[:, None], at] = values
+
+        locals_ = list(o.across(local, o.parts, self.parts))
+        for part, (_, _, of_sites, of_all) in zip(o.parts, locals_, strict=True):
+            for site, mine in zip(part.sites, of_sites, strict=True):
+                right[site.linked] -= mine
+            right[part.linked] -= of_all
         m, rest = self._solve_links(right[:count], np.concatenate([right[count:], short["equal"]]))
         linked = np.concatenate([m, rest[: o.links - count]])
-        delta = (self.half.transpose(0, 2, 1) @ (half - self.halves @ linked[self.linked]).reshape(*balance.shape, 1))[:, :, 0]
-        price = {"capacity": np.zeros((o.pools, o.slots)), "installed": np.zeros((o.lots, o.slots)), "power": np.zeros((o.sites, o.slots))}
-        for (site, _, _, _, _, solved, solved_demand), local in zip(self.sites, parts, strict=True):
-            found = (local - solved @ linked[site.linked] - (solved_demand @ delta[:, :, None])[:, :, 0]).T
-            first = len(site.lots)
-            price["installed"][site.lots], price["capacity"][site.pools] = found[:first], found[first : first + len(site.pools)]
-            price["power"][site.power] = found[first + len(site.pools) :]
+        list(o.across(settled, o.parts, self.parts, [found for found, _, _, _ in locals_], [half for _, half, _, _ in locals_]))
         progress = np.zeros(len(o.places))
         progress[runs] = linked[o.progress[runs]]
-        free = {"balance": delta.T, "progress": progress, "equal": rest[o.links - count :]}
+        free = {"balance": delta, "progress": progress, "equal": rest[o.links - count :]}
         return self._others(m, price, free, h, side, short, apart)
 
     def _others(self, m: Floats, price: State, free: State, h: State, side: State, short: Mapping[str, Floats], apart: Mapping[str, Floats]) -> tuple[State, State, State]:
@@ -207,3 +238,16 @@ def _half(matrices: Floats) -> Floats:
     scaled = matrices * scale[:, :, None] * scale[:, None, :]
     scaled[:, n, n] += TINY
     return np.linalg.inv(np.linalg.cholesky(scaled)) * scale[:, None, :]
+
+
+def _take(matrix: Floats, rows: Ints, values: Floats) -> None:
+    """Takes values from these rows and columns of a matrix, of which only the lower half is looked at."""
+    first = np.flatnonzero(np.diff(rows, prepend=-2) > 1)
+    if len(first) > FEW_RUNS:
+        matrix[np.ix_(rows, rows)] -= values
+        return
+    ends = np.append(first[1:], len(rows))
+    for i, n in zip(first, ends, strict=True):
+        for j, m in zip(first, ends, strict=True):
+            if j <= i:
+                matrix[rows[i] : rows[i] + n - i, rows[j] : rows[j] + m - j] -= values[i:n, j:m]

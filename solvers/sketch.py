@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, mattering
+from solvers.choices import COSTS, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, counted, mattering
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
@@ -73,7 +73,7 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.nd
     """The choices with whole counts; those that are free are rounded up."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
-    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer, max(tolerance, TOLERANCE), COSTS, 1, left)
+    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), max(tolerance, TOLERANCE), COSTS, 1, left)
     least, most = chosen.least.copy(), chosen.most.copy()
     least[free] = most[free] = np.minimum(np.ceil(search.values(chosen)[free] - WHOLE), most[free])
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
@@ -85,8 +85,10 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.nd
         dec.say("over all slots: no room for the choices")
         return None
     dec.say(f"over all slots: {found.found.value:.6g} with linear counts")
+    if search.open(found):
+        found = search.run(found) or found
     used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
-    search.iterations = PATIENCE
+    search.fixing, search.iterations = dec.whole.integer, PATIENCE
     for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)

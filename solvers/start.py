@@ -51,7 +51,7 @@ def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: 
     part = dec.whole.part(dec.data, lots, view.training)
     linked = Linked(view, part, lots, dec.power_limit)
     of_part = lambda values: None if values is None else carried(dec.whole, part, values)
-    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most))
+    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), dec.across)
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
