@@ -217,9 +217,11 @@ class Blocks:
         some = lambda values, rows, columns, shape: sparse.csr_array((values, (rows, columns)), shape=shape)
         count, arc = np.arange(len(gated)), np.arange(len(arcs))
         balance = some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs)))
-        result = []
+        job_runs = sparse.vstack([-self.job_uses[lots][:, all_places], sparse.csr_array((len(pools), len(all_places))), -self.job_watts[power][:, all_places]]).tocsc()
+        job_squares, result = _squares(job_runs).tocsc(), []
         for w in range(self.windows):
-            places = all_places[self.may_run[all_places][:, self.window == w].any(axis=1)]
+            going = np.flatnonzero(self.may_run[all_places][:, self.window == w].any(axis=1))
+            places = all_places[going]
             switch = self.column[linked.switch[places, w]]
             used = fixed[w].any(axis=0)
             used[self.gate[gated] - self.first[r]] = True
@@ -227,11 +229,11 @@ class Blocks:
             columns = np.concatenate([own[used], self.progress[places]])
             link, l = np.full(self.links, -1), len(columns)
             link[columns] = np.arange(l)
-            run = sparse.vstack([-self.job_uses[lots][:, places], sparse.csr_array((len(pools), len(places))), -self.job_watts[power][:, places]]).tocoo()
+            run = job_runs[:, going].tocoo()
             at = switch[run.col]
             here = at >= 0
             result.append(Site(
-                lots, pools, power, points, gated, arcs, places, columns, (served, _squares(run)), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
+                lots, pools, power, points, gated, arcs, places, columns, (served, job_squares[:, going].tocsr()), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
                 some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
                 some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))), balance,
                 some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))),

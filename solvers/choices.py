@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.coarse import grouping
 from solvers.data import Floats, Ints
@@ -25,8 +27,12 @@ CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
-AGAIN = 3  # times the looks that the first choices took, that better ones may take
+AGAIN = 4  # times the looks that the first choices took, that better ones may take
 WORTH = 1e-4  # of the value, that other choices must save
+FAR = 1e-3  # of the value, that is as bad as a choice the other way
+LONGEST = 5.0  # seconds that whole choices near by may take
+WHOLE = 1e-6  # how far from whole a number may be
+NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE = 160  # places of jobs, about, where questions are large
 LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
 
@@ -38,6 +44,14 @@ class Chosen:
     least: Floats
     most: Floats
     found: Inside
+
+
+class Step(NamedTuple):
+    """How sure a column is, and what it is to be."""
+
+    sure: float
+    column: int
+    goal: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +108,7 @@ class Search:
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
         self.place_of = np.full(dec.whole.size, -1)  # of a window in which a job may run somewhere: the choice of the place
-        self.point, run = np.full(dec.whole.size, -1), dec.whole.columns["run"]
-        self.point[y[y >= 0]] = np.flatnonzero(y >= 0)
-        self.lot = np.full(len(y), -1)  # of each point, one that it uses
-        self.lot[view.use_point] = view.use_lot
+        run = dec.whole.columns["run"]
         self.place_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]
 
     def run(self, root: Chosen) -> Chosen | None:
@@ -134,11 +145,13 @@ class Search:
         while True:
             last = state or last
             if best is None and self.left() <= 0:
-                self.dec.say(f"no time for {len(self.open(last))} that are open")
-                while left_open := self.open(last):
+                self.dec.say(f"no time for {len(self.open(last) or [])} that are open")
+                while left_open := self.open(last, up=True):
                     last = Chosen(*self._as_it_is(last, left_open), last.found)
                 return last
             ranked = [] if state is None else self.open(state)
+            if ranked is None:
+                state = None
             if ranked:
                 state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)
                 at_once = self.fixing.size
@@ -149,7 +162,7 @@ class Search:
             nodes = [node for node in nodes if best is None or (node.value < self._worth(best) and not node.at_once)]
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
-            node = nodes.pop() if best is None else nodes.pop(int(np.argmin([node.value for node in nodes])))
+            node = nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value)))
             at_once = node.at_once or at_once
             state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
@@ -160,30 +173,62 @@ class Search:
     def _cutoff(self, value: float, best: Chosen | None, hopeless: float) -> float:
         return value + hopeless * max(abs(value), 1.0) if best is None else self._worth(best)
 
-    def open(self, state: Chosen) -> list[tuple[float, int]]:
-        """(how certain, column) of what is not decided, surest first: of a job its best place; counts where nothing else is left, as they follow."""
+    def open(self, state: Chosen, up: bool = False) -> list[Step] | None:
+        """What is not decided, surest first: counts where nothing else is left, as they follow, `up` where rows allow if asked; else what whole
+        choices near by have, of a job its place, windows after it. None where there are no whole choices."""
         values, free = self.values(state), self.fixing & (state.least < state.most)
-        free = free & ~self.counts if (free & ~self.counts).any() else free
-        at = np.flatnonzero(free & ~((self.place_of >= 0) & free[self.place_of]))  # places first, then the windows
-        jobs = self.job[at]
-        best = [(mine[np.argmax(values[mine])], mine) for j in np.unique(jobs[jobs >= 0]) for mine in [at[jobs == j]]]
-        of_jobs = [(values[c], int(self._fitting(c, mine, values))) for c, mine in best]
-        return sorted([(1 - abs(values[c] - np.round(values[c])), c) for c in at[jobs < 0].tolist()] + of_jobs, reverse=True)
+        if not (free & ~self.counts).any():
+            at, goal = np.flatnonzero(free), self._near(state, values, counts=True) if up else None
+            goal = np.round(values) if goal is None else goal
+            return sorted((Step(1 - abs(values[c] - np.round(values[c])), int(c), float(goal[c])) for c in at), reverse=True)
+        goal = self._near(state, values)
+        if goal is None:
+            return None
+        at = np.flatnonzero(free & ~self.counts & ~((self.place_of >= 0) & free[self.place_of]) & ((self.job < 0) | (goal > 0.5)))
+        return sorted((Step(1 - abs(values[c] - goal[c]), int(c), float(goal[c])) for c in at), reverse=True)
 
-    def _fitting(self, place: int, places: Ints, values: Floats) -> int:
-        """Of the places of a job those like the given one, but for how wide it runs: the narrowest that can be done in the windows in which that
-        runs. A part of wide costs what all of narrow does, but is not whole."""
-        data, run = self.dec.data, self.dec.whole.columns["run"]
-        points, given = self.point[places], self.point[place]
-        runs = (run[given] >= 0) & (np.append(values, 0.0)[run[given]] > CERTAIN * values[place])
-        able = data.point_capacity[points] * (self.dec.view.job_seconds[self.job[place]] * runs[data.slot_window]).sum() >= data.job_work[self.job[place]]
-        alike = np.flatnonzero(able & (self.lot[points] == self.lot[given]))
-        return place if not len(alike) else places[alike[np.argmin(data.point_capacity[points[alike]])]]
+    def _near(self, state: Chosen, values: Floats, counts: bool = False) -> Floats | None:
+        """Whole choices, or `counts` next to these values and as many as may be, that the rows of what is decided once allow, with all jobs done in the windows in which they run: those that are least
+        far from the values given and from paying,  min sum |x - v| + reduced cost x / FAR of the value;  None where there are none."""
+        whole, found, data = self.dec.whole, state.found, self.dec.data
+        reduced = np.zeros(found.blocks.structure.size)
+        reduced[found.blocks.moving] = found.at.w["m"]
+        least, most, whole_now = state.least, state.most, self.fixing & (self.counts if counts else ~self.counts)
+        if counts:
+            cost = np.where(whole_now, -1.0, 0.0)
+            least, most = (np.where(whole_now, np.clip(ends, least, most), bounds) for ends, bounds in ((np.floor(values + WHOLE), least), (np.ceil(values - WHOLE), most)))
+        else:
+            cost = np.where(self.counts, 0.0, 1 - 2 * values) + carried(found.blocks.structure, whole, reduced) / (FAR * max(abs(found.value), 1.0))
+        moves = np.flatnonzero(most > least)
+        if not len(moves):
+            return least
+        matrix, given = whole.matrix[:, moves], whole.matrix @ least
+        rows = np.flatnonzero(np.diff(matrix.indptr))
+        limits = [LinearConstraint(matrix[rows], (whole.row_lower - given)[rows], (whole.row_upper - given)[rows])] if len(rows) else []
+        run, y = whole.columns["run"], whole.columns["y"]
+        points = np.flatnonzero((run >= 0).any(axis=1) & (np.append(most, 0.0)[y] > 0))
+        if len(points):
+            seconds = np.zeros((len(data.job_work), data.windows))
+            np.add.at(seconds.T, self.dec.view.window, self.dec.view.job_seconds.T)
+            done = sparse.lil_array((len(points), whole.size))
+            for i, p in enumerate(points):
+                there = run[p] >= 0
+                done[i, run[p][there]] = seconds[data.point_job[p]][there] * data.point_capacity[p] / data.job_work[data.point_job[p]]
+                done[i, y[p]] = -1.0
+            done = done.tocsr()
+            limits.append(LinearConstraint(done[:, moves], -done @ least - NEARLY_DONE, np.inf))
+        found = milp(cost[moves], integrality=whole_now[moves], constraints=limits, options={"time_limit": min(max(self.left(), 0.1), LONGEST), "mip_rel_gap": 0.01},
+                     bounds=Bounds(np.zeros(len(moves)), (most - least)[moves]))  # fmt: skip
+        if found.x is None:
+            return None
+        result = least.copy()
+        result[moves] += found.x
+        return np.where(whole_now, np.round(result), result)
 
-    def _further(self, state: Chosen, ranked: list[tuple[float, int]], nodes: list[Node], costs: float, cutoff: float, at_once: int) -> Chosen | None:
+    def _further(self, state: Chosen, ranked: list[Step], nodes: list[Node], costs: float, cutoff: float, at_once: int) -> Chosen | None:
         """The state with as many of the surest decided, `at_once` at most, as cost little together, which is then a node for fewer; or with one,
         which is then a node the other way."""
-        certain = min(sum(sure >= 1 - CERTAIN for sure, _ in ranked), at_once)
+        certain = min(sum(step.sure >= 1 - CERTAIN for step in ranked), at_once)
         rest = min(-(-(len(ranked) - certain) // PARTS), at_once - certain)
         while costs and certain + rest > 1 and self.left() > 0:
             little = min(state.found.value + costs * abs(state.found.value), cutoff)
@@ -193,14 +238,14 @@ class Search:
                 nodes.append(Node(state.found.value, state.least, state.most, state.found, (certain + rest) // 2))
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
-        column = ranked[0][1]
+        column, goal = ranked[0].column, ranked[0].goal
         value, least, most = self.values(state)[column], state.least.copy(), state.most.copy()
         if self.job[column] >= 0:
             most[column] = 0.0
-        elif value < np.round(value):
-            most[column] = np.floor(value)
+        elif value < goal:
+            most[column] = goal - 1
         else:
-            least[column] = np.floor(value) + 1
+            least[column] = goal + 1
         nodes.append(Node(state.found.value, least, np.maximum(least, most), state.found))
         look = self.look(*self._as_it_is(state, ranked[:1]), state.found, cutoff)
         if look is None or look.found.value >= cutoff:
@@ -208,15 +253,16 @@ class Search:
         self.dec.say(f"{look.found.value:.6g}, 1 of {len(ranked)} decided")
         return look
 
-    def _as_it_is(self, state: Chosen, ranked: list[tuple[float, int]]) -> tuple[Floats, Floats]:
-        """Bounds with these decided as they nearly are, and sites open where jobs are to run."""
-        values, least, most = self.values(state), state.least.copy(), state.most.copy()
+    def _as_it_is(self, state: Chosen, ranked: list[Step]) -> tuple[Floats, Floats]:
+        """Bounds with these steps done, and sites open where jobs are to run."""
+        least, most = state.least.copy(), state.most.copy()
         opened = self.dec.whole.columns["open"]
-        places = [column for _, column in ranked if self.job[column] >= 0]
-        single = np.array([column for _, column in ranked if self.job[column] < 0], dtype=np.int64)
-        near = np.where(self.place_of[single] >= 0, np.ceil(values[single] - CERTAIN), np.round(values[single]))
-        least[single] = most[single] = np.clip(near, least[single], most[single])
-        for column in places:
+        for _, column, goal in ranked:
+            if self.job[column] < 0:
+                least[column] = most[column] = np.clip(goal, least[column], most[column])
+        for _, column, _ in ranked:
+            if self.job[column] < 0:
+                continue
             mine = self.job == self.job[column]
             least[mine] = most[mine] = 0.0
             least[column] = most[column] = 1.0

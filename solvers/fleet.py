@@ -30,10 +30,19 @@ def holding_upper(data: PlanData) -> Floats:
 
 
 def lot_upper(data: PlanData) -> Floats:
-    """[K, V]: the most systems of a lot that can be there in a window."""
+    """[K, V]: the most systems of a lot that can be there in a window: those of all its holdings, of which no supply has more than its limit."""
+    upper, covers = holding_upper(data)[:, None], data.covers()
     most = np.zeros((len(data.lot_site), data.windows))
-    np.add.at(most, data.holding_lot, holding_upper(data)[:, None] * data.covers())
-    return most
+    np.add.at(most, data.holding_lot, upper * covers)
+    supply, holding = data.supply_member.T
+    lots = len(most)
+    pair, mine = np.unique(supply * lots + data.holding_lot[holding], return_inverse=True)
+    inside = np.zeros((len(pair), data.windows))  # of a lot's holdings those that a supply counts
+    np.add.at(inside, mine.reshape(-1), (upper * covers)[holding])
+    beyond = np.maximum(inside - data.supply_limit[pair // lots][:, None], 0.0)
+    too_many = np.zeros_like(most)
+    np.maximum.at(too_many, pair % lots, beyond)
+    return most - too_many
 
 
 def add_holdings(program: Program, data: PlanData) -> None:

@@ -35,14 +35,18 @@ def able(data: PlanData) -> np.ndarray:
     training = data.point_job >= 0
     if not len(data.job_work):
         return training
-    most = lot_upper(data)
-    job = np.maximum(data.point_job, 0)
-    point, lot = data.point_uses.T
-    fits = np.ones((len(job), data.windows), dtype=bool)
-    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= most[lot] * (1 + 1e-12))
+    job, fits = np.maximum(data.point_job, 0), _fits(data)
     width = np.minimum(np.where(fits, _powered(data), 0.0), widest(data)[:, None])[:, data.slot_window]
     reach = data.point_capacity * (data.job_window_mask[job] * width * data.slot_hours_s).sum(axis=1)
     return training & (reach >= data.job_work[job] * (1 - 1e-12)) & fits.any(axis=1)
+
+
+def _fits(data: PlanData) -> np.ndarray:
+    """[P, V]: whether there can be the systems that a point takes."""
+    point, lot = data.point_uses.T
+    fits = np.ones((len(data.point_job), data.windows), dtype=bool)
+    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= lot_upper(data)[lot] * (1 + 1e-12))
+    return fits
 
 
 def _powered(data: PlanData) -> np.ndarray:
@@ -75,7 +79,7 @@ def add_schedule(program: Program, data: PlanData) -> None:
 
     chosen = program.add_columns("y", (points,), upper=1.0, integer=True, where=can)
     several = can & (in_window[job].sum(axis=1) > 1)
-    run = program.add_columns("run", (points, windows), upper=1.0, integer=True, where=several[:, None] & in_window[job])
+    run = program.add_columns("run", (points, windows), upper=np.where(_fits(data), 1.0, 0.0), integer=True, where=several[:, None] & in_window[job])
     share = program.add_columns("v", (points, data.slots), upper=1.0, cost=data.point_cost, where=can[:, None] & mask[job])
     switch = np.where(several[:, None], run, chosen[:, None])               # [P, V]
     switch[~(can[:, None] & in_window[job])] = -1

@@ -106,7 +106,7 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     whole, found = dec.whole, chosen.found
     prices = dec.spread(found)
     certificate = dec.certify(prices)
-    values = carried(found.blocks.structure, whole, found.point().structure)
+    values = np.clip(carried(found.blocks.structure, whole, found.point().structure), chosen.least, chosen.most)
     lots, places = found.blocks.linked.lots, found.blocks.places
     kept = _near(dec, values, certificate, np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.lot_site] > 0), places)
     level = dec.level(np.union1d(kept, lots), places)

@@ -24,6 +24,7 @@ NEARLY = 1e-3  # of the value, that a job may cost more at a place that is looke
 RUNS = 0.01  # share of a job from which on a place is looked at in any case
 PLACES = 500  # such places of all jobs, about
 LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on all slots at once are too many, and up to which digits cost nothing
+SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_LARGE = 4e-3  # of the value, how far from proven the answer may be then
 GATES = 0.25  # of what demand pays for open gates at the merged prices, that is kept
@@ -51,7 +52,8 @@ def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: 
     part = dec.whole.part(dec.data, lots, view.training)
     linked = Linked(view, part, lots, dec.power_limit)
     of_part = lambda values: None if values is None else carried(dec.whole, part, values)
-    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), dec.across)
+    across = dec.across if _work(dec, view.slots, part.size) > SIDE_BY_SIDE else map
+    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across)
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
