@@ -9,7 +9,8 @@ import pytest
 
 from solvers import decomposed
 from solvers.backends import Options
-from solvers.data import Limit, Objective
+from solvers.data import Limit, Objective, PlanData
+from solvers.fleet import lot_upper
 from solvers.joint import build, solve
 from tests.property.test_solvers_bruteforce import problem
 
@@ -122,3 +123,22 @@ def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
     master = counts.level.master
     assert master.solve((nothing, nothing)) is None
     assert master.solve((plan, plan)) is not None
+
+
+def two_jobs(supply):
+    """Two jobs that take all of two hours on 2 systems, at 10 each in the first lot, of which there are so many, or at 30 in the second."""
+    whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)
+    return PlanData(
+        slot_window=whole(0, 0), slot_hours_s=np.full(2, 3600.0), site_power_limit_w=real(np.inf), lot_site=whole(0, 0), lot_group=whole(0, 0), lot_fabric=whole(-1, -1),
+        holding_lot=whole(0, 0, 1), holding_window=whole(-1, -1, -1), holding_upper=real(9, 9, 9), holding_cost={"cost": real(10, 10, 30)}, holding_power_w=real(0, 0, 0),
+        supply_limit=real(supply), supply_member=whole([0, 0], [0, 1]), point_pool=np.full(4, -1), point_job=whole(0, 0, 1, 1),
+        point_uses=whole([0, 0], [1, 1], [2, 0], [3, 1]), point_uses_systems=np.full(4, 2.0), point_capacity=np.ones(4), point_power_w=np.zeros(4),
+        point_cost={"cost": np.zeros((4, 2))}, demand=np.zeros((0, 0, 2)), job_work=real(7200, 7200), job_window_mask=np.ones((2, 2), dtype=bool))  # fmt: skip
+
+
+@pytest.mark.parametrize(("supply", "cost"), [(4, 40), (3, 80), (2, 80), (1, 120)])
+def test_jobs_that_each_fit_are_not_put_where_both_do_not(supply, cost):
+    data = two_jobs(supply)  # at 3 the linear part has three quarters of each job in the first lot
+    found = decomposed.solve(data, Options(gap=1e-4, time_limit_s=60), build)
+    assert found.value == pytest.approx(cost) and found.bound <= cost * (1 + 1e-9)
+    assert lot_upper(data).ravel().tolist() == [supply, 9]
