@@ -30,7 +30,8 @@ PATIENCE = 50  # iterations of a look, unless nothing is found
 AGAIN = 4  # times the looks that the first choices took, that better ones may take
 WORTH = 1e-4  # of the value, that other choices must save
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
-LONGEST = 5.0  # seconds that whole choices near by may take
+SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
+ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE = 160  # places of jobs, about, where questions are large
@@ -162,7 +163,8 @@ class Search:
             nodes = [node for node in nodes if best is None or (node.value < self._worth(best) and not node.at_once)]
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
-            node = nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value)))
+            deep = best is None and (self.fixing & self.counts).any()  # counts have no end of nodes that are as good
+            node = nodes.pop() if deep else nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value)))
             at_once = node.at_once or at_once
             state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
@@ -188,42 +190,51 @@ class Search:
         return sorted((Step(1 - abs(values[c] - goal[c]), int(c), float(goal[c])) for c in at), reverse=True)
 
     def _near(self, state: Chosen, values: Floats, counts: bool = False) -> Floats | None:
-        """Whole choices, or `counts` next to these values and as many as may be, that the rows of what is decided once allow, with all jobs done in the windows in which they run: those that are least
-        far from the values given and from paying,  min sum |x - v| + reduced cost x / FAR of the value;  None where there are none."""
-        whole, found, data = self.dec.whole, state.found, self.dec.data
-        reduced = np.zeros(found.blocks.structure.size)
-        reduced[found.blocks.moving] = found.at.w["m"]
-        least, most, whole_now = state.least, state.most, self.fixing & (self.counts if counts else ~self.counts)
+        """Whole choices that the rows of what is decided once allow, with every job done in the windows in which it runs, least far from these
+        values and from paying,  min sum |x - v| + reduced cost x / FAR of the value;  or whole `counts` next to them, as many as may be.
+        None where there are none."""
+        whole, wanted = self.dec.whole, self.fixing & (self.counts if counts else ~self.counts)
+        least, most = state.least, state.most
         if counts:
-            cost = np.where(whole_now, -1.0, 0.0)
-            least, most = (np.where(whole_now, np.clip(ends, least, most), bounds) for ends, bounds in ((np.floor(values + WHOLE), least), (np.ceil(values - WHOLE), most)))
+            cost = np.where(wanted, -1.0, 0.0)
+            least = np.where(wanted, np.clip(np.floor(values + WHOLE), least, most), least)
+            most = np.where(wanted, np.clip(np.ceil(values - WHOLE), least, most), most)
         else:
-            cost = np.where(self.counts, 0.0, 1 - 2 * values) + carried(found.blocks.structure, whole, reduced) / (FAR * max(abs(found.value), 1.0))
+            cost = np.where(self.counts, 0.0, 1 - 2 * values) + self._reduced(state.found) / (FAR * max(abs(state.found.value), 1.0))
         moves = np.flatnonzero(most > least)
         if not len(moves):
             return least
-        matrix, given = whole.matrix[:, moves], whole.matrix @ least
-        rows = np.flatnonzero(np.diff(matrix.indptr))
-        limits = [LinearConstraint(matrix[rows], (whole.row_lower - given)[rows], (whole.row_upper - given)[rows])] if len(rows) else []
-        run, y = whole.columns["run"], whole.columns["y"]
-        points = np.flatnonzero((run >= 0).any(axis=1) & (np.append(most, 0.0)[y] > 0))
-        if len(points):
-            seconds = np.zeros((len(data.job_work), data.windows))
-            np.add.at(seconds.T, self.dec.view.window, self.dec.view.job_seconds.T)
-            done = sparse.lil_array((len(points), whole.size))
-            for i, p in enumerate(points):
-                there = run[p] >= 0
-                done[i, run[p][there]] = seconds[data.point_job[p]][there] * data.point_capacity[p] / data.job_work[data.point_job[p]]
-                done[i, y[p]] = -1.0
-            done = done.tocsr()
-            limits.append(LinearConstraint(done[:, moves], -done @ least - NEARLY_DONE, np.inf))
-        found = milp(cost[moves], integrality=whole_now[moves], constraints=limits, options={"time_limit": min(max(self.left(), 0.1), LONGEST), "mip_rel_gap": 0.01},
-                     bounds=Bounds(np.zeros(len(moves)), (most - least)[moves]))  # fmt: skip
+        matrix = sparse.vstack([whole.matrix, self._windows_enough(most)]).tocsr()
+        lower, upper = (np.append(sides, np.full(matrix.shape[0] - len(sides), end)) for sides, end in ((whole.row_lower, -NEARLY_DONE), (whole.row_upper, np.inf)))
+        given, part = matrix @ least, matrix[:, moves]
+        rows = np.flatnonzero(np.diff(part.indptr))
+        limits = [LinearConstraint(part[rows], (lower - given)[rows], (upper - given)[rows])] if len(rows) else []
+        found = milp(cost[moves], integrality=wanted[moves], constraints=limits, bounds=Bounds(0.0, (most - least)[moves]),
+                     options={"time_limit": min(max(self.left(), SHORTEST), LONGEST), "mip_rel_gap": ROUGHLY})  # fmt: skip
         if found.x is None:
             return None
         result = least.copy()
         result[moves] += found.x
-        return np.where(whole_now, np.round(result), result)
+        return np.where(wanted, np.round(result), result)
+
+    def _reduced(self, found: Inside) -> Floats:
+        """Reduced costs of the whole structure's columns, 0 for those that do not move."""
+        reduced = np.zeros(found.blocks.structure.size)
+        reduced[found.blocks.moving] = found.at.w["m"]
+        return carried(found.blocks.structure, self.dec.whole, reduced)
+
+    def _windows_enough(self, most: Floats) -> sparse.csr_array:
+        """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:
+        sum_w seconds_w rate_p run_{p,w} / work_j - y_p."""
+        data, run, y = self.dec.data, self.dec.whole.columns["run"], self.dec.whole.columns["y"]
+        seconds = np.zeros((len(data.job_work), data.windows))
+        np.add.at(seconds.T, self.dec.view.window, self.dec.view.job_seconds.T)
+        points = np.flatnonzero((run >= 0).any(axis=1) & (np.append(most, 0.0)[y] > 0))
+        place, window = np.nonzero(run[points] >= 0)
+        job = data.point_job[points]
+        share = seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
+        values, rows = np.concatenate([share[place, window], np.full(len(points), -1.0)]), np.concatenate([place, np.arange(len(points))])
+        return sparse.csr_array((values, (rows, np.concatenate([run[points][place, window], y[points]]))), shape=(len(points), self.dec.whole.size))
 
     def _further(self, state: Chosen, ranked: list[Step], nodes: list[Node], costs: float, cutoff: float, at_once: int) -> Chosen | None:
         """The state with as many of the surest decided, `at_once` at most, as cost little together, which is then a node for fewer; or with one,

@@ -246,7 +246,7 @@ def _take(matrix: Floats, rows: Ints, values: Floats) -> None:
     if len(first) > FEW_RUNS:
         matrix[np.ix_(rows, rows)] -= values
         return
-    ends = np.append(first[1:], len(rows))
+    ends = np.append(first[1:], len(rows))[: len(first)]  # none where there are no rows
     for i, n in zip(first, ends, strict=True):
         for j, m in zip(first, ends, strict=True):
             if j <= i:
