@@ -152,6 +152,7 @@ class Search:
                 return last
             ranked = [] if state is None else self.open(state)
             if ranked is None:
+                self.dec.say("no whole choices near by, or not in time")
                 state = None
             if ranked:
                 state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)

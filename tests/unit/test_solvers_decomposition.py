@@ -145,6 +145,6 @@ def test_jobs_that_each_fit_are_not_put_where_both_do_not(supply, cost):
 
 
 def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
-    """Found by its number: two counts over one slot, of which the first whole ones are the best but one."""
+    """Found by its number: two counts over one slot; with both held no column is left, and that was taken for no answer."""
     found = decomposed.solve(replace(problem(np.random.default_rng(1007), ("cost",)), limits=()), Options(gap=1e-3, time_limit_s=60), build)
     assert found.value == pytest.approx(60 / 7, rel=1e-6)
