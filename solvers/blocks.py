@@ -17,7 +17,7 @@ Everything in a slot belongs to one site but for the rows of balance.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -28,13 +28,14 @@ from solvers.linked import Linked
 AMPLE = 1e3  # times the largest power there is, of a site that has a limit in other windows
 SPARE = 1e-5  # that a job is done sooner than it is, so that one without a second to spare has an inside
 LEAST_RANGE = 1e-12  # of a column, from which on it moves
-AT_ONCE = 2  # parts that the slots are taken apart into, at least
+BESIDES = 2e7  # multiplications that take as long as what a site in a part takes besides
+AT_ONCE = 4  # parts, at least, where several are looked at at the same time
 State = dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One site's rows (lots, pools, power where it has a limit) in the slots of a window, its columns among those that link slots, and maps from
+    """One site's rows (lots, pools, power where it has a limit) in a part's slots, its columns among those that link slots, and maps from
     what each arc, point or place is worth in a slot to entries of its matrices, flattened. b rows, l linking columns, which no other site has."""
 
     lots: Ints
@@ -185,17 +186,39 @@ class Blocks:
         self.in_window[np.arange(self.slots), self.window] = 1.0
 
     def _parts(self) -> list[Part]:
-        at_once = -(-AT_ONCE // self.windows)
-        by_site = [self._site(r) for r in range(self.sites)]
+        together = self._together()
+        by_site = [self._site(r, together) for r in range(self.sites)]
         parts = []
-        for w in range(self.windows):
-            sites = [of_windows[w] for of_windows in by_site if of_windows[w].rows]
+        for i, slots in enumerate(together):
+            sites = [of_parts[i] for of_parts in by_site if of_parts[i].rows]
             linked = np.sort(np.concatenate([site.linked for site in sites] or [np.zeros(0, dtype=np.int64)]))
-            parts += [Part(slots, linked, sites) for slots in np.array_split(np.flatnonzero(self.window == w), at_once) if len(slots)]
+            parts.append(Part(slots, linked, sites))
+        while self.across is not map and len(parts) < min(AT_ONCE, self.slots):
+            longest = max(range(len(parts)), key=lambda i: len(parts[i].slots))
+            part = parts.pop(longest)
+            parts += [replace(part, slots=slots) for slots in np.array_split(part.slots, 2)]
         return parts
 
-    def _site(self, r: int) -> list[Site]:
-        """The site in each window."""
+    def _together(self) -> list[Ints]:
+        """Slots of each part: of one window, and with the same places of jobs, which are columns that do not reach into the others, where that
+        saves more than another part costs."""
+        _, kind = np.unique(np.vstack([self.window, self.may_run]), axis=1, return_inverse=True)
+        parts = [np.flatnonzero(kind.reshape(-1) == k) for k in dict.fromkeys(kind.reshape(-1))]  # as time goes on
+        going = [self.may_run[:, slots].any(axis=1) for slots in parts]
+        of_jobs = np.union1d(self.switch[self.may_run], self.done)
+        held, besides = len(self.moving) - (of_jobs >= 0).sum(), BESIDES * self.sites
+        work = lambda slots, places: len(slots) * self.demands * (held + 2.0 * places.sum()) ** 2
+        while len(parts) > 1:
+            saved = [besides + work(a, of_a) + work(b, of_b) - work([*a, *b], of_a | of_b) if self.window[a[0]] == self.window[b[0]] else -np.inf
+                     for a, b, of_a, of_b in zip(parts, parts[1:], going, going[1:])]  # fmt: skip
+            at = int(np.argmax(saved))
+            if saved[at] <= 0:
+                break
+            parts[at : at + 2], going[at : at + 2] = [np.concatenate(parts[at : at + 2])], [going[at] | going[at + 1]]
+        return parts
+
+    def _site(self, r: int, together: list[Ints]) -> list[Site]:
+        """The site in the slots of each part."""
         view, data, linked = self.view, self.view.data, self.linked
         lots = np.flatnonzero(data.lot_site[linked.lots] == r)
         pools = np.unique(data.point_pool[self.points[view.site[self.points] == r]])
@@ -219,8 +242,8 @@ class Blocks:
         balance = some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs)))
         job_runs = sparse.vstack([-self.job_uses[lots][:, all_places], sparse.csr_array((len(pools), len(all_places))), -self.job_watts[power][:, all_places]]).tocsc()
         job_squares, result = _squares(job_runs).tocsc(), []
-        for w in range(self.windows):
-            going = np.flatnonzero(self.may_run[all_places][:, self.window == w].any(axis=1))
+        for slots in together:
+            w, going = self.window[slots[0]], np.flatnonzero(self.may_run[all_places][:, slots].any(axis=1))
             places = all_places[going]
             switch = self.column[linked.switch[places, w]]
             used = fixed[w].any(axis=0)
