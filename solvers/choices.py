@@ -57,10 +57,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is left to be looked at: bounds, at least at this value, from where to start; `at_once`: where that is their answer, and more than so
-    many were decided together."""
+    """What is left to be looked at: bounds, at least at this value, from where to start, with so many `undecided`; `at_once`: where that is their
+    answer, and more than so many were decided together."""
 
     value: float
+    undecided: int
     least: Floats
     most: Floats
     start: Inside
@@ -142,7 +143,7 @@ class Search:
 
     def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
         """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
-        best, state, last, nodes, enough, at_once = None, root, root, [], np.inf, self.fixing.size
+        best, state, last, nodes, enough, at_once, most = None, root, root, [], np.inf, self.fixing.size, 1
         while True:
             last = state or last
             if best is None and self.left() <= 0:
@@ -155,6 +156,7 @@ class Search:
                 self.dec.say("no whole choices near by, or not in time")
                 state = None
             if ranked:
+                most = max(most, len(ranked))
                 state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)
                 at_once = self.fixing.size
                 continue
@@ -164,8 +166,9 @@ class Search:
             nodes = [node for node in nodes if best is None or (node.value < self._worth(best) and not node.at_once)]
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
+            each = ((best or last).found.value - root.found.value) / most  # that deciding may cost
             deep = best is None and (self.fixing & self.counts).any()  # counts have no end of nodes that are as good
-            node = nodes.pop() if deep else nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value)))
+            node = nodes.pop() if deep else nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value + each * nodes[i].undecided)))
             at_once = node.at_once or at_once
             state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
@@ -247,7 +250,7 @@ class Search:
             look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
             if look is not None and look.found.value < little:
                 self.dec.say(f"{look.found.value:.6g}, {certain + rest} of {len(ranked)} decided")
-                nodes.append(Node(state.found.value, state.least, state.most, state.found, (certain + rest) // 2))
+                nodes.append(Node(state.found.value, len(ranked), state.least, state.most, state.found, (certain + rest) // 2))
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
         column, goal = ranked[0].column, ranked[0].goal
@@ -258,7 +261,7 @@ class Search:
             most[column] = goal - 1
         else:
             least[column] = goal + 1
-        nodes.append(Node(state.found.value, least, np.maximum(least, most), state.found))
+        nodes.append(Node(state.found.value, len(ranked), least, np.maximum(least, most), state.found))
         look = self.look(*self._as_it_is(state, ranked[:1]), state.found, cutoff)
         if look is None or look.found.value >= cutoff:
             return None
