@@ -11,11 +11,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers.coarse import grouping
+from solvers.coarse import enough, grouping
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
-from solvers.start import PLACES, ROUGH_LARGE, Linear, blocks, held, nearly
+from solvers.start import LEAST, PLACES, ROUGH_LARGE, Linear, blocks, mattering, nearly
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
@@ -34,8 +34,7 @@ SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at 
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
-PLACES_LARGE = 160  # places of jobs, about, where questions are large
-LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
+PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +80,15 @@ def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    group = linear.group if linear.large else grouping(dec.view, FINER)
+    group = grouping(dec.view, enough(dec.view, FINER))
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
-    search = Search(dec, dec.view.merged(group), mattering(dec, linear.found, places), whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)
-    onto = None if linear.large else linear.group[np.unique(group, return_index=True)[1]]
-    root = search.look(np.zeros(whole.size), most, linear.merged, onto=onto)
+    lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)
+    root = search.look(np.zeros(whole.size), most, linear.merged, onto=linear.group[np.unique(group, return_index=True)[1]])
     if root is not None:
         dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
     found = None if root is None else search.run(root)
     return None if found is None else (found, group)
-
-
-def mattering(dec: Decomposition, found: Inside, places: Ints) -> Ints:
-    """The lots of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
-    much = held(dec, found)
-    return np.union1d(np.flatnonzero(much >= min(LEAST, LEAST_SHARE * much.sum())), dec.view.use_lot[np.isin(dec.view.use_point, places)])
 
 
 class Search:
@@ -143,15 +136,16 @@ class Search:
 
     def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
         """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
-        best, state, last, nodes, enough, at_once, most = None, root, root, [], np.inf, self.fixing.size, 1
+        best, state, last, nodes, enough, at_once, most, fewest = None, root, root, [], np.inf, self.fixing.size, 1, np.inf
         while True:
-            last = state or last
             if best is None and self.left() <= 0:
                 self.dec.say(f"no time for {len(self.open(last) or [])} that are open")
                 while left_open := self.open(last, up=True):
                     last = Chosen(*self._as_it_is(last, left_open), last.found)
                 return last
             ranked = [] if state is None else self.open(state)
+            if ranked and len(ranked) < fewest:
+                last, fewest = state, len(ranked)
             if ranked is None:
                 self.dec.say("no whole choices near by, or not in time")
                 state = None

@@ -95,15 +95,15 @@ class Newton:
             across.append(of_demand)
             links.append(link.reshape(slots * b, l).T @ solved.reshape(slots * b, l))
             sites.append((pools, inverse, link, to_demand, solved, solved_demand))
-        half, once = _half(square), len(o.moving)
-        halves = np.zeros((slots, demands, len(part.linked)))
+        once, of_links = len(o.moving), np.zeros((slots, demands, len(part.linked)))
         for site, of_demand in zip(part.sites, across, strict=True):
             own = int(np.searchsorted(site.linked, once))  # those decided once side by side, then those of jobs' progress
             for columns in (slice(0, own), slice(own, len(site.linked))):
                 if columns.start < columns.stop:
                     first = int(np.searchsorted(part.linked, site.linked[columns.start]))
-                    np.matmul(half, of_demand[:, :, columns], out=halves[:, :, first : first + columns.stop - columns.start])
-        halves = halves.reshape(slots * demands, len(part.linked))
+                    of_links[:, :, first : first + columns.stop - columns.start] = of_demand[:, :, columns]
+        half = _half(square)
+        halves = (half @ of_links).reshape(slots * demands, len(part.linked))
         return Eliminated(sites, links, half, halves, halves.T @ halves)
 
     def _links(self) -> Floats:

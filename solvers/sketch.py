@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, counted, mattering
+from solvers.choices import COSTS, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, counted
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hourwise import carried
 from solvers.linked import Point
 from solvers.outcome import Options
-from solvers.start import held, linear
+from solvers.start import held, linear, mattering
 from solvers.whole import WholePlan
 
 SHARE, CHEAP = 0.1, 0.3  # of the asked gap, that the linear part may leave, and hosting that is rounded up may cost

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
-from solvers.coarse import cheap_places, grouping
+from solvers.coarse import cheap_places, enough, grouping
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import Inside, inside, taken_over
@@ -19,14 +19,18 @@ from solvers.linked import Linked
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
+LEAST_SLOTS = 20  # merged slots
+FEW_LARGE, SLOTS_LARGE = 12, 84  # merged slots where questions are large, for all lots and for those that matter
 ROUGH = 1e-3  # of the value, how far from proven the answer on merged slots may be
 NEARLY = 1e-3  # of the value, that a job may cost more at a place that is looked at than at its best one
 RUNS = 0.01  # share of a job from which on a place is looked at in any case
-PLACES = 500  # such places of all jobs, about
-LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on all slots at once are too many, and up to which digits cost nothing
+LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
+LEAST_FIRST = 0.3  # such systems where questions are large: left out are those whose price costs the bound little
+PLACES, PLACES_LARGE = 500, 300  # such places of all jobs, about; where questions are large
+LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on not all lots are looked at, and up to which digits cost nothing
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
-ROUGH_LARGE = 4e-3  # of the value, how far from proven the answer may be then
+ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
 GATES = 0.25  # of what demand pays for open gates at the merged prices, that is kept
 PROVEN = 3.0  # times the tolerance: where more is proven than that no places are added
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
@@ -34,7 +38,7 @@ TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The linear part over all slots, and over the merged ones: `group` [T]; where it is `large` over the merged ones only."""
+    """The linear part over all slots, and over the merged ones: `group` [T]; where it is `large` over merged ones and the lots that matter only."""
 
     found: Inside
     at: Bound  # of the slots that were solved
@@ -57,23 +61,27 @@ def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: 
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
-    """None where it has no answer, or not in time. Where all slots at once are too many, the merged ones are all that is solved."""
-    group = grouping(dec.view)
-    view = dec.view.merged(group)
+    """None where it has no answer, or not in time. Where all slots at once are many, the lots that matter on few merged ones are looked at on more."""
     lots, places = np.arange(len(dec.data.lot_site)), cheap_places(dec.view, dec.alone)
     work = _work(dec, dec.view.slots, len(lots) + 2 * len(places))
     large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
-    merged = inside(blocks(dec, view, lots, places), ROUGH_LARGE if large else ROUGH, dec.left)
+    group = grouping(dec.view, FEW_LARGE if large else enough(dec.view, LEAST_SLOTS))
+    view = dec.view.merged(group)
+    merged = inside(blocks(dec, view, lots, places), ROUGH_FIRST if large else ROUGH, dec.left)
     if merged is None:
         dec.say(f"{view.slots} merged slots: no answer, or not in time, so there is no bound")
         return None
     dec.say(f"{view.slots} merged slots: linear {merged.value:.6g}")
     certificate = dec.certify(dec.spread(merged), view)
-    places = nearly(dec, merged, certificate)
-    start, onto, here, found = merged, np.arange(view.slots) if large else group, view if large else dec.view, None
+    places, here, onto = nearly(dec, merged, certificate, PLACES_LARGE if large else PLACES), dec.view, group
+    if large:
+        of_all, lots, tolerance = grouping(dec.view, SLOTS_LARGE), mattering(dec, merged, places, LEAST_FIRST), ROUGH_LARGE
+        here, onto = dec.view.merged(of_all), group[np.unique(of_all, return_index=True)[1]]
+        dec.say(f"{len(lots)} lots matter, {len(places)} places")
+    start, found = merged, None
     for number in range(TIMES):
         program = blocks(dec, here, lots, places)
-        again = inside(program, ROUGH_LARGE if large else tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
+        again = inside(program, tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
         if again is None:
             break
         found, certificate = again, dec.certify(dec.spread(again), here)
@@ -86,14 +94,34 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         return None
     if not large:
         return Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
-    prices, of_all = _spread_out(dec, dec.spread(found), group)
-    return Linear(found, certificate, prices, of_all, found, group, True)
+    prices, proven = _spread_out(dec, _completed(dec, found, of_all))
+    return Linear(found, certificate, prices, proven, found, of_all, True)
 
 
-def _spread_out(dec: Decomposition, prices: Prices, group: Ints) -> tuple[Prices, Bound]:
-    """(prices of merged slots as those of all, their bound): systems and watts over the slots of a group in proportion to their length, requests
-    as dear as these then make them."""
-    found = prices.spread(group, dec.view.seconds, prices.rows)
+def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
+    """Prices of all slots from those of an answer's merged ones, systems and watts over the slots of a group in proportion to their length. Lots
+    that it left out are as dear as their holdings cost: where replicas would pay, the rest in all slots alike."""
+    prices, seconds, data = dec.spread(found), dec.view.seconds, dec.data
+    prices = prices.spread(group, seconds, prices.rows)
+    left_out = ~np.isin(np.arange(len(data.lot_site)), found.blocks.linked.lots)
+    bare = replace(prices, alpha=np.where(left_out[:, None], 0.0, prices.alpha))
+    needed = np.where(left_out[:, None], dec.certify(bare).estimate.alpha, 0.0)
+    room = np.append(dec.certify(replace(bare, beta=np.zeros_like(prices.beta))).reduced, np.inf)[dec.whole.columns["n"]]
+    lot, covers = data.holding_lot, data.covers()
+    asked, longest = (np.zeros((len(left_out), data.windows)) for _ in range(2))
+    np.add.at(asked.T, dec.view.window, needed.T)
+    np.add.at(longest.T, dec.view.window, np.broadcast_to(seconds[:, None], (len(seconds), len(left_out))))
+    asked, longest = ((covers * of_lot[lot]).sum(axis=1) for of_lot in (asked, longest))
+    share, rest = np.ones(len(left_out)), np.full(len(left_out), np.inf)
+    some = asked > 0
+    np.minimum.at(share, lot[some], np.maximum(room[some], 0.0) / asked[some])
+    np.minimum.at(rest, lot, np.maximum(room - asked, 0.0) / longest)
+    rest = np.where(np.isfinite(rest), rest, 0.0)
+    return replace(prices, alpha=np.where(left_out[:, None], share[:, None] * needed + rest[:, None] * seconds, prices.alpha))
+
+
+def _spread_out(dec: Decomposition, found: Prices) -> tuple[Prices, Bound]:
+    """(the prices with those of requests that they lead to, their bound)."""
     fitted = _fitted(dec.view, found)
     best = max(((each, dec.certify(each)) for each in (fitted, fitted.mixed(replace(found, beta=fitted.beta), 1 - GATES))), key=lambda pair: pair[1].value)
     dec.say(f"over all {dec.view.slots} slots: proven {best[1].value:.6g}")
@@ -138,6 +166,12 @@ def held(dec: Decomposition, found: Inside) -> Floats:
     result, values = np.zeros(len(dec.data.lot_site)), carried(found.blocks.structure, dec.whole, found.point().structure)
     np.maximum.at(result, dec.data.holding_lot, np.append(values, 0.0)[dec.whole.columns["n"]])
     return result
+
+
+def mattering(dec: Decomposition, found: Inside, places: Ints, least: float = LEAST) -> Ints:
+    """The lots of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
+    much = held(dec, found)
+    return np.union1d(np.flatnonzero(much >= min(least, LEAST_SHARE * much.sum())), dec.view.use_lot[np.isin(dec.view.use_point, places)])
 
 
 def _wanted(dec: Decomposition, certificate: Bound, found: Inside) -> Ints:

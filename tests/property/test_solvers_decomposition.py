@@ -117,7 +117,7 @@ def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces)
 
 
 def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slots(monkeypatch):
-    monkeypatch.setattr("solvers.start.grouping", lambda view: np.unique(view.window, return_inverse=True)[1])  # as few slots as there may be
+    monkeypatch.setattr("solvers.start.grouping", lambda view, clusters: np.unique(view.window, return_inverse=True)[1])  # as few slots as there may be
     asked = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
