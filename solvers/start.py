@@ -90,12 +90,11 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         if not len(more) or large or number == TIMES - 1 or found.value - certificate.value <= PROVEN * tolerance * abs(found.value):
             break
         places, start, onto = np.union1d(places, more), found, np.arange(here.slots)
-    if found is None:
-        return None
-    if not large:
-        return Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
-    prices, proven = _spread_out(dec, _completed(dec, found, of_all))
-    return Linear(found, certificate, prices, proven, found, of_all, True)
+    if large:
+        known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
+        prices, proven = _spread_out(dec, _completed(dec, known, group))
+        return Linear(known, certificate, prices, proven, known, group, True)
+    return None if found is None else Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
 
 
 def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
@@ -108,14 +107,13 @@ def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
     needed = np.where(left_out[:, None], dec.certify(bare).estimate.alpha, 0.0)
     room = np.append(dec.certify(replace(bare, beta=np.zeros_like(prices.beta))).reduced, np.inf)[dec.whole.columns["n"]]
     lot, covers = data.holding_lot, data.covers()
-    asked, longest = (np.zeros((len(left_out), data.windows)) for _ in range(2))
+    asked, longest = np.zeros((len(left_out), data.windows)), np.bincount(dec.view.window, weights=seconds, minlength=data.windows)
     np.add.at(asked.T, dec.view.window, needed.T)
-    np.add.at(longest.T, dec.view.window, np.broadcast_to(seconds[:, None], (len(seconds), len(left_out))))
-    asked, longest = ((covers * of_lot[lot]).sum(axis=1) for of_lot in (asked, longest))
-    share, rest = np.ones(len(left_out)), np.full(len(left_out), np.inf)
-    some = asked > 0
+    asked, longest = (covers * asked[lot]).sum(axis=1), covers @ longest
+    share, rest, some = np.ones(len(left_out)), np.full(len(left_out), np.inf), asked > 0
     np.minimum.at(share, lot[some], np.maximum(room[some], 0.0) / asked[some])
-    np.minimum.at(rest, lot, np.maximum(room - asked, 0.0) / longest)
+    some = longest > 0
+    np.minimum.at(rest, lot[some], np.maximum(room - asked, 0.0)[some] / longest[some])
     rest = np.where(np.isfinite(rest), rest, 0.0)
     return replace(prices, alpha=np.where(left_out[:, None], share[:, None] * needed + rest[:, None] * seconds, prices.alpha))
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from tests.property.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
-TIMES = 5 if os.environ.get("TOKENWATT_ALL_CASES") else 1  # as many problems as usual
+TIMES = 8 if os.environ.get("TOKENWATT_ALL_CASES") else 1  # as many problems as usual
 TOLERANCE = 1e-6
 
 

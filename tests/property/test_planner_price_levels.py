@@ -46,7 +46,7 @@ def test_cost_rises_with_the_level_of_one_way_to_obtain(spec, levels, way, level
     assert cost(priced(spec, **before)) <= cost(priced(spec, **after)) * BOTH_GAPS
 
 
-@settings(few, max_examples=4)
+@settings(few, max_examples=2)
 @given(questions(offers=CATALOG), ways)
 def test_a_plan_at_any_levels_is_verified(spec, levels):
     assert verify_plan(planner.solve(priced(spec, **levels))) == []

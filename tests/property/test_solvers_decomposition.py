@@ -18,7 +18,7 @@ from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
 
 GAP = 1e-3
-EXAMPLES = 60 if TIMES == 1 else 100 * TIMES
+EXAMPLES = 40 if TIMES == 1 else 75 * TIMES
 
 
 def problems():
@@ -34,20 +34,20 @@ def test_bound_and_value_enclose_the_best_of_all_plans(data):
 
 def test_most_questions_that_have_a_plan_get_one():
     asked, gaps = 0, []
-    for seed in range(60):
+    for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         least = None if unserved(data) or unfinished(data) else best(data)
         if least is not None:
             found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
             asked += 1
             gaps += [] if found.value is None else [(found.value - least) / max(least, 1e-6)]
-    assert asked > 20 and len(gaps) >= 0.9 * asked
+    assert asked > 15 and len(gaps) >= 0.9 * asked
     assert np.median(gaps) <= GAP
 
 
 def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch):
     plans = 0
-    for seed in range(30):
+    for seed in range(20):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if unserved(data) or unfinished(data) or best(data) is None:
             continue
@@ -126,3 +126,21 @@ def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slot
             encloses(data, found)
             asked, plans = asked + 1, plans + (found.value is not None)
     assert asked > 20 and plans >= asked / 2
+
+
+def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
+    """The way of very large questions: few merged slots for all lots, more for those of which much is held, prices for the rest."""
+    for name, value in (("LARGE", 0.0), ("FEW_LARGE", 1), ("SLOTS_LARGE", 2), ("LEAST_FIRST", 10.0), ("LEAST_SHARE", 0.3)):
+        monkeypatch.setattr(f"solvers.start.{name}", value)
+    asked = bounds = left_out = 0
+    for seed in range(60):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if data.slots < 2 or unserved(data) or unfinished(data) or best(data) is None:
+            continue
+        lines = []
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
+        encloses(data, found)
+        matter = [int(line.split()[0]) for line in lines if "lots matter" in line]
+        asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
+        bounds += found.bound is not None and found.bound > 0.5 * best(data)
+    assert asked > 12 and left_out > 3 and bounds >= asked / 2

@@ -66,7 +66,7 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number):
 
 def test_value_and_proof_are_those_of_the_whole_linear_program():
     asked = told = sure = 0
-    for data, dec, program in questions(range(50)):
+    for data, dec, program in questions(range(36)):
         least = linear_optimum(data)
         found = inside(program, 1e-6, lambda: 1e9)
         if least is None:
@@ -79,7 +79,7 @@ def test_value_and_proof_are_those_of_the_whole_linear_program():
             proven = dec.certify(dec.spread(found)).value
             assert proven <= least + 1e-9 * max(abs(least), 1.0)
             sure += proven >= least - near
-    assert asked > 18 and told >= 0.95 * asked and sure >= 0.85 * told
+    assert asked > 12 and told >= 0.95 * asked and sure >= 0.85 * told
 
 
 def test_the_way_to_an_answer_does_not_change_it():

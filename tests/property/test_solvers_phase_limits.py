@@ -81,7 +81,7 @@ def staged(rng, data):
     return replace(data, site_power_limit_w=steady, power_stages=stages)
 
 
-@settings(max_examples=100 * TIMES, **SMALL)
+@settings(max_examples=70 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
@@ -160,7 +160,7 @@ def power_holds(data, values):
     return (watts <= limit[:, data.slot_window] + 1e-5).all()
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(objectives=("cost",)), st.integers(0, 2**32 - 1))
 def test_the_certificate_holds_at_any_prices(data, seed):
     """Whatever the prices of slots and rows, the bound made of them is below the least cost, and needs the limits of the right windows."""

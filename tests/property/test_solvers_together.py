@@ -133,7 +133,7 @@ def meter_block(rng, sites, slots):
         battery_efficiency=table(1, low=2, high=4) / 4, battery_energy_cost={"cost": table(1, high=2) / 2}, battery_power_cost={"cost": table(1, high=2) / 2})  # fmt: skip
 
 
-@settings(max_examples=120 * TIMES, **SMALL)
+@settings(max_examples=80 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
