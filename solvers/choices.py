@@ -4,14 +4,14 @@ from the least node that it left as long as there is time. Sites, designs and pl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers.coarse import enough, grouping
+from solvers.coarse import cheap_places, enough, grouping
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
@@ -137,6 +137,7 @@ class Search:
     def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
         """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
         best, state, last, nodes, enough, at_once, most, fewest = None, root, root, [], np.inf, self.fixing.size, 1, np.inf
+        widened = np.inf
         while True:
             if best is None and self.left() <= 0:
                 self.dec.say(f"no time for {len(self.open(last) or [])} that are open")
@@ -157,6 +158,11 @@ class Search:
             if state is not None:
                 self.dec.say(f"whole: {state.found.value:.6g}")
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
+            homeless = self._homeless(last) if state is None and best is None and not (self.fixing & self.counts).any() else ()
+            if 0 < len(homeless) < widened and self.left() > 0:
+                widened, state = len(homeless), self._widened(last, homeless, self._cutoff(last.found.value, None, hopeless))
+                if state is not None:
+                    continue
             nodes = [node for node in nodes if best is None or (node.value < self._worth(best) and not node.at_once)]
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
@@ -165,6 +171,21 @@ class Search:
             node = nodes.pop() if deep else nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value + each * nodes[i].undecided)))
             at_once = node.at_once or at_once
             state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
+
+    def _homeless(self, state: Chosen) -> Ints:
+        """The jobs that have no place yet."""
+        return np.setdiff1d(np.arange(len(self.dec.data.job_work)), self.job[(self.job >= 0) & (state.least > 0.5)])
+
+    def _widened(self, state: Chosen, jobs: Ints, cutoff: float) -> Chosen | None:
+        """With more places for these jobs: of those near the linear answer there is room for none."""
+        dec, y = self.dec, self.dec.whole.columns["y"]
+        mine = np.isin(dec.data.point_job[dec.view.training], jobs)
+        more = cheap_places(replace(dec.view, training=dec.view.training[mine]), dec.alone[mine])
+        self.lots = np.union1d(self.lots, dec.view.use_lot[np.isin(dec.view.use_point, more)])
+        most = state.most.copy()
+        most[y[more]] = dec.whole.most[y[more]]
+        dec.say(f"{len(more)} places for the {len(jobs)} jobs that have none")
+        return self.look(state.least, most, state.found, cutoff)
 
     def _worth(self, best: Chosen) -> float:
         """Below which others are better."""
