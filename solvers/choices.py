@@ -1,5 +1,5 @@
 """What is decided once made whole by branch and bound from within: much is decided at once where that costs little, and the search goes on
-from the least node that it left as long as there is time. Sites, designs and places of jobs are decided on merged slots, counts over all."""
+from a node that it left as long as there is time. Sites, designs and places of jobs are decided on merged slots, counts over all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers.coarse import cheap_places, enough, grouping
+from solvers.coarse import cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
@@ -80,7 +80,7 @@ def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    group = grouping(dec.view, enough(dec.view, FINER))
+    group = grouping(dec.view, groups_for(dec.view, FINER))
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
     search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)

@@ -25,7 +25,7 @@ def grouping(view: Slotwise, clusters: int) -> Ints:
     return np.unique(fcluster(linkage(features, "ward"), clusters, "maxclust"), return_inverse=True)[1].astype(np.int64)
 
 
-def enough(view: Slotwise, least: int) -> int:
+def groups_for(view: Slotwise, least: int) -> int:
     """Groups, at least so many, in which slots with other jobs need not meet."""
     return max(least, 2 * len(np.unique(view.reachable.T, axis=0)))
 

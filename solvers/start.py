@@ -10,7 +10,7 @@ import numpy as np
 
 from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
-from solvers.coarse import cheap_places, enough, grouping
+from solvers.coarse import cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import Inside, inside, taken_over
@@ -65,7 +65,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     lots, places = np.arange(len(dec.data.lot_site)), cheap_places(dec.view, dec.alone)
     work = _work(dec, dec.view.slots, len(lots) + 2 * len(places))
     large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
-    group = grouping(dec.view, FEW_LARGE if large else enough(dec.view, LEAST_SLOTS))
+    group = grouping(dec.view, FEW_LARGE if large else groups_for(dec.view, LEAST_SLOTS))
     view = dec.view.merged(group)
     merged = inside(blocks(dec, view, lots, places), ROUGH_FIRST if large else ROUGH, dec.left)
     if merged is None:
@@ -91,6 +91,8 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
             break
         places, start, onto = np.union1d(places, more), found, np.arange(here.slots)
     if large:
+        if found is None:
+            dec.say(f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots")
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
         prices, proven = _spread_out(dec, _completed(dec, known, group))
         return Linear(known, certificate, prices, proven, known, group, True)
