@@ -74,8 +74,8 @@ def counted(dec: Decomposition) -> np.ndarray:
     return result
 
 
-def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable[[], float]) -> tuple[Chosen, Ints] | None:
-    """(the best choices found but for those that are `free` to stay linear, group of each slot); None where none were found."""
+def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tuple[Chosen, Ints] | None:
+    """(the best choices found, group of each slot); None where none were found."""
     whole, y = dec.whole, dec.whole.columns["y"]
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
@@ -83,7 +83,7 @@ def choices(dec: Decomposition, linear: Linear, free: np.ndarray, left: Callable
     group = grouping(dec.view, groups_for(dec.view, FINER))
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec) & ~free, tolerance, costs, AGAIN, left)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, AGAIN, left)
     root = search.look(np.zeros(whole.size), most, linear.merged, onto=linear.group[np.unique(group, return_index=True)[1]])
     if root is not None:
         dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")

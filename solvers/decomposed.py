@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvers import limit_worth, whole
+from solvers import hosting, limit_worth, whole
 from solvers.certificate import Prices
 from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, structure
@@ -77,7 +77,11 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     one = _one_window(units.scaled(data))
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(options.threads) as pool:  # parts of slots go side by side: products are small
         across = pool.map if options.threads > 1 else map
-        dec = Decomposition(one, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s, across)
+        over = lambda part: Decomposition(part, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s, across)
+        light = hosting.without(one)
+        dec = over(light)
+        if light is not one and not hosting.cheap(one, options.gap * dec.least()):
+            dec = over(one)
         rows, columns, integers = sizes(dec, data, build)
         drawn = sketch(dec, options, dec.left)
     plan, proven = drawn.plan, drawn.proven
@@ -177,6 +181,8 @@ def _values(dec: Decomposition, data: PlanData, units: Units, plan: whole.WholeP
     values["x"], values["v"] = np.zeros((len(data.point_pool), data.slots)), np.zeros((len(data.point_pool), data.slots))
     values["x"][level.programs.points] = np.maximum(replicas, 0.0)
     values["lambda"] = np.zeros(())
+    if not (dec.whole.columns["host"] >= 0).any():  # left out of the search
+        values["host"], values["edge"] = hosting.placed(data, values["f"])
     values["v"][level.master.places] = plan.point.running
     if dec.data.windows != data.windows:  # they made no difference to the search
         run = np.zeros((len(data.point_pool), data.windows))
@@ -238,7 +244,7 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     used[data.arc_pool[arc], at] = True
     lots = np.zeros((len(data.lot_site), data.slots), dtype=bool)
     np.logical_or.at(lots, view.use_lot, (active | share)[view.use_point])
-    gated = dec.whole.arc_gate >= 0
+    gated = once.arc_gate >= 0
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, way = np.unique(ends, axis=0, return_inverse=True) if len(ends) else (None, np.zeros(0, dtype=np.int64))
     hosted = np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[gated_of(way, gated, arc, at, data.slots)] if len(arc) else at

@@ -59,8 +59,8 @@ class Decomposition:
         cost = data.holding_cost.get(functional, np.zeros(len(data.holding_lot)))
         self.lot_cost = np.zeros(len(data.lot_site))
         np.maximum.at(self.lot_cost, data.holding_lot, cost)
-        each = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))
-        self.alone = self.view.cheapest(self.view.training, each, np.zeros((self.data.sites, self.view.slots)))  # cost of each point's job at what systems cost
+        self.each = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))  # of a system in a slot
+        self.alone = self.view.cheapest(self.view.training, self.each, np.zeros((self.data.sites, self.view.slots)))  # cost of each point's job at what systems cost
         self.undone = self._undone(self.alone)
 
     def _together(self, most: int) -> Ints:
@@ -125,6 +125,26 @@ class Decomposition:
         alpha = prices.alpha.copy()  # of systems that there can be none of in a window
         alpha[~self.ever[:, o.view.window]] = NEVER * max(float(alpha.max(initial=0.0)), NOTHING)
         return replace(prices, alpha=alpha, beta=beta, rows=rows)
+
+    def fitted(self, prices: Prices) -> Prices:
+        """The same prices of systems and watts with those of requests that they lead to: at a pool the least that a replica asks for, of demand
+        the least over its arcs."""
+        view, data, points = self.view, self.data, self.view.serving
+        cost = view.point_cost[points] + data.point_power_w[points, None] * prices.sigma[view.site[points]]
+        mine = np.flatnonzero(np.isin(view.use_point, points))
+        np.add.at(cost, np.searchsorted(points, view.use_point[mine]), view.use_systems[mine, None] * prices.alpha[view.use_lot[mine]])
+        beta = np.full((data.pools, view.slots), np.inf)
+        np.minimum.at(beta, data.point_pool[points], cost / data.point_capacity[points, None])
+        beta = np.where(np.isfinite(beta), beta, prices.delta.max(initial=0.0))
+        delta = np.full_like(prices.delta, np.inf)
+        np.minimum.at(delta, view.arc_demand, view.arc_cost + beta[data.arc_pool])
+        return replace(prices, beta=beta, delta=np.where(np.isfinite(delta), delta, 0.0))
+
+    def least(self) -> float:
+        """What a plan costs at least, with every system busy throughout."""
+        none = lambda count: np.zeros((count, self.view.slots))
+        prices = Prices(self.each, none(self.data.sites), none(self.data.pools), none(len(self.view.demand)), np.zeros(len(self.whole.keys)))
+        return self.certify(self.fitted(prices)).value
 
     def certify(self, prices: Prices, view: Slotwise | None = None) -> Bound:
         """The bound at these prices over every column there is; `view`: the slots that they are of."""

@@ -167,14 +167,19 @@ def same_way(data: PlanData, most: Floats) -> tuple[NDArray[np.int64], Floats]:
     return first, together
 
 
-def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
-    opened = program.columns["open"]
+def priced_hosting(data: PlanData) -> NDArray[np.bool_]:
+    """[W, R]: where placing a workload costs something or takes a line."""
     priced = np.zeros((data.demand.shape[0], data.sites), dtype=bool)
     for values in data.host_cost.values():
         priced |= values > 0
     priced[data.tree_path[:, 0], data.tree_path[:, 1]] = True
     if data.lines is not None:
         priced |= data.lines.placed(*priced.shape)
+    return priced
+
+
+def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
+    opened, priced = program.columns["open"], priced_hosting(data)
     reached = np.zeros_like(priced)
     arc, at = np.nonzero(flow >= 0)
     reached[data.arc_workload[arc], data.arc_site[arc]] = True

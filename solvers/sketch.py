@@ -18,7 +18,7 @@ from solvers.outcome import Options
 from solvers.start import held, linear, mattering
 from solvers.whole import WholePlan
 
-SHARE, CHEAP = 0.1, 0.3  # of the asked gap, that the linear part may leave, and hosting that is rounded up may cost
+SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
@@ -41,26 +41,12 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     if start is None:
         return Sketch()
     found = Sketch(start.bound.value, None, start.prices)
-    cheap = _cheap(dec, options.gap * abs(start.found.value))
-    for free in (cheap, np.zeros_like(cheap)) if cheap.any() else (cheap,):  # a limit may not let hosting be rounded up
-        chosen = None if left() <= 0 else choices(dec, start, free, _share(left, CHOOSING))
-        counts = None if chosen is None else _over_all_slots(dec, *chosen, free, tolerance, _share(left, COUNTING))
-        if counts is not None:
-            found.plan = _settled(dec, counts, options, left)
-        if found.plan is not None:
-            break
+    chosen = choices(dec, start, _share(left, CHOOSING))
+    counts = None if chosen is None else _over_all_slots(dec, *chosen, tolerance, _share(left, COUNTING))
+    if counts is not None:
+        found.plan = _settled(dec, counts, options, left)
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
-
-
-def _cheap(dec: Decomposition, much: float) -> np.ndarray:
-    """Which columns are of hosting (a workload at a site, and the ways that its weights take), where all that could be hosted costs next to
-    nothing: these are rounded up."""
-    hosting = np.zeros(dec.whole.size, dtype=bool)
-    for block in ("host", "edge"):
-        place = dec.whole.columns[block]
-        hosting[place[place >= 0]] = True
-    return hosting & (dec.whole.cost[hosting].sum() <= CHEAP * much)
 
 
 def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
@@ -69,18 +55,16 @@ def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
     return lambda: left() - until
 
 
-def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, free: np.ndarray, tolerance: float, left: Callable[[], float]) -> Chosen | None:
-    """The choices with whole counts; those that are free are rounded up."""
+def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, left: Callable[[], float]) -> Chosen | None:
+    """The choices with whole counts."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
     search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), max(tolerance, TOLERANCE), COSTS, 1, left)
-    least, most = chosen.least.copy(), chosen.most.copy()
-    least[free] = most[free] = np.minimum(np.ceil(search.values(chosen)[free] - WHOLE), most[free])
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
-    found = search.look(least, most, chosen.found, cutoff, group)
+    found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:  # not with the lots that matter on merged slots
         search.lots = lots
-        found = search.look(least, most, chosen.found, cutoff, group)
+        found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:
         dec.say("over all slots: no room for the choices")
         return None

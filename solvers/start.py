@@ -12,7 +12,7 @@ from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
 from solvers.coarse import cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
-from solvers.hourwise import Slotwise, carried
+from solvers.hourwise import carried
 from solvers.interior import Inside, inside, taken_over
 from solvers.linked import Linked
 
@@ -122,25 +122,10 @@ def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
 
 def _spread_out(dec: Decomposition, found: Prices) -> tuple[Prices, Bound]:
     """(the prices with those of requests that they lead to, their bound)."""
-    fitted = _fitted(dec.view, found)
+    fitted = dec.fitted(found)
     best = max(((each, dec.certify(each)) for each in (fitted, fitted.mixed(replace(found, beta=fitted.beta), 1 - GATES))), key=lambda pair: pair[1].value)
     dec.say(f"over all {dec.view.slots} slots: proven {best[1].value:.6g}")
     return best
-
-
-def _fitted(view: Slotwise, prices: Prices) -> Prices:
-    """The same prices of systems and watts with those of requests that they lead to: at a pool the least that a replica asks for, of demand
-    the least over its arcs."""
-    data, points = view.data, view.serving
-    cost = view.point_cost[points] + data.point_power_w[points, None] * prices.sigma[view.site[points]]
-    mine = np.flatnonzero(np.isin(view.use_point, points))
-    np.add.at(cost, np.searchsorted(points, view.use_point[mine]), view.use_systems[mine, None] * prices.alpha[view.use_lot[mine]])
-    beta = np.full((data.pools, view.slots), np.inf)
-    np.minimum.at(beta, data.point_pool[points], cost / data.point_capacity[points, None])
-    beta = np.where(np.isfinite(beta), beta, prices.delta.max(initial=0.0))
-    delta = np.full_like(prices.delta, np.inf)
-    np.minimum.at(delta, view.arc_demand, view.arc_cost + beta[data.arc_pool])
-    return replace(prices, beta=beta, delta=np.where(np.isfinite(delta), delta, 0.0))
 
 
 def _work(dec: Decomposition, slots: int, links: int) -> float:

@@ -1,0 +1,41 @@
+"""Hosting that costs next to nothing, left out of a search: a workload may then be served at any site that is open, and is placed wherever it is.
+
+What a plan costs at least stays true without it, since hosting only ever adds; what it adds to the plan is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from solvers.data import Floats, PlanData
+from solvers.routing import priced_hosting
+
+CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be may cost
+
+
+def without(data: PlanData) -> PlanData:
+    """The data without costs of placing a workload, where no limit counts them; else as they are."""
+    names = set(data.host_cost) | set(data.edge_cost)
+    if data.lines is not None or not priced_hosting(data).any() or any(limit.functional in names for limit in data.limits):
+        return data
+    none = np.zeros(0, dtype=np.int64)
+    return replace(data, host_cost={}, edge_workload=none, edge_cost={}, tree_path=none.reshape(0, 3))
+
+
+def cheap(data: PlanData, much: float) -> bool:
+    """Whether all hosting that there could be costs little of `much` by the objective."""
+    name = data.objective.functional
+    return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part) <= CHEAP * much
+
+
+def placed(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:
+    """(host [W, R], edge [E]) for flows [A, T]: 1 where placing costs something and any flow goes, and on all the way there."""
+    host, edge = np.zeros((data.demand.shape[0], data.sites)), np.zeros(len(data.edge_workload))
+    arcs = np.flatnonzero((flows > 0).any(axis=1))
+    host[data.arc_workload[arcs], data.arc_site[arcs]] = 1.0
+    host *= priced_hosting(data)
+    workload, site, on = data.tree_path.T
+    np.maximum.at(edge, on, host[workload, site])
+    return host, edge
