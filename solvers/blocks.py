@@ -29,7 +29,8 @@ AMPLE = 1e3  # times the largest power there is, of a site that has a limit in o
 SPARE = 1e-5  # that a job is done sooner than it is, so that one without a second to spare has an inside
 LEAST_RANGE = 1e-12  # of a column, from which on it moves
 BESIDES = 2e7  # multiplications that take as long as what a site in a part takes besides
-AT_ONCE = 4  # parts, at least, where several are looked at at the same time
+AT_ONCE = 4  # parts, about, where several are looked at at the same time
+MOST_NUMBERS = 1e6  # of the squares of demand of a part's slots: more are slower to come by than to multiply
 State = dict[str, Floats]
 
 
@@ -42,7 +43,7 @@ class Site:
     pools: Ints
     power: Ints  # its own position, or nothing
     points: Ints
-    gated: Ints  # arcs
+    gated: Ints  # among the arcs with a gate
     arcs: Ints
     places: Ints
     linked: Ints  # [l] those that are decided once, then those of jobs' progress, each side by side
@@ -66,6 +67,10 @@ class Part:
     slots: Ints
     linked: Ints
     sites: list[Site]
+
+    @property
+    def pools(self) -> int:
+        return sum(len(site.pools) for site in self.sites)
 
 
 class Blocks:
@@ -104,7 +109,7 @@ class Blocks:
         self.mask = {
             "m": np.ones(len(self.moving), dtype=bool), "most": np.isfinite(self.most), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~self.lacking,
             "v": self.may_run, "capacity": self.served, "installed": self.there, "power": np.repeat(self.limited[:, None], self.slots, axis=1),
-            "hosted": carries & (self.gate >= 0)[:, None], "running": self.may_run,
+            "hosted": carries[self.gated], "running": self.may_run,
         }  # fmt: skip
         self.carrying = self.into_demand @ carries > 0  # [D, T] that some arc carries
         self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
@@ -130,6 +135,8 @@ class Blocks:
         self.gate = np.where(gate >= 0, self.column[gate], -1)
         self.arc_demand, self.arc_pool = view.arc_demand[self.arcs], data.arc_pool[self.arcs]
         self.carried = view.demand[self.arc_demand]  # [A, T] at most
+        self.gated = np.flatnonzero(self.gate >= 0)  # [G] arcs that something decided once lets carry, so much
+        self.gates, self.let = self.gate[self.gated], self.carried[self.gated]
         count = np.arange(len(self.arcs))
         self.into_demand = sparse.csr_array((np.ones(len(count)), (self.arc_demand, count)), shape=(self.demands, len(count)))
         self.into_pool = sparse.csr_array((np.ones(len(count)), (self.arc_pool, count)), shape=(self.pools, len(count)))
@@ -193,11 +200,10 @@ class Blocks:
             sites = [of_parts[i] for of_parts in by_site if of_parts[i].rows]
             linked = np.sort(np.concatenate([site.linked for site in sites] or [np.zeros(0, dtype=np.int64)]))
             parts.append(Part(slots, linked, sites))
-        while self.across is not map and len(parts) < min(AT_ONCE, self.slots):
-            longest = max(range(len(parts)), key=lambda i: len(parts[i].slots))
-            part = parts.pop(longest)
-            parts += [replace(part, slots=slots) for slots in np.array_split(part.slots, 2)]
-        return parts
+        most = max(int(MOST_NUMBERS // max(self.demands, 1) ** 2), 1)
+        if self.across is not map:
+            most = min(most, -(-self.slots // AT_ONCE))
+        return [replace(part, slots=slots) for part in parts for slots in np.array_split(part.slots, -(-len(part.slots) // most))]
 
     def _together(self) -> list[Ints]:
         """Slots of each part: of one window, and with the same places of jobs, which are columns that do not reach into the others, where that
@@ -256,7 +262,7 @@ class Blocks:
             at = switch[run.col]
             here = at >= 0
             result.append(Site(
-                lots, pools, power, points, gated, arcs, places, columns, (served, job_squares[:, going].tocsr()), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
+                lots, pools, power, points, np.searchsorted(self.gated, gated), arcs, places, columns, (served, job_squares[:, going].tocsr()), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
                 some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
                 some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))), balance,
                 some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))),
@@ -276,9 +282,8 @@ class Blocks:
         return np.bincount(self.switch[there], weights=values[there], minlength=len(self.moving))
 
     def to_gates(self, values: Floats) -> Floats:
-        """[A, T] added up over the gate of each arc."""
-        there = self.gate >= 0
-        return np.bincount(self.gate[there], weights=values.sum(axis=1)[there], minlength=len(self.moving))
+        """[G, T] added up over the gate of each arc."""
+        return np.bincount(self.gates, weights=values.sum(axis=1), minlength=len(self.moving))
 
     def to_done(self, values: Floats) -> Floats:
         """[N] added up over the column that says that a job is done there."""
@@ -296,7 +301,7 @@ class Blocks:
             "capacity": self.mask["capacity"] * (self.serves @ z["x"] - self.into_pool @ z["f"] - z["capacity"]),
             "installed": self.there * (systems - self.uses @ z["x"] - self.job_uses @ running - z["installed"]),
             "power": self.mask["power"] * (given * self.limit - idle - self.watts @ z["x"] - self.job_watts @ running - z["power"]),
-            "hosted": self.mask["hosted"] * (self.carried * m[self.gate][:, None] - z["f"] - z["hosted"]),
+            "hosted": self.mask["hosted"] * (self.let * m[self.gates][:, None] - z["f"][self.gated] - z["hosted"]),
             "running": self.may_run * (np.where(self.switch >= 0, m[self.switch], given * self.switched) - z["v"] - z["running"]),
             "progress": self.runs * ((self.rate * z["v"]).sum(axis=1) - np.where(self.done >= 0, m[self.done], given * self.done_fixed)),
             "equal": self.equal @ z["m"] - given * self.equal_sides,
@@ -307,12 +312,14 @@ class Blocks:
     def worth(self, p: Mapping[str, Floats]) -> State:
         """What the rows' prices make of each column: reduced costs are costs less these; of a change of prices, their change."""
         alpha, sigma = p["installed"], p["power"] * self.mask["power"]
+        flows = p["balance"][self.arc_demand] - p["capacity"][self.arc_pool]
+        flows[self.gated] -= p["hosted"]
         return {
             "x": self.serves.T @ p["capacity"] - self.uses.T @ alpha - self.watts.T @ sigma,
-            "f": p["balance"][self.arc_demand] - p["capacity"][self.arc_pool] - p["hosted"],
+            "f": flows,
             "v": self.rate * p["progress"][:, None] - (self.job_uses.T @ alpha + self.job_watts.T @ sigma) * self.reach - p["running"],
             "m": self.systems.T @ (alpha @ self.in_window).ravel() - self.idle.T @ (sigma @ self.in_window).ravel() + self.equal.T @ p["equal"]
-            + self.above.T @ p["above"] + self.to_gates(self.carried * p["hosted"]) + self.to_switches(p["running"]) - self.to_done(p["progress"]),
+            + self.above.T @ p["above"] + self.to_gates(self.let * p["hosted"]) + self.to_switches(p["running"]) - self.to_done(p["progress"]),
         }  # fmt: skip
 
 

@@ -158,6 +158,8 @@ class Search:
             if state is not None:
                 self.dec.say(f"whole: {state.found.value:.6g}")
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
+                if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
+                    return best
             homeless = self._homeless(last) if state is None and best is None and not (self.fixing & self.counts).any() else ()
             if 0 < len(homeless) < widened and self.left() > 0:
                 widened, state = len(homeless), self._widened(last, homeless, self._cutoff(last.found.value, None, hopeless))

@@ -27,6 +27,7 @@ ALMOST = 1e-3  # of the value, that reduced costs may be off for prices to say t
 DIGITS = 1e-5  # of the value: a nearer answer than that may not be had
 NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
 WARM = 0.02  # how far primal and dual are apart where other programs start
+ANYWHERE = 0.25  # of a start anywhere, mixed with that from other slots: what these lack takes more room than their answer has
 ROOM = 0.1  # of a limit, that is left where a start is anywhere
 REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
 WORSE = 0.2  # of the direct step, that one towards the centre must reach
@@ -92,7 +93,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         z, w = at.z, at.w
         short = {name: -values for name, values in blocks.rows(z).items()}
         off = _off(blocks, at)
-        products = {name: np.where(which, z[name] * w[name], 0.0) for name, which in mask.items()}
+        products = {name: z[name] * w[name] for name in mask}  # 0 where there is no such pair
         mean = sum(float(values.sum()) for values in products.values()) / count
         value = base + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v"))
         scale = max(abs(value), NEAR_NOTHING)
@@ -114,15 +115,15 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         except (np.linalg.LinAlgError, ValueError):  # numbers too far apart
             break
         direct = _step(newton, short, off, {name: -values for name, values in products.items()}, scale)
-        far = _far(blocks, at, direct, 1.0)
+        far = _far(newton, direct, 1.0)
         reached = at.moved(*far, direct)
         aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
         centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
         direct_far = far
         for damped in (1.0, far[0] * far[1]):  # what products change by beyond the linear is far off where the step is short
-            second = {name: np.where(which, centre - products[name] - damped * direct[0][name] * direct[1][name], 0.0) for name, which in mask.items()}
+            second = {name: centre - products[name] - damped * direct[0][name] * direct[1][name] for name in mask}
             change = _step(newton, short, off, second, scale)
-            far = _far(blocks, at, change, STEP)
+            far = _far(newton, change, STEP)
             if min(far) >= WORSE * min(direct_far):
                 break
         for _ in range(CORRECTED):
@@ -140,11 +141,11 @@ def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, floa
     aims = tuple(min(1.0, step + FARTHER) for step in far)
     reached = at.moved(*aims, change)
     more = {}
-    for name, which in blocks.mask.items():
+    for name in blocks.mask:
         product = reached.z[name] * reached.w[name]
-        more[name] = apart[name] + np.where(which, np.maximum(np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre), 0.0)
+        more[name] = apart[name] + np.maximum(np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre)
     change = _step(newton, short, off, more, scale)
-    reach = _far(blocks, at, change, STEP)
+    reach = _far(newton, change, STEP)
     return (change, reach, more) if min(reach[0] - far[0], reach[1] - far[1]) >= 0 and sum(reach) >= sum(far) + PAYS * FARTHER else None
 
 
@@ -177,11 +178,11 @@ def _off(blocks: Blocks, at: Iterate) -> State:
     return off
 
 
-def _far(blocks: Blocks, at: Iterate, change: Change, damp: float) -> tuple[float, float]:
+def _far(newton: Newton, change: Change, damp: float) -> tuple[float, float]:
     """How far columns and prices may go."""
     result = []
-    for part, moves in ((at.z, change[0]), (at.w, change[1])):
-        ratio = max(float((-moves[name] / np.where(which, part[name], 1.0))[which].max(initial=0.0)) for name, which in blocks.mask.items())
+    for per, moves in ((newton.per_z, change[0]), (newton.per_w, change[1])):
+        ratio = max(-float((moves[name] * values).min(initial=0.0)) for name, values in per.items())
         result.append(min(1.0, damp / ratio) if ratio > 0 else 1.0)
     return result[0], result[1]
 
@@ -201,7 +202,7 @@ def _anywhere(blocks: Blocks) -> Iterate:
     z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(most), most, 1.0), 0.05), 0.5 * most)
     z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
     z |= {"capacity": ones(o.pools, 0.5), "installed": ones(o.lots, 0.5), "power": np.maximum(ones(o.sites, 1.0), ROOM * o.limit)}
-    z |= {"hosted": np.maximum(0.3 * o.carried, 1e-3), "running": ones(len(o.places), 0.1), "above": np.maximum(1.0, ROOM * np.abs(o.above_sides))}
+    z |= {"hosted": np.maximum(0.3 * o.let, 1e-3), "running": ones(len(o.places), 0.1), "above": np.maximum(1.0, ROOM * np.abs(o.above_sides))}
     without = o.rows(z | {name: np.zeros_like(z[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")})
     z |= {name: np.maximum(z[name], without[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
     cost = o.cost["m"]
@@ -217,11 +218,13 @@ def _anywhere(blocks: Blocks) -> Iterate:
     delta = np.full((o.demands, slots), np.inf)
     np.minimum.at(delta, o.arc_demand, o.cost["f"] + w["capacity"][o.arc_pool])
     delta = np.where(np.isfinite(delta), delta, 0.0)
-    w["hosted"] = 0.05 * np.maximum(delta[o.arc_demand], 0.0) + 1e-6
+    w["hosted"] = 0.05 * np.maximum(delta[o.arc_demand[o.gated]], 0.0) + 1e-6
     w["running"] = 0.1 * (o.job_uses.T @ alpha) + 1e-6
     w["above"] = np.full(o.above.shape[0], 0.01 * usual)
     w["x"] = np.maximum(o.cost["x"] + need - serves[:, None] * w["capacity"][pool], 0.1 * np.median(need) if need.size else 1.0)
-    w["f"] = np.maximum(o.cost["f"] + w["capacity"][o.arc_pool] - delta[o.arc_demand] + w["hosted"], max(0.1 * float(np.median(delta)) if delta.size else 0.0, 1e-4))
+    flow = o.cost["f"] + w["capacity"][o.arc_pool] - delta[o.arc_demand]
+    flow[o.gated] += w["hosted"]
+    w["f"] = np.maximum(flow, max(0.1 * float(np.median(delta)) if delta.size else 0.0, 1e-4))
     w["v"] = np.maximum(o.job_uses.T @ alpha, 1e-3)
     w["m"], w["most"] = np.maximum(0.3 * np.abs(cost), 0.1 * usual), np.where(o.mask["most"], 0.1 * usual, 0.0)
     return Iterate(_masked(o, z), _masked(o, w), {"balance": delta, "progress": np.zeros(len(o.places)), "equal": np.zeros(o.equal.shape[0])})
@@ -237,9 +240,9 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints) -> Iterate:
     fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}
     same = lambda count: (np.arange(count), np.arange(count), count)
-    arcs, places = (old.arcs, new.arcs, len(data.arc_pool)), (old.places, new.places, len(data.point_job))
+    arcs, gated, places = (old.arcs, new.arcs, len(data.arc_pool)), (old.arcs[old.gated], new.arcs[new.gated], len(data.arc_pool)), (old.places, new.places, len(data.point_job))
     known = {
-        "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": arcs, "v": places, "running": places, "power": same(old.sites),
+        "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": gated, "v": places, "running": places, "power": same(old.sites),
         "installed": (old.linked.lots, new.linked.lots, len(data.lot_site)), "capacity": same(old.pools),
     }  # fmt: skip
     for name, which in known.items():
@@ -247,6 +250,7 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints) -> Iterate:
         covered = (row >= 0)[:, None] & np.vstack([old.mask[name], np.zeros((1, old.slots), dtype=bool)])[row][:, group]
         for onto, values, start, times in ((z, at.z, fresh.z, 1.0), (w, at.w, fresh.w, part)):
             onto[name] = np.where(covered, np.vstack([values[name], np.zeros((1, old.slots))])[row][:, group] * times, start[name])
+    _to_demand(old, new, group, z)
     free["balance"] = at.free["balance"][:, group] * part
     free["progress"] = np.append(at.free["progress"], 0.0)[_rows_of(*places)]
     marked = np.zeros(old.structure.size)
@@ -265,7 +269,23 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints) -> Iterate:
     free["equal"] = np.append(at.free["equal"], 0.0)[equal]
     above = np.where(above >= 0, above - len(old.row_parts[0]), -1)
     z["above"], w["above"] = (np.where(above >= 0, np.append(values["above"], 0.0)[above], start["above"]) for values, start in ((at.z, fresh.z), (at.w, fresh.w)))
-    return Iterate(_masked(new, z), _masked(new, w), free)
+    result = Iterate(_masked(new, z), _masked(new, w), free)
+    if np.array_equal(group, np.arange(old.slots)):
+        return result
+    mixed = lambda a, b: {name: (1 - ANYWHERE) * values + ANYWHERE * b[name] for name, values in a.items()}
+    return Iterate(mixed(result.z, fresh.z), mixed(result.w, fresh.w), mixed(result.free, fresh.free))
+
+
+def _to_demand(old: Blocks, new: Blocks, group: Ints, z: State) -> None:
+    """Flows and what carries them brought to each slot's own demand, where that of the old slots was another."""
+    asked = old.view.demand[:, group]
+    times = np.divide(new.view.demand, asked, out=np.ones_like(asked), where=asked > 0)
+    if (times == 1.0).all():
+        return
+    before = new.into_pool @ z["f"]
+    z["f"], z["hosted"] = z["f"] * times[new.arc_demand], z["hosted"] * times[new.arc_demand[new.gated]]
+    more = np.divide(new.into_pool @ z["f"], before, out=np.ones_like(before), where=before > 0)
+    z["x"], z["capacity"] = z["x"] * more[new.view.data.point_pool[new.points]], z["capacity"] * more
 
 
 def _rows_of(before: Ints, after: Ints, count: int) -> Ints:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from solvers.blocks import Blocks, Part, State
 from solvers.data import Floats, Ints
@@ -30,10 +31,11 @@ def divided(a: Floats, b: Floats, where: np.ndarray) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Eliminated:
-    """A part's slots: of each site what its rows are solved with, and what it takes from the links; of demand likewise."""
+    """A part's slots: of each site what its rows are solved with, how these depend on the links, and what it takes from those; of demand likewise."""
 
-    sites: list[tuple[slice, Floats, Floats, Floats, Floats, Floats]]
+    sites: list[tuple[Floats, Floats]]
     links: list[Floats]
+    pools: Floats  # [T, D, pools of all sites]
     half: Floats
     halves: Floats
     taken: Floats
@@ -44,11 +46,14 @@ class Newton:
 
     def __init__(self, blocks: Blocks, z: Mapping[str, Floats], w: Mapping[str, Floats]):
         self.blocks, self.z, self.w = blocks, z, w
-        self.theta = {name: divided(z[name], w[name], mask) for name, mask in blocks.mask.items()}
+        self.per_z, self.per_w = ({name: divided(1.0, values[name], mask) for name, mask in blocks.mask.items()} for values in (z, w))
+        self.theta = {name: z[name] * self.per_w[name] for name in blocks.mask}
         theta, mask = self.theta, blocks.mask
-        self.both_f, self.both_v = theta["f"] + theta["hosted"], theta["v"] + theta["running"]
-        self.to_gate, self.to_switch = divided(theta["f"], self.both_f, mask["hosted"]), divided(theta["v"], self.both_v, mask["running"])
-        self.flow, self.run = theta["f"] * (1 - self.to_gate), theta["v"] * (1 - self.to_switch)
+        self.gated = theta["f"][blocks.gated]
+        self.both_f, self.both_v = self.gated + theta["hosted"], theta["v"] + theta["running"]
+        self.to_gate, self.to_switch = divided(self.gated, self.both_f, mask["hosted"]), divided(theta["v"], self.both_v, mask["running"])
+        self.flow, self.run = theta["f"].copy(), theta["v"] * (1 - self.to_switch)
+        self.flow[blocks.gated] *= 1 - self.to_gate
         self._eliminate()
 
     def _eliminate(self) -> None:
@@ -66,14 +71,16 @@ class Newton:
         slots = len(at)
         theta = {name: self.theta[name][:, at] for name in ("x", "installed", "capacity", "power")}
         flow, run, rate, reach = self.flow[:, at], self.run[:, at], o.rate[:, at], o.reach[:, at]
-        gates, switched = (self.to_gate * o.carried)[:, at], (self.to_switch * o.reach)[:, at]
+        gates, switched = (self.to_gate * o.let)[:, at], (self.to_switch * o.reach)[:, at]
         into_pool = o.into_pool @ flow
         square = np.zeros((slots, demands, demands))
         diagonal = np.arange(demands)
         square[:, diagonal, diagonal] = (o.into_demand @ flow + ~o.carrying[:, at]).T
-        sites, across, links = [], [], []
+        sites, links, of_links = [], [], np.zeros((slots, demands, len(part.linked)))
+        once, before = len(o.moving), 0
+        of_pools, solved_pools = (np.zeros((slots, *shape)) for shape in ((demands, part.pools), (part.pools, demands)))  # of all sites, for one product
         for site in part.sites:
-            b, l, rows = site.rows, len(site.linked), np.arange(site.rows)
+            b, l, rows, n = site.rows, len(site.linked), np.arange(site.rows), len(site.pools)
             own = site.squares[0] @ theta["x"][site.points] + site.squares[1] @ (run[site.places] * reach[site.places] ** 2)
             own = np.ascontiguousarray(own.T).reshape(slots, b, b)
             slack = [theta["installed"][site.lots], theta["capacity"][site.pools] + into_pool[site.pools], theta["power"][site.power]]
@@ -83,34 +90,31 @@ class Newton:
             if len(site.places):
                 link += site.progress @ (run * rate * reach)[site.places] + site.switches @ switched[site.places]
             link = np.ascontiguousarray(link.T).reshape(slots, b, l)
-            pools = slice(len(site.lots), len(site.lots) + len(site.pools))
-            to_demand = np.ascontiguousarray((site.balance @ flow[site.arcs]).T).reshape(slots, len(site.pools), demands)
+            pools, here = slice(len(site.lots), len(site.lots) + n), slice(before, before + n)
+            to_demand = np.ascontiguousarray((site.balance @ flow[site.arcs]).T).reshape(slots, n, demands)
             inverse = _inverse(own)
             solved = inverse @ link  # [T, b, l]
-            solved_demand = inverse[:, :, pools] @ to_demand  # [T, b, D]
-            turned = np.ascontiguousarray(to_demand.transpose(0, 2, 1))
-            square -= turned @ solved_demand[:, pools]
+            of_pools[:, :, here], solved_pools[:, here] = to_demand.transpose(0, 2, 1), inverse[:, pools, pools] @ to_demand
             of_demand = np.ascontiguousarray((site.gates_balance @ gates[site.gated]).T).reshape(slots, demands, l)
-            of_demand -= turned @ solved[:, pools]
-            across.append(of_demand)
-            links.append(link.reshape(slots * b, l).T @ solved.reshape(slots * b, l))
-            sites.append((pools, inverse, link, to_demand, solved, solved_demand))
-        once, of_links = len(o.moving), np.zeros((slots, demands, len(part.linked)))
-        for site, of_demand in zip(part.sites, across, strict=True):
-            own = int(np.searchsorted(site.linked, once))  # those decided once side by side, then those of jobs' progress
-            for columns in (slice(0, own), slice(own, len(site.linked))):
+            of_demand -= of_pools[:, :, here] @ solved[:, pools]
+            first_progress = int(np.searchsorted(site.linked, once))  # those decided once side by side, then those of jobs' progress
+            for columns in (slice(0, first_progress), slice(first_progress, l)):
                 if columns.start < columns.stop:
                     first = int(np.searchsorted(part.linked, site.linked[columns.start]))
                     of_links[:, :, first : first + columns.stop - columns.start] = of_demand[:, :, columns]
+            links.append(link.reshape(slots * b, l).T @ solved.reshape(slots * b, l))
+            sites.append((inverse, link))
+            before += n
+        square -= of_pools @ solved_pools
         half = _half(square)
         halves = (half @ of_links).reshape(slots * demands, len(part.linked))
-        return Eliminated(sites, links, half, halves, halves.T @ halves)
+        return Eliminated(sites, links, of_pools, half, halves, halves.T @ halves)
 
     def _links(self) -> Floats:
         """What the linking columns and the progress of jobs add by themselves, the lower half."""
         o, count = self.blocks, len(self.blocks.moving)
         own = divided(np.ones(count), self.theta["m"], o.mask["m"]) + divided(self.w["most"], self.z["most"], o.mask["most"])
-        own += o.to_gates(divided(o.carried**2, self.both_f, o.mask["hosted"])) + o.to_switches(divided(np.ones_like(self.both_v), self.both_v, o.mask["running"]))
+        own += o.to_gates(divided(o.let**2, self.both_f, o.mask["hosted"])) + o.to_switches(divided(np.ones_like(self.both_v), self.both_v, o.mask["running"]))
         links = np.zeros((o.links, o.links))
         links[np.arange(count), np.arange(count)] = -own
         runs, done = np.flatnonzero(o.runs), np.flatnonzero(o.done >= 0)
@@ -149,9 +153,10 @@ class Newton:
         """(changes of columns and slacks, of reduced costs and slacks' prices, of the free rows' prices) that make up for rows that are
         `short`, for reduced costs that are `off`, and bring each product of a pair nearer by what they are `apart`."""
         o, z, w, mask, theta = self.blocks, self.z, self.w, self.blocks.mask, self.theta
-        h = {name: np.where(mask[name], off[name] - divided(apart[name], z[name], mask[name]), 0.0) for name in ("x", "f", "v", "m")}
-        side = {name: short[name] + divided(apart[name], w[name], mask[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
-        flow = self.flow * h["f"] + self.to_gate * side["hosted"]
+        h = {name: off[name] - apart[name] * self.per_z[name] for name in ("x", "f", "v", "m")}
+        side = {name: short[name] + apart[name] * self.per_w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")}
+        flow = self.flow * h["f"]
+        flow[o.gated] += self.to_gate * side["hosted"]
         run = self.run * h["v"] + self.to_switch * side["running"]
         here, replicas = run * o.reach, theta["x"] * h["x"]
         balance = (short["balance"] + o.into_demand @ flow).T
@@ -160,8 +165,8 @@ class Newton:
         power = side["power"] - o.watts @ replicas - o.job_watts @ here
         count = len(o.moving)
         right = np.zeros(o.links)
-        right[:count] = h["m"] + divided(apart["most"] - w["most"] * short["most"], z["most"], mask["most"]) - o.above.T @ (side["above"] / theta["above"])
-        right[:count] -= o.to_gates(divided(o.carried * (side["hosted"] - theta["f"] * h["f"]), self.both_f, mask["hosted"]))
+        right[:count] = h["m"] + (apart["most"] - w["most"] * short["most"]) * self.per_z["most"] - o.above.T @ (side["above"] / theta["above"])
+        right[:count] -= o.to_gates(divided(o.let * (side["hosted"] - self.gated * h["f"][o.gated]), self.both_f, mask["hosted"]))
         right[:count] -= o.to_switches(divided(side["running"] - theta["v"] * h["v"], self.both_v, mask["running"]))
         runs = np.flatnonzero(o.runs)
         right[o.progress[runs]] = (short["progress"] + (o.rate * run).sum(axis=1))[runs]
@@ -170,23 +175,26 @@ class Newton:
 
         def local(part: Part, done: Eliminated) -> tuple[list[Floats], Floats, list[Floats], Floats]:
             """(what each site's rows come to, what is left to demand, what the links of each site and of all are to make up for)."""
-            at, left, found, linked = part.slots, balance[part.slots], [], []
-            for site, (pool, inverse, link, to_demand, _, _) in zip(part.sites, done.sites, strict=True):
+            at, found, linked = part.slots, [], []
+            for site, (inverse, link) in zip(part.sites, done.sites, strict=True):
                 rows = np.concatenate([lots[site.lots][:, at], pools[site.pools][:, at], power[site.power][:, at]]).T
                 found.append((inverse @ rows[:, :, None])[:, :, 0])
-                left = left - (to_demand.transpose(0, 2, 1) @ found[-1][:, pool, None])[:, :, 0]
                 linked.append(found[-1].ravel() @ link.reshape(found[-1].size, len(site.linked)))
-            half = (done.half @ left[:, :, None]).ravel()
+            of_pools = np.concatenate([np.zeros((len(at), 0)), *(mine[:, len(site.lots) :][:, : len(site.pools)] for site, mine in zip(part.sites, found, strict=True))], axis=1)
+            half = (done.half @ (balance[at][:, :, None] - done.pools @ of_pools[:, :, None])).ravel()
             return found, half, linked, half @ done.halves
 
         def settled(part: Part, done: Eliminated, found: list[Floats], half: Floats) -> None:
             """Writes the prices of the part's slots down."""
-            at = part.slots
+            at, before = part.slots, 0
             of_demand = (done.half.transpose(0, 2, 1) @ (half - done.halves @ linked[part.linked]).reshape(len(at), o.demands, 1))[:, :, 0]
             delta[:, at] = of_demand.T
-            for site, (_, _, _, _, solved, solved_demand), mine in zip(part.sites, done.sites, found, strict=True):
-                rows = (mine - solved @ linked[site.linked] - (solved_demand @ of_demand[:, :, None])[:, :, 0]).T
+            of_pools = (done.pools.transpose(0, 2, 1) @ of_demand[:, :, None])[:, :, 0]
+            for site, (inverse, link), mine in zip(part.sites, done.sites, found, strict=True):
                 first, last = len(site.lots), len(site.lots) + len(site.pools)
+                tied = link @ linked[site.linked]
+                tied[:, first:last] += of_pools[:, before : before + last - first]
+                rows, before = (mine - (inverse @ tied[:, :, None])[:, :, 0]).T, before + last - first
                 for name, which, values in (("installed", site.lots, rows[:first]), ("capacity", site.pools, rows[first:last]), ("power", site.power, rows[last:])):
                     price[name][which[:, None], at] = values
 
@@ -209,19 +217,20 @@ class Newton:
         none = {"hosted": np.zeros_like(z["hosted"]), "running": np.zeros_like(z["running"]), "above": np.zeros_like(z["above"])}
         worth = o.worth(price | free | none)
         padded = np.append(m, 0.0)
-        open_to, switched = o.carried * padded[o.gate][:, None], np.where(o.switch >= 0, padded[o.switch], 0.0)
+        open_to, switched = o.let * padded[o.gates][:, None], np.where(o.switch >= 0, padded[o.switch], 0.0)
         f, v = worth["f"] - h["f"], worth["v"] - h["v"]
         change = {"m": m, "x": theta["x"] * (worth["x"] - h["x"])}
-        change["f"] = self.flow * f - self.to_gate * (side["hosted"] - open_to)
+        change["f"] = self.flow * f
+        change["f"][o.gated] -= self.to_gate * (side["hosted"] - open_to)
         change["v"] = self.run * v - self.to_switch * (side["running"] - switched)
-        price["hosted"] = divided(side["hosted"] - open_to + theta["f"] * f, self.both_f, mask["hosted"])
+        price["hosted"] = divided(side["hosted"] - open_to + self.gated * f[o.gated], self.both_f, mask["hosted"])
         price["running"] = divided(side["running"] - switched + theta["v"] * v, self.both_v, mask["running"])
         price["above"] = (side["above"] - o.above @ m) / theta["above"]
         for name in ("capacity", "installed", "power", "hosted", "running", "above"):
-            change[name] = divided(apart[name] - z[name] * price[name], w[name], mask[name])
+            change[name] = (apart[name] - z[name] * price[name]) * self.per_w[name]
         change["most"] = np.where(mask["most"], short["most"] - m, 0.0)
         for name in ("m", "x", "f", "v", "most"):
-            price[name] = divided(apart[name] - w[name] * change[name], z[name], mask[name])
+            price[name] = (apart[name] - w[name] * change[name]) * self.per_z[name]
         return change, price, free
 
 
@@ -235,9 +244,14 @@ def _half(matrices: Floats) -> Floats:
     """H [T, n, n] with H' H the inverse of positive ones."""
     n = np.arange(matrices.shape[1])
     scale = 1 / np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), 1e-300))
-    scaled = matrices * scale[:, :, None] * scale[:, None, :]
+    scaled = matrices * scale[:, :, None]
+    scaled *= scale[:, None, :]
     scaled[:, n, n] += TINY
-    return np.linalg.inv(np.linalg.cholesky(scaled)) * scale[:, None, :]
+    result = np.linalg.cholesky(scaled)
+    for i in range(len(result)):
+        result[i] = dtrtri(result[i], lower=1)[0]
+    result *= scale[:, None, :]
+    return result
 
 
 def _take(matrix: Floats, rows: Ints, values: Floats) -> None:

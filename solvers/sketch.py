@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, counted
+from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, counted
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hourwise import carried
 from solvers.linked import Point
 from solvers.outcome import Options
-from solvers.start import held, linear, mattering
+from solvers.start import ROUGH_LARGE, held, linear, mattering
 from solvers.whole import WholePlan
 
 SHARE = 0.1  # of the asked gap, that the linear part may leave
@@ -42,7 +42,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
         return Sketch()
     found = Sketch(start.bound.value, None, start.prices)
     chosen = choices(dec, start, _share(left, CHOOSING))
-    counts = None if chosen is None else _over_all_slots(dec, *chosen, tolerance, _share(left, COUNTING))
+    counts = None if chosen is None else _over_all_slots(dec, *chosen, *((ROUGH_LARGE, COSTS_LARGE) if start.large else (max(tolerance, TOLERANCE), COSTS)), _share(left, COUNTING))
     if counts is not None:
         found.plan = _settled(dec, counts, options, left)
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
@@ -55,11 +55,11 @@ def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
     return lambda: left() - until
 
 
-def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, left: Callable[[], float]) -> Chosen | None:
+def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, costs: float, left: Callable[[], float]) -> Chosen | None:
     """The choices with whole counts."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
-    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), max(tolerance, TOLERANCE), COSTS, 1, left)
+    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), tolerance, costs, 1, left)
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
     found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:  # not with the lots that matter on merged slots

@@ -144,3 +144,22 @@ def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(mo
         asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
         bounds += found.bound is not None and found.bound > 0.5 * best(data)
     assert asked > 12 and left_out > 3 and bounds >= asked / 2
+
+
+def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_counted(monkeypatch):
+    """Such hosting is no part of the search: the plan has it all the same, in every row and in its value."""
+    searched = []
+    whole = decomposed.Decomposition
+    monkeypatch.setattr(decomposed, "Decomposition", lambda data, *others: searched.append(data) or whole(data, *others))
+    plans = left_out = 0
+    for seed in range(60):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if not (data.host_cost or len(data.tree_path)) or unserved(data) or unfinished(data) or best(data) is None:
+            continue
+        little = lambda part: {name: 1e-6 * values for name, values in part.items()}
+        data = replace(data, host_cost=little(data.host_cost), edge_cost=little(data.edge_cost))
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+        encloses(data, found)
+        if found.value is not None and not searched[-1].host_cost and not len(searched[-1].tree_path):
+            plans, left_out = plans + 1, left_out + bool(found.values["host"].any() or found.values["edge"].any())
+    assert plans > 5 and left_out > 5
