@@ -33,6 +33,7 @@ FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
+MORE, LOST = (0.005, 0.0, -0.02, -1.0), 2.0  # how much more systems are to be worth where counts are rounded together, and how many may be lost
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
 
@@ -141,9 +142,7 @@ class Search:
         while True:
             if best is None and self.left() <= 0:
                 self.dec.say(f"no time for {len(self.open(last) or [])} that are open")
-                while left_open := self.open(last, up=True):
-                    last = Chosen(*self._as_it_is(last, left_open), last.found)
-                return last
+                return self.rounded(last)
             ranked = [] if state is None else self.open(state)
             if ranked and len(ranked) < fewest:
                 last, fewest = state, len(ranked)
@@ -174,6 +173,12 @@ class Search:
             at_once = node.at_once or at_once
             state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
 
+    def rounded(self, state: Chosen) -> Chosen:
+        """With all that is open as it nearly is."""
+        while left_open := self.open(state, up=True):
+            state = Chosen(*self._as_it_is(state, left_open), state.found)
+        return state
+
     def _homeless(self, state: Chosen) -> Ints:
         """The jobs that have no place yet."""
         return np.setdiff1d(np.arange(len(self.dec.data.job_work)), self.job[(self.job >= 0) & (state.least > 0.5)])
@@ -201,7 +206,7 @@ class Search:
         choices near by have, of a job its place, windows after it. None where there are no whole choices."""
         values, free = self.values(state), self.fixing & (state.least < state.most)
         if not (free & ~self.counts).any():
-            at, goal = np.flatnonzero(free), self._near(state, values, counts=True) if up else None
+            at, goal = np.flatnonzero(free), self._counts_near(state, values) if up else None
             goal = np.round(values) if goal is None else goal
             return sorted((Step(1 - abs(values[c] - np.round(values[c])), int(c), float(goal[c])) for c in at), reverse=True)
         goal = self._near(state, values)
@@ -210,23 +215,35 @@ class Search:
         at = np.flatnonzero(free & ~self.counts & ~((self.place_of >= 0) & free[self.place_of]) & ((self.job < 0) | (goal > 0.5)))
         return sorted((Step(1 - abs(values[c] - goal[c]), int(c), float(goal[c])) for c in at), reverse=True)
 
-    def _near(self, state: Chosen, values: Floats, counts: bool = False) -> Floats | None:
+    def _near(self, state: Chosen, values: Floats) -> Floats | None:
         """Whole choices that the rows of what is decided once allow, with every job done in the windows in which it runs, least far from these
-        values and from paying,  min sum |x - v| + reduced cost x / FAR of the value;  or whole `counts` next to them, as many as may be.
-        None where there are none."""
-        whole, wanted = self.dec.whole, self.fixing & (self.counts if counts else ~self.counts)
-        least, most = state.least, state.most
-        if counts:
-            cost = np.where(wanted, -1.0, 0.0)
-            least = np.where(wanted, np.clip(np.floor(values + WHOLE), least, most), least)
-            most = np.where(wanted, np.clip(np.ceil(values - WHOLE), least, most), most)
-        else:
-            cost = np.where(self.counts, 0.0, 1 - 2 * values) + self._reduced(state.found) / (FAR * max(abs(state.found.value), 1.0))
-        moves = np.flatnonzero(most > least)
+        values and from paying,  min sum |x - v| + reduced cost x / FAR of the value.  None where there are none."""
+        cost = np.where(self.counts, 0.0, 1 - 2 * values) + self._reduced(state.found) / (FAR * max(abs(state.found.value), 1.0))
+        enough = self._windows_enough(state.most)
+        return self._cheapest(cost, self.fixing & ~self.counts, state.least, state.most, enough, np.full(enough.shape[0], -NEARLY_DONE))
+
+    def _counts_near(self, state: Chosen, values: Floats) -> Floats | None:
+        """Whole counts next to these values that cost least, that leave the power that was used, with systems at each site in each window worth what
+        they were and a little more if that may be, or less where power is short. None where there are none."""
+        (worth, idle, slack), least, most = self._worth_and_idle(state.found), state.least, state.most
+        enough = sparse.vstack([worth, -idle]).tocsr()
+        down, up = np.floor(values + WHOLE), np.ceil(values - WHOLE)
+        wanted = self.fixing & self.counts
+        least, most = np.where(wanted, np.clip(down, least, most), least), np.where(wanted, np.clip(up, least, most), most)
+        tight = abs(idle) @ np.where(wanted, most - least, 0.0) > slack  # where power may not let counts be rounded up: some systems may be lost
+        lost = np.where(tight, LOST * worth.max(axis=1).toarray().ravel(), 0.0)
+        at_least = lambda more: np.concatenate([(1 + more) * (worth @ values) - lost, -(idle @ values) - slack])
+        found = (self._cheapest(self.dec.whole.cost, wanted, least, most, enough, at_least(more)) for more in MORE)
+        return next((counts for counts in found if counts is not None), None)
+
+    def _cheapest(self, cost: Floats, wanted: np.ndarray, least: Floats, most: Floats, others: sparse.csr_array, at_least: Floats) -> Floats | None:
+        """The point between bounds that costs least with what is wanted whole, by the rows of what is decided once and other ones; None where
+        there is none, or not in time."""
+        whole, moves = self.dec.whole, np.flatnonzero(most > least)
         if not len(moves):
             return least
-        matrix = sparse.vstack([whole.matrix, self._windows_enough(most)]).tocsr()
-        lower, upper = (np.append(sides, np.full(matrix.shape[0] - len(sides), end)) for sides, end in ((whole.row_lower, -NEARLY_DONE), (whole.row_upper, np.inf)))
+        matrix = sparse.vstack([whole.matrix, others]).tocsr()
+        lower, upper = np.append(whole.row_lower, at_least), np.append(whole.row_upper, np.full(len(at_least), np.inf))
         given, part = matrix @ least, matrix[:, moves]
         rows = np.flatnonzero(np.diff(part.indptr))
         limits = [LinearConstraint(part[rows], (lower - given)[rows], (upper - given)[rows])] if len(rows) else []
@@ -243,6 +260,22 @@ class Search:
         reduced = np.zeros(found.blocks.structure.size)
         reduced[found.blocks.moving] = found.at.w["m"]
         return carried(found.blocks.structure, self.dec.whole, reduced)
+
+    def _worth_and_idle(self, found: Inside) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
+        """([site window, columns] what systems are worth there at the prices of an answer, and what they draw idling; half the power that is left
+        over in every slot there)."""
+        o, whole, sites = found.blocks, self.dec.whole, self.dec.data.lot_site
+        place = np.full(o.structure.size, -1)
+        position = carried(o.structure, whole, 1.0 + np.arange(o.structure.size)).astype(np.int64) - 1
+        place[position[position >= 0]] = np.flatnonzero(position >= 0)
+        held, worth = o.linked.systems.tocoo(), (found.at.w["installed"] @ o.in_window).ravel()
+        lot, window = np.divmod(held.row, o.windows)
+        row = sites[o.linked.lots[lot]] * o.windows + window
+        idle, shape = o.linked.idle.tocoo(), (o.sites * o.windows, whole.size)
+        slack = np.full((o.windows, o.sites), np.inf)
+        np.minimum.at(slack, o.window, np.where(o.limited[:, None], found.at.z["power"], np.inf).T)
+        known = sparse.csr_array((held.data * worth[held.row], (row, place[held.col])), shape=shape)
+        return known, sparse.csr_array((idle.data, (idle.row, place[idle.col])), shape=shape), np.where(np.isfinite(slack), slack / 2, np.inf).T.ravel()
 
     def _windows_enough(self, most: Floats) -> sparse.csr_array:
         """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:

@@ -18,6 +18,7 @@ from solvers.whole import WholePlan
 COUNTED = 0.04  # of the time left, that one set of counts may take to find
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
 EXACT, NOTHING_LEFT = 1e-9, 1e-7  # how far rows may be broken, and what may be missing in all
+RATHER = 100.0  # times the price of watts and requests that are missing, where systems are added: these can be
 DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
 HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
 NEARBY = 2  # systems more or fewer of a kind than linear counts have that are looked at
@@ -27,13 +28,17 @@ SHARE = 0.1  # of the asked gap, that one step may leave
 class Counts:
     """At a level over what the choices leave, which are fixed by bounds of its structure."""
 
-    def __init__(self, dec: Decomposition, level: Level, least: Floats, most: Floats, gap: float, seed: int, left: Callable[[], float]):
+    def __init__(self, dec: Decomposition, level: Level, least: Floats, most: Floats, gap: float, seed: int, left: Callable[[], float], adding: int = 0):
+        """`adding`: times that systems are added right where they are missing before the master is asked, which costs more and is sooner done."""
+        self.adding = adding
         self.dec, self.level, self.structure, self.least, self.most = dec, level, level.master.structure, least.copy(), most.copy()
         self.gap, self.seed, self.left = gap, seed, left
         place = self.structure.columns["n"]
         self.n = place[place >= 0]
         level.master.hold(EXACT)
         level.programs.hold(EXACT)
+        if adding:
+            level.programs.raise_missing(RATHER, but_systems=True)
 
     def run(self, point: Point, prices: Prices, certificate: Bound) -> WholePlan | None:
         """The plan near a point, known at these prices; None where none is found that misses nothing."""
@@ -87,6 +92,10 @@ class Counts:
             self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
             if missing <= NOTHING_LEFT:
                 return WholePlan(self.level, whole, value)
+            more = self._with_missing(whole) if number < self.adding else None
+            if more is not None:
+                found, before, lacked = (-np.inf, more), whole, missing
+                continue
             self._learn_missing(whole)
             if before is None or missing < lacked or not np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 before, lacked = whole, missing
@@ -96,6 +105,21 @@ class Counts:
                 self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
                 self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
         return None
+
+    def _with_missing(self, point: Point) -> Point | None:
+        """The point with as many systems more of each kind as it had too few of in any slot; None where none were, or rows leave no room."""
+        data, lots = self.dec.data, self.level.master.lots
+        lacking, structure, n = self.level.programs.lacking(), point.structure.copy(), self.structure.columns["n"]
+        covers = data.covers()
+        for k in np.flatnonzero((lacking > EXACT).any(axis=1)):
+            for window in np.unique(self.dec.view.window[lacking[k] > EXACT]):
+                held = np.flatnonzero((data.holding_lot == lots[k]) & covers[:, window] & (n >= 0))
+                room = np.floor(self.structure.most[n[held]] - structure[n[held]] + WHOLE)
+                few = np.ceil(lacking[k, self.dec.view.window == window].max() - EXACT)
+                if room.max(initial=0.0) < few:
+                    return None
+                structure[n[held[np.argmax(room)]]] += few
+        return Point(structure, point.running) if (structure > point.structure).any() and self._holds(structure) else None
 
     def _hours(self, point: Point | None, near: tuple[Floats, Floats]) -> tuple[float, Point] | None:
         """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None

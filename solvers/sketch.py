@@ -22,6 +22,7 @@ SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+ADDING = 20  # times that missing systems are added to counts of a large question
 CHOOSING, COUNTING = 0.6, 0.8  # of the time left, for choices and for whole counts
 
 
@@ -42,9 +43,9 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
         return Sketch()
     found = Sketch(start.bound.value, None, start.prices)
     chosen = choices(dec, start, _share(left, CHOOSING))
-    counts = None if chosen is None else _over_all_slots(dec, *chosen, *((ROUGH_LARGE, COSTS_LARGE) if start.large else (max(tolerance, TOLERANCE), COSTS)), _share(left, COUNTING))
+    counts = None if chosen is None else _over_all_slots(dec, *chosen, max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if counts is not None:
-        found.plan = _settled(dec, counts, options, left)
+        found.plan = _settled(dec, counts, options, left, ADDING if start.large else 0)
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
 
@@ -55,11 +56,11 @@ def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
     return lambda: left() - until
 
 
-def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, costs: float, left: Callable[[], float]) -> Chosen | None:
+def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, large: bool, left: Callable[[], float]) -> Chosen | None:
     """The choices with whole counts."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
-    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), tolerance, costs, 1, left)
+    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), ROUGH_LARGE if large else tolerance, COSTS_LARGE if large else COSTS, 1, left)
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
     found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:  # not with the lots that matter on merged slots
@@ -72,20 +73,25 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: 
     if search.open(found):
         found = search.run(found) or found
     used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
-    search.fixing, search.iterations = dec.whole.integer, PATIENCE
-    for few in FEW:  # what is as good is spread over many kinds, of which each is made whole
-        kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(dec, found.found) >= few), used)
+    return _whole_counts(search, found, used, large)
+
+
+def _whole_counts(search: Search, found: Chosen, used: Ints, large: bool) -> Chosen:
+    """With whole counts, of few kinds but these; where questions are large rounded together."""
+    search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
+    for few in FEW[:1] if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
+        kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(found.least, found.most, found.found, cutoff)
         if again is None or again.found.value > cutoff:
             search.lots = kept
             break
         found = again
-        dec.say(f"over all slots: {found.found.value:.6g} with {len(search.lots)} lots")
-    return search.run(found) or found
+        search.dec.say(f"over {search.view.slots} slots: {found.found.value:.6g} with {len(search.lots)} lots")
+    return search.rounded(found) if large else search.run(found) or found
 
 
-def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
+def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float], adding: int) -> WholePlan | None:
     """A plan with these choices and counts or little more, with which every slot has an answer."""
     whole, found = dec.whole, chosen.found
     prices = dec.spread(found)
@@ -97,7 +103,7 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     part = level.master.structure
     point = Point(carried(whole, part, values), found.point().running)
     bounds = (np.maximum(carried(whole, part, chosen.least), 0.0), np.minimum(carried(whole, part, chosen.most), part.most))
-    return Counts(dec, level, *bounds, options.gap, options.seed, left).run(point, prices, certificate)
+    return Counts(dec, level, *bounds, options.gap, options.seed, left, adding).run(point, prices, certificate)
 
 
 def _near(dec: Decomposition, values: Floats, certificate: Bound, lots: Ints, places: Ints) -> Ints:

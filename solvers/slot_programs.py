@@ -122,9 +122,12 @@ class SlotPrograms:
             duals[:, self.balance], -np.minimum(reduced, 0.0),
         )  # fmt: skip
 
-    def raise_missing(self, factor: float) -> None:
-        """Makes all that is missing dearer."""
-        self._prices = self._prices * factor
+    def raise_missing(self, factor: float, but_systems: bool = False) -> None:
+        """Makes all that is missing dearer, or all but systems."""
+        systems = slice(len(self.view.demand), len(self.view.demand) + len(self.lots))
+        times = np.full(len(self._prices), factor)
+        times[systems] = 1.0 if but_systems else factor
+        self._prices = self._prices * times
         for program in self.programs:
             program.price(self._missing, self._prices)
 
@@ -132,6 +135,11 @@ class SlotPrograms:
         """(how much was missing in the last answer, in all; what that cost)."""
         amount = sum(program.values()[self._missing] for program in self.programs)
         return float(amount.sum()), float(self._prices @ amount)
+
+    def lacking(self) -> Floats:
+        """[lots, T]: systems too few in the last answer."""
+        first = self.arcs + len(self.points) + len(self.view.demand)
+        return np.array([program.values()[first : first + len(self.lots)] for program in self.programs]).T
 
     def forbid_missing(self, tolerance: float) -> None:
         """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""

@@ -132,7 +132,7 @@ def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(mo
     """The way of very large questions: few merged slots for all lots, more for those of which much is held, prices for the rest."""
     for name, value in (("LARGE", 0.0), ("FEW_LARGE", 1), ("SLOTS_LARGE", 2), ("LEAST_FIRST", 10.0), ("LEAST_SHARE", 0.3)):
         monkeypatch.setattr(f"solvers.start.{name}", value)
-    asked = bounds = left_out = 0
+    asked = bounds = left_out = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots < 2 or unserved(data) or unfinished(data) or best(data) is None:
@@ -142,8 +142,8 @@ def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(mo
         encloses(data, found)
         matter = [int(line.split()[0]) for line in lines if "lots matter" in line]
         asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
-        bounds += found.bound is not None and found.bound > 0.5 * best(data)
-    assert asked > 12 and left_out > 3 and bounds >= asked / 2
+        bounds, plans = bounds + (found.bound is not None and found.bound > 0.5 * best(data)), plans + (found.value is not None)
+    assert asked > 12 and left_out > 3 and bounds >= asked / 2 and plans >= 0.9 * asked
 
 
 def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_counted(monkeypatch):
