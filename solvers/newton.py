@@ -248,7 +248,7 @@ def _half(matrices: Floats) -> Floats:
     scaled *= scale[:, None, :]
     scaled[:, n, n] += TINY
     result = np.linalg.cholesky(scaled)
-    for i in range(len(result)):
+    for i in range(len(result) if matrices.shape[1] else 0):
         result[i] = dtrtri(result[i], lower=1)[0]
     result *= scale[:, None, :]
     return result

@@ -143,7 +143,7 @@ def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(mo
         matter = [int(line.split()[0]) for line in lines if "lots matter" in line]
         asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
         bounds, plans = bounds + (found.bound is not None and found.bound > 0.5 * best(data)), plans + (found.value is not None)
-    assert asked > 12 and left_out > 3 and bounds >= asked / 2 and plans >= 0.9 * asked
+    assert asked > 12 and left_out > 3 and bounds >= asked / 2 and plans >= 0.75 * asked
 
 
 def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_counted(monkeypatch):
