@@ -262,8 +262,8 @@ class Search:
         return carried(found.blocks.structure, self.dec.whole, reduced)
 
     def _worth_and_idle(self, found: Inside) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
-        """([site window, columns] what systems are worth there at the prices of an answer, and what they draw idling; half the power that is left
-        over in every slot there)."""
+        """([site window, columns] what systems are worth there at the prices of an answer, and what they draw idling; half the power that jobs
+        leave in every slot there)."""
         o, whole, sites = found.blocks, self.dec.whole, self.dec.data.lot_site
         place = np.full(o.structure.size, -1)
         position = carried(o.structure, whole, 1.0 + np.arange(o.structure.size)).astype(np.int64) - 1
@@ -273,7 +273,7 @@ class Search:
         row = sites[o.linked.lots[lot]] * o.windows + window
         idle, shape = o.linked.idle.tocoo(), (o.sites * o.windows, whole.size)
         slack = np.full((o.windows, o.sites), np.inf)
-        np.minimum.at(slack, o.window, np.where(o.limited[:, None], found.at.z["power"], np.inf).T)
+        np.minimum.at(slack, o.window, np.where(o.limited[:, None], found.at.z["power"] + o.watts @ found.at.z["x"], np.inf).T)
         known = sparse.csr_array((held.data * worth[held.row], (row, place[held.col])), shape=shape)
         return known, sparse.csr_array((idle.data, (idle.row, place[idle.col])), shape=shape), np.where(np.isfinite(slack), slack / 2, np.inf).T.ravel()
 

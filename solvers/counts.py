@@ -107,19 +107,21 @@ class Counts:
         return None
 
     def _with_missing(self, point: Point) -> Point | None:
-        """The point with as many systems more of each kind as it had too few of in any slot; None where none were, or rows leave no room."""
-        data, lots = self.dec.data, self.level.master.lots
+        """The point with as many systems more of each kind as it had too few of in any slot; those that rows leave no room for get dearer, so that
+        others are asked for. None where no systems are missing."""
+        data, lots, window = self.dec.data, self.level.master.lots, self.dec.view.window
         lacking, structure, n = self.level.programs.lacking(), point.structure.copy(), self.structure.columns["n"]
-        covers = data.covers()
+        covers, full = data.covers(), np.zeros(len(lots), dtype=bool)
         for k in np.flatnonzero((lacking > EXACT).any(axis=1)):
-            for window in np.unique(self.dec.view.window[lacking[k] > EXACT]):
-                held = np.flatnonzero((data.holding_lot == lots[k]) & covers[:, window] & (n >= 0))
-                room = np.floor(self.structure.most[n[held]] - structure[n[held]] + WHOLE)
-                few = np.ceil(lacking[k, self.dec.view.window == window].max() - EXACT)
-                if room.max(initial=0.0) < few:
-                    return None
-                structure[n[held[np.argmax(room)]]] += few
-        return Point(structure, point.running) if (structure > point.structure).any() and self._holds(structure) else None
+            for v in np.unique(window[lacking[k] > EXACT]):
+                held = np.flatnonzero((data.holding_lot == lots[k]) & covers[:, v] & (n >= 0))
+                more = np.repeat(structure[None], len(held), axis=0)
+                more[np.arange(len(held)), n[held]] += np.ceil(lacking[k, window == v].max() - EXACT)
+                room = [values for values in more if self._holds(values)]
+                full[k] |= not room
+                structure = room[0] if room else structure
+        self.level.programs.raise_systems(full, RATHER)
+        return Point(structure, point.running) if (lacking > EXACT).any() else None
 
     def _hours(self, point: Point | None, near: tuple[Floats, Floats]) -> tuple[float, Point] | None:
         """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None

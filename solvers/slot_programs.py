@@ -124,9 +124,13 @@ class SlotPrograms:
 
     def raise_missing(self, factor: float, but_systems: bool = False) -> None:
         """Makes all that is missing dearer, or all but systems."""
-        systems = slice(len(self.view.demand), len(self.view.demand) + len(self.lots))
-        times = np.full(len(self._prices), factor)
-        times[systems] = 1.0 if but_systems else factor
+        self._raise(np.concatenate([np.full(len(self.view.demand), factor), np.full(len(self.lots), 1.0 if but_systems else factor), np.full(self.view.data.sites, factor)]))
+
+    def raise_systems(self, lots: np.ndarray, factor: float) -> None:
+        """Makes missing systems of these [lots] dearer."""
+        self._raise(np.concatenate([np.ones(len(self.view.demand)), np.where(lots, factor, 1.0), np.ones(self.view.data.sites)]))
+
+    def _raise(self, times: Floats) -> None:
         self._prices = self._prices * times
         for program in self.programs:
             program.price(self._missing, self._prices)
