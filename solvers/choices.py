@@ -33,6 +33,7 @@ FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
+LATER = 0.1  # systems that a job takes at most and may do without, as it runs more at other times
 MORE, LOST = (0.005, 0.0, -0.02, -1.0), 2.0  # how much more systems are to be worth where counts are rounded together, and how many may be lost
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
@@ -223,16 +224,16 @@ class Search:
         return self._cheapest(cost, self.fixing & ~self.counts, state.least, state.most, enough, np.full(enough.shape[0], -NEARLY_DONE))
 
     def _counts_near(self, state: Chosen, values: Floats) -> Floats | None:
-        """Whole counts next to these values that cost least, that leave the power that was used, with systems at each site in each window worth what
-        they were and a little more if that may be, or less where power is short. None where there are none."""
-        (worth, idle, slack), least, most = self._worth_and_idle(state.found), state.least, state.most
-        enough = sparse.vstack([worth, -idle]).tocsr()
+        """Whole counts next to these values that cost least, that leave the power that was used and jobs their systems, with systems at each site in
+        each window worth what they were and a little more if that may be, or less where power is short. None where there are none."""
+        (worth, idle, slack), (used, peak) = self._worth_and_idle(state.found), self._used_by_jobs(state.found)
+        least, most, enough = state.least, state.most, sparse.vstack([worth, -idle, used]).tocsr()
         down, up = np.floor(values + WHOLE), np.ceil(values - WHOLE)
         wanted = self.fixing & self.counts
         least, most = np.where(wanted, np.clip(down, least, most), least), np.where(wanted, np.clip(up, least, most), most)
         tight = abs(idle) @ np.where(wanted, most - least, 0.0) > slack  # where power may not let counts be rounded up: some systems may be lost
         lost = np.where(tight, LOST * worth.max(axis=1).toarray().ravel(), 0.0)
-        at_least = lambda more: np.concatenate([(1 + more) * (worth @ values) - lost, -(idle @ values) - slack])
+        at_least = lambda more: np.concatenate([(1 + more) * (worth @ values) - lost, -(idle @ values) - slack, np.ceil(peak - LATER)])
         found = (self._cheapest(self.dec.whole.cost, wanted, least, most, enough, at_least(more)) for more in MORE)
         return next((counts for counts in found if counts is not None), None)
 
@@ -264,10 +265,7 @@ class Search:
     def _worth_and_idle(self, found: Inside) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
         """([site window, columns] what systems are worth there at the prices of an answer, and what they draw idling; half the power that jobs
         leave in every slot there)."""
-        o, whole, sites = found.blocks, self.dec.whole, self.dec.data.lot_site
-        place = np.full(o.structure.size, -1)
-        position = carried(o.structure, whole, 1.0 + np.arange(o.structure.size)).astype(np.int64) - 1
-        place[position[position >= 0]] = np.flatnonzero(position >= 0)
+        o, whole, sites, place = found.blocks, self.dec.whole, self.dec.data.lot_site, self._place(found)
         held, worth = o.linked.systems.tocoo(), (found.at.w["installed"] @ o.in_window).ravel()
         lot, window = np.divmod(held.row, o.windows)
         row = sites[o.linked.lots[lot]] * o.windows + window
@@ -276,6 +274,22 @@ class Search:
         np.minimum.at(slack, o.window, np.where(o.limited[:, None], found.at.z["power"] + o.watts @ found.at.z["x"], np.inf).T)
         known = sparse.csr_array((held.data * worth[held.row], (row, place[held.col])), shape=shape)
         return known, sparse.csr_array((idle.data, (idle.row, place[idle.col])), shape=shape), np.where(np.isfinite(slack), slack / 2, np.inf).T.ravel()
+
+    def _used_by_jobs(self, found: Inside) -> tuple[sparse.csr_array, Floats]:
+        """([lot window, columns] systems held there, the most of them that jobs take in a slot of an answer), where jobs take any."""
+        o, place = found.blocks, self._place(found)
+        taken = np.zeros((o.windows, o.lots))
+        np.maximum.at(taken, o.window, (o.job_uses @ found.point().running).T)
+        rows, held = np.flatnonzero(taken.T > WHOLE), o.linked.systems.tocoo()
+        every = sparse.csr_array((held.data, (held.row, place[held.col])), shape=(held.shape[0], self.dec.whole.size))
+        return every[rows], taken.T.ravel()[rows]
+
+    def _place(self, found: Inside) -> Ints:
+        """Of each column of the structure of an answer, that of the whole one."""
+        part = found.blocks.structure
+        place, position = np.full(part.size, -1), carried(part, self.dec.whole, 1.0 + np.arange(part.size)).astype(np.int64) - 1
+        place[position[position >= 0]] = np.flatnonzero(position >= 0)
+        return place
 
     def _windows_enough(self, most: Floats) -> sparse.csr_array:
         """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:

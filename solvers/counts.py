@@ -10,6 +10,8 @@ import numpy as np
 from solvers.certificate import Bound, Prices
 from solvers.data import Floats
 from solvers.decomposition import WHOLE, Decomposition, Level
+from solvers.hourwise import NOTHING
+from solvers.hours import nearest
 from solvers.linked import Point
 from solvers.slot_programs import SlotAnswer
 from solvers.start import within
@@ -31,6 +33,8 @@ class Counts:
     def __init__(self, dec: Decomposition, level: Level, least: Floats, most: Floats, gap: float, seed: int, left: Callable[[], float], adding: int = 0):
         """`adding`: times that systems are added right where they are missing before the master is asked, which costs more and is sooner done."""
         self.adding = adding
+        self.left_over = np.zeros((len(level.master.lots), dec.view.slots))  # systems that jobs are to leave, where there is none
+        self.price = np.zeros((len(level.master.places), dec.view.slots))  # of a job that runs in a slot
         self.dec, self.level, self.structure, self.least, self.most = dec, level, level.master.structure, least.copy(), most.copy()
         self.gap, self.seed, self.left = gap, seed, left
         place = self.structure.columns["n"]
@@ -51,6 +55,7 @@ class Counts:
         gate = np.maximum(prices.delta[view.arc_demand] - prices.beta[view.data.arc_pool] - view.arc_cost, 0.0)
         parts = (certificate.estimate.alpha[master.lots], prices.sigma, prices.beta, prices.delta, gate)
         master.add_cuts(master.keep(SlotAnswer(np.zeros(view.slots), *(values.T for values in parts))))
+        self.price = master.running_cost + master.uses.T @ parts[0] + master.watts.T @ parts[1]
 
     def _ask(self, point: Point) -> float:
         return self.dec.ask(self.level, point)
@@ -63,6 +68,7 @@ class Counts:
         near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.structure.most[self.n])
         self.least[self.n], self.most[self.n] = (np.round(n), near[1]) if given else near
         found, before, lacked, added_from = (-np.inf, point) if given else None, None, np.inf, 0 if given else FEW
+        full = np.zeros(len(self.left_over), dtype=bool)  # kinds with no room for more, which is dearer to miss
         for number in range(COUNTS):
             found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
             if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
@@ -86,6 +92,10 @@ class Counts:
                 given, found, (self.least[self.n], self.most[self.n]) = False, None, near  # those given were cut short
                 continue
             given = False
+            if number < self.adding:
+                self.level.programs.raise_systems(self._no_room(whole) & ~full, RATHER)
+                full |= self._no_room(whole)
+                whole = nearest(self.level.master, whole, self.price, self.left_over) or whole
             if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
             value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
@@ -107,21 +117,40 @@ class Counts:
         return None
 
     def _with_missing(self, point: Point) -> Point | None:
-        """The point with as many systems more of each kind as it had too few of in any slot; those that rows leave no room for get dearer, so that
-        others are asked for. None where no systems are missing."""
+        """The point with as many systems more of each kind as it had too few of in any slot, where there is room for them; jobs are to leave what
+        else was missing. None where that is nothing new."""
         data, lots, window = self.dec.data, self.level.master.lots, self.dec.view.window
         lacking, structure, n = self.level.programs.lacking(), point.structure.copy(), self.structure.columns["n"]
-        covers, full = data.covers(), np.zeros(len(lots), dtype=bool)
+        covers, again = data.covers(), False
         for k in np.flatnonzero((lacking > EXACT).any(axis=1)):
             for v in np.unique(window[lacking[k] > EXACT]):
+                short = (window == v) & (lacking[k] > EXACT)
+                more = np.ceil(lacking[k, short].max() - EXACT)
                 held = np.flatnonzero((data.holding_lot == lots[k]) & covers[:, v] & (n >= 0))
-                more = np.repeat(structure[None], len(held), axis=0)
-                more[np.arange(len(held)), n[held]] += np.ceil(lacking[k, window == v].max() - EXACT)
-                room = [values for values in more if self._holds(values)]
-                full[k] |= not room
-                structure = room[0] if room else structure
-        self.level.programs.raise_systems(full, RATHER)
-        return Point(structure, point.running) if (lacking > EXACT).any() else None
+                room = [column for column in n[held] if self._room(structure)[column] >= more]
+                if room:
+                    structure[room[0]] += more
+                else:
+                    again |= (self.left_over[k, short] == 0).any()
+                    self.left_over[k, short] += lacking[k, short]
+        return Point(structure, point.running) if again or (structure > point.structure).any() else None
+
+    def _no_room(self, point: Point) -> np.ndarray:
+        """[lots] of which no system more can be held."""
+        data, n = self.dec.data, self.structure.columns["n"]
+        there = np.flatnonzero(n >= 0)
+        full = np.ones(len(data.lot_site), dtype=bool)
+        full[data.holding_lot[there[self._room(point.structure)[n[there]] >= 1]]] = False
+        return full[self.level.master.lots]
+
+    def _room(self, structure: Floats) -> Floats:
+        """How far each column can go up by itself until a row or its bound stops it."""
+        s = self.structure
+        matrix, sides = s.matrix.tocoo(), s.matrix @ structure
+        left = np.where(matrix.data > 0, s.row_upper[matrix.row] - sides[matrix.row], sides[matrix.row] - s.row_lower[matrix.row])
+        room = s.most - structure
+        np.minimum.at(room, matrix.col, left / np.maximum(np.abs(matrix.data), NOTHING))
+        return room + WHOLE
 
     def _hours(self, point: Point | None, near: tuple[Floats, Floats]) -> tuple[float, Point] | None:
         """(least value, other hours for the jobs with which the master knows of nothing missing), the counts of a point as they are; None
