@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from solvers.certificate import Bound, Prices, bound
 from solvers.data import Floats, Ints, PlanData
@@ -129,16 +130,21 @@ class Decomposition:
     def fitted(self, prices: Prices) -> Prices:
         """The same prices of systems and watts with those of requests that they lead to: at a pool the least that a replica asks for, of demand
         the least over its arcs."""
-        view, data, points = self.view, self.data, self.view.serving
-        cost = view.point_cost[points] + data.point_power_w[points, None] * prices.sigma[view.site[points]]
-        mine = np.flatnonzero(np.isin(view.use_point, points))
-        np.add.at(cost, np.searchsorted(points, view.use_point[mine]), view.use_systems[mine, None] * prices.alpha[view.use_lot[mine]])
+        view, data = self.view, self.data
         beta = np.full((data.pools, view.slots), np.inf)
-        np.minimum.at(beta, data.point_pool[points], cost / data.point_capacity[points, None])
+        np.minimum.at(beta, data.point_pool[view.serving], self.asked(prices))
         beta = np.where(np.isfinite(beta), beta, prices.delta.max(initial=0.0))
         delta = np.full_like(prices.delta, np.inf)
         np.minimum.at(delta, view.arc_demand, view.arc_cost + beta[data.arc_pool])
         return replace(prices, beta=beta, delta=np.where(np.isfinite(delta), delta, 0.0))
+
+    def asked(self, prices: Prices) -> Floats:
+        """[serving, T]: what a request costs at each point that serves, at these prices of systems and watts."""
+        view, data, points = self.view, self.data, self.view.serving
+        mine = np.flatnonzero(np.isin(view.use_point, points))
+        uses = sparse.csr_array((view.use_systems[mine], (np.searchsorted(points, view.use_point[mine]), view.use_lot[mine])), shape=(len(points), len(data.lot_site)))
+        cost = view.point_cost[points] + data.point_power_w[points, None] * prices.sigma[view.site[points]] + uses @ prices.alpha
+        return cost / data.point_capacity[points, None]
 
     def least(self) -> float:
         """What a plan costs at least, with every system busy throughout."""

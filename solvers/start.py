@@ -10,6 +10,7 @@ import numpy as np
 
 from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
+from solvers.climb import climbed
 from solvers.coarse import cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.hourwise import carried
@@ -31,7 +32,6 @@ LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on not 
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
-GATES = 0.25  # of what demand pays for open gates at the merged prices, that is kept
 PROVEN = 3.0  # times the tolerance: where more is proven than that no places are added
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
@@ -94,7 +94,8 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         if found is None:
             dec.say(f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots")
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
-        prices, proven = _spread_out(dec, _completed(dec, known, group))
+        prices, proven = climbed(dec, _completed(dec, known, group))
+        dec.say(f"over all {dec.view.slots} slots: proven {proven.value:.6g}")
         return Linear(known, certificate, prices, proven, known, group, True)
     return None if found is None else Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
 
@@ -118,14 +119,6 @@ def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
     np.minimum.at(rest, lot[some], np.maximum(room - asked, 0.0)[some] / longest[some])
     rest = np.where(np.isfinite(rest), rest, 0.0)
     return replace(prices, alpha=np.where(left_out[:, None], share[:, None] * needed + rest[:, None] * seconds, prices.alpha))
-
-
-def _spread_out(dec: Decomposition, found: Prices) -> tuple[Prices, Bound]:
-    """(the prices with those of requests that they lead to, their bound)."""
-    fitted = dec.fitted(found)
-    best = max(((each, dec.certify(each)) for each in (fitted, fitted.mixed(replace(found, beta=fitted.beta), 1 - GATES))), key=lambda pair: pair[1].value)
-    dec.say(f"over all {dec.view.slots} slots: proven {best[1].value:.6g}")
-    return best
 
 
 def _work(dec: Decomposition, slots: int, links: int) -> float:
