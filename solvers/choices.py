@@ -33,8 +33,7 @@ FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
-LATER = 0.1  # systems that a job takes at most and may do without, as it runs more at other times
-MORE, LOST = (0.005, 0.0, -0.02, -1.0), 2.0  # how much more systems are to be worth where counts are rounded together, and how many may be lost
+MORE, DEAR = 0.005, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
 
@@ -224,36 +223,40 @@ class Search:
         return self._cheapest(cost, self.fixing & ~self.counts, state.least, state.most, enough, np.full(enough.shape[0], -NEARLY_DONE))
 
     def _counts_near(self, state: Chosen, values: Floats) -> Floats | None:
-        """Whole counts next to these values that cost least, that leave the power that was used and jobs their systems, with systems at each site in
-        each window worth what they were and a little more if that may be, or less where power is short. None where there are none."""
-        (worth, idle, slack), (used, peak) = self._worth_and_idle(state.found), self._used_by_jobs(state.found)
-        least, most, enough = state.least, state.most, sparse.vstack([worth, -idle, used]).tocsr()
-        down, up = np.floor(values + WHOLE), np.ceil(values - WHOLE)
+        """Whole counts next to these values that cost least, with systems at each site in each window worth what they were and a little more, that
+        leave the power that was used and jobs their systems: what they lack of that costs DEAR times as much. None where there are none in time."""
+        (worth, idle, slack), (used, peak), dec = self._worth_and_idle(state.found), self._used_by_jobs(state.found), self.dec
         wanted = self.fixing & self.counts
-        least, most = np.where(wanted, np.clip(down, least, most), least), np.where(wanted, np.clip(up, least, most), most)
-        tight = abs(idle) @ np.where(wanted, most - least, 0.0) > slack  # where power may not let counts be rounded up: some systems may be lost
-        lost = np.where(tight, LOST * worth.max(axis=1).toarray().ravel(), 0.0)
-        at_least = lambda more: np.concatenate([(1 + more) * (worth @ values) - lost, -(idle @ values) - slack, np.ceil(peak - LATER)])
-        found = (self._cheapest(self.dec.whole.cost, wanted, least, most, enough, at_least(more)) for more in MORE)
-        return next((counts for counts in found if counts is not None), None)
+        down, up = np.clip(np.floor(values + WHOLE), state.least, state.most), np.clip(np.ceil(values - WHOLE), state.least, state.most)
+        least, most = np.where(wanted, down, state.least), np.where(wanted, up, state.most)
+        watts = dec.data.holding_power_w > 0
+        watt = np.median(dec.lot_cost[dec.data.holding_lot[watts]] / dec.data.holding_power_w[watts]) if watts.any() else 0.0
+        system = np.where(used.indptr[1:] > used.indptr[:-1], used @ dec.whole.cost / np.maximum(used.sum(axis=1), 1.0), 0.0)
+        at_least = np.concatenate([(1 + MORE) * (worth @ values), -(idle @ values) - slack, np.ceil(peak - WHOLE)])
+        price = DEAR * np.concatenate([np.ones(worth.shape[0]), np.full(idle.shape[0], watt), system])
+        return self._cheapest(dec.whole.cost, wanted, least, most, sparse.vstack([worth, -idle, used]).tocsr(), at_least, price)
 
-    def _cheapest(self, cost: Floats, wanted: np.ndarray, least: Floats, most: Floats, others: sparse.csr_array, at_least: Floats) -> Floats | None:
-        """The point between bounds that costs least with what is wanted whole, by the rows of what is decided once and other ones; None where
-        there is none, or not in time."""
+    def _cheapest(
+        self, cost: Floats, wanted: np.ndarray, least: Floats, most: Floats, others: sparse.csr_array, at_least: Floats, price: Floats | None = None
+    ) -> Floats | None:
+        """The point between bounds that costs least with what is wanted whole, by the rows of what is decided once and other ones, which may lack
+        something at a price if there is one; None where there is none, or not in time."""
         whole, moves = self.dec.whole, np.flatnonzero(most > least)
         if not len(moves):
             return least
         matrix = sparse.vstack([whole.matrix, others]).tocsr()
         lower, upper = np.append(whole.row_lower, at_least), np.append(whole.row_upper, np.full(len(at_least), np.inf))
         given, part = matrix @ least, matrix[:, moves]
-        rows = np.flatnonzero(np.diff(part.indptr))
-        limits = [LinearConstraint(part[rows], (lower - given)[rows], (upper - given)[rows])] if len(rows) else []
-        found = milp(cost[moves], integrality=wanted[moves], constraints=limits, bounds=Bounds(0.0, (most - least)[moves]),
+        rows, lacks = np.flatnonzero(np.diff(part.indptr)), 0 if price is None else len(price)
+        short = sparse.csr_array((np.ones(lacks), (whole.matrix.shape[0] + np.arange(lacks), np.arange(lacks))), shape=(matrix.shape[0], lacks))
+        limits = [LinearConstraint(sparse.hstack([part, short]).tocsr()[rows], (lower - given)[rows], (upper - given)[rows])] if len(rows) else []
+        found = milp(np.append(cost[moves], price if lacks else []), integrality=np.append(wanted[moves], np.zeros(lacks)), constraints=limits,
+                     bounds=Bounds(0.0, np.append((most - least)[moves], np.full(lacks, np.inf))),
                      options={"time_limit": min(max(self.left(), SHORTEST), LONGEST), "mip_rel_gap": ROUGHLY})  # fmt: skip
         if found.x is None:
             return None
         result = least.copy()
-        result[moves] += found.x
+        result[moves] += found.x[: len(moves)]
         return np.where(wanted, np.round(result), result)
 
     def _reduced(self, found: Inside) -> Floats:
