@@ -17,7 +17,7 @@ from scipy import sparse
 
 from solvers.certificate import Bound, Prices, bound
 from solvers.data import Floats, Ints, PlanData
-from solvers.hourwise import NOTHING, Slotwise, Structure, structure_of
+from solvers.hourwise import NOTHING, Slotwise, Structure, by_group, structure_of
 from solvers.interior import Inside
 from solvers.linked import Point
 from solvers.master import Master
@@ -132,7 +132,8 @@ class Decomposition:
         the least over its arcs."""
         view, data = self.view, self.data
         beta = np.full((data.pools, view.slots), np.inf)
-        np.minimum.at(beta, data.point_pool[view.serving], self.asked(prices))
+        pools, least = by_group(np.minimum, self.asked(prices), data.point_pool[view.serving])
+        beta[pools] = least
         beta = np.where(np.isfinite(beta), beta, prices.delta.max(initial=0.0))
         delta = np.full_like(prices.delta, np.inf)
         np.minimum.at(delta, view.arc_demand, view.arc_cost + beta[data.arc_pool])

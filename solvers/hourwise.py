@@ -24,6 +24,13 @@ NOTHING = 1e-12
 FORCED, FORCINGS, BROKEN = 1e-9, 4, 1e-6  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
 
 
+def by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
+    """(the groups there are, [groups, T] what their members [., T] come to)."""
+    order = np.argsort(of, kind="stable")
+    groups, first = np.unique(of[order], return_index=True)
+    return groups, ufunc.reduceat(values[order], first, axis=0) if len(groups) else values
+
+
 @dataclass(frozen=True, slots=True)
 class Slotwise:
     """A program's data by slot, the objective's functional picked out; coarse ones have fewer slots, each for several.
@@ -110,11 +117,10 @@ class Slotwise:
             mine = np.flatnonzero(np.isin(self.use_point, points))
             place = np.searchsorted(points, self.use_point[mine])
             width = np.bincount(place, weights=self.use_systems[mine], minlength=len(points))
-            paid = np.zeros_like(earns)
-            np.add.at(paid, place, self.use_systems[mine, None] * raised[self.use_lot[mine]])
-            short = np.maximum(earns - paid, 0.0) / np.maximum(width, NOTHING)[:, None]
-            before = raised.copy()
-            np.maximum.at(raised, self.use_lot[mine], before[self.use_lot[mine]] + short[place])
+            uses = sparse.csr_array((self.use_systems[mine], (place, self.use_lot[mine])), shape=(len(points), len(raised)))
+            short = np.maximum(earns - uses @ raised, 0.0) / np.maximum(width, NOTHING)[:, None]
+            lots, most = by_group(np.maximum, short[place], self.use_lot[mine])
+            raised[lots] += most
         return raised
 
     def running_price(self, points: Ints, alpha: Floats, sigma: Floats) -> Floats:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
 LEAST_SLOTS = 20  # merged slots
-FEW_LARGE, SLOTS_LARGE = 12, 168  # merged slots where questions are large, for all lots and for those that matter
+FEW_LARGE, SLOTS_LARGE = 12, 84  # merged slots where questions are large, for all lots and for those that matter
 ROUGH = 1e-3  # of the value, how far from proven the answer on merged slots may be
 NEARLY = 1e-3  # of the value, that a job may cost more at a place that is looked at than at its best one
 RUNS = 0.01  # share of a job from which on a place is looked at in any case
