@@ -60,26 +60,26 @@ def as_one(data):
     return replace(data, arc_workload=np.zeros_like(data.arc_workload), arc_cost=costs, limits=limits, choice=None)
 
 
-@settings(max_examples=80 * TIMES, **SMALL)
+@settings(max_examples=60 * TIMES, **SMALL)
 @given(problems(one=True))
 def test_one_alone_is_the_best_of_those_that_may(data):
     found = [value for w in np.flatnonzero(data.choice.able) if (value := best(alone(data, w))) is not None]
     agree(solve(data, EXACT), (max if data.objective.maximises else min)(found, default=None))
 
 
-@settings(max_examples=80 * TIMES, **SMALL)
+@settings(max_examples=60 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False))
 def test_several_together_are_as_one(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=80 * TIMES, **SMALL)
+@settings(max_examples=60 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True))
 def test_the_mean_score_is_kept_at_least_cost(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=80 * TIMES, **SMALL)
+@settings(max_examples=60 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True, hourly=True))
 def test_the_mean_score_of_every_slot_is_kept_at_least_cost(data):
     agree(solve(data, EXACT), best(as_one(data)))
@@ -91,7 +91,7 @@ def test_branching_and_direct_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
 
 
-@settings(max_examples=60, **SMALL)
+@settings(max_examples=45, **SMALL)
 @given(problems(one=False, least=True, objectives=("cost",)))
 def test_each_relaxation_never_costs_more(data):
     """One alone, several of them, a mean in each slot, a mean over all, a lower one."""

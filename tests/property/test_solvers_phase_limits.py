@@ -81,7 +81,7 @@ def staged(rng, data):
     return replace(data, site_power_limit_w=steady, power_stages=stages)
 
 
-@settings(max_examples=70 * TIMES, **SMALL)
+@settings(max_examples=50 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
