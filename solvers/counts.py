@@ -10,8 +10,8 @@ import numpy as np
 from solvers.certificate import Bound, Prices
 from solvers.data import Floats
 from solvers.decomposition import WHOLE, Decomposition, Level
-from solvers.hourwise import NOTHING
 from solvers.hours import nearest
+from solvers.hourwise import NOTHING
 from solvers.linked import Point
 from solvers.slot_programs import SlotAnswer
 from solvers.start import within
@@ -93,9 +93,10 @@ class Counts:
                 continue
             given = False
             if number < self.adding:
-                self.level.programs.raise_systems(self._no_room(whole) & ~full, RATHER)
-                full |= self._no_room(whole)
-                whole = nearest(self.level.master, whole, self.price, self.left_over) or whole
+                filled = self._no_room(whole) & ~full
+                self.level.programs.raise_systems(filled, RATHER)
+                full |= filled
+                whole = nearest(self.level.master, whole, self.price, self.left_over) or whole  # else what jobs lack is added like the rest
             if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
             value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
@@ -127,7 +128,8 @@ class Counts:
                 short = (window == v) & (lacking[k] > EXACT)
                 more = np.ceil(lacking[k, short].max() - EXACT)
                 held = np.flatnonzero((data.holding_lot == lots[k]) & covers[:, v] & (n >= 0))
-                room = [column for column in n[held] if self._room(structure)[column] >= more]
+                free = self._room(structure)
+                room = [column for column in n[held] if free[column] >= more]
                 if room:
                     structure[room[0]] += more
                 else:

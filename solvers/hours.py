@@ -1,9 +1,9 @@
 """Other hours for jobs, as few as may be, where counts that were made whole leave them too few systems or watts.
 
-    min sum_{p,t} most |v - before| + price (v - before)
+    min sum_{p,t} high |v - before| + price (v - before)
     subject to  uses v <= systems, watts v <= free in every slot;  sum_t seconds_t rate_p v_{p,t} = work_j;  0 <= v_{p,t} <= what may run.
 
-`most` is the highest price, so that nothing moves because hours are cheaper, and what has to move goes where they are.
+`high` is the highest price, so that nothing moves because hours are cheaper, and what has to move goes where they are.
 """
 
 from __future__ import annotations

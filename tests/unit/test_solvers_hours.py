@@ -14,21 +14,25 @@ from solvers.linked import Point
 from tests.unit.test_solvers_decomposition import two_jobs
 
 
-@pytest.fixture(scope="module")
-def master():
-    """Two jobs of two hours each on two systems, of four, and three hours to run in."""
+def questions(hours):
+    """Two jobs of two hours each on two systems, of four, and so many hours to run in."""
     data = two_jobs(4)
     data = replace(
-        data, slot_window=np.zeros(3, dtype=int), slot_hours_s=np.full(3, 3600.0), point_cost={"cost": np.zeros((4, 3))}, demand=np.zeros((0, 0, 3)),
-        job_window_mask=np.ones((2, 3), dtype=bool),
+        data, slot_window=np.zeros(hours, dtype=int), slot_hours_s=np.full(hours, 3600.0), point_cost={"cost": np.zeros((4, hours))}, demand=np.zeros((0, 0, hours)),
+        job_window_mask=np.ones((2, hours), dtype=bool),
     )  # fmt: skip
     dec = Decomposition(data, "cost", build, 1, lambda line: None)
     return dec.level(np.arange(2), dec.view.training).master
 
 
+@pytest.fixture(scope="module")
+def master():
+    return questions(3)
+
+
 def point(master, systems):
     """Both jobs on the first lot in the first two hours."""
-    structure, running = np.zeros(master.structure.size), np.zeros((len(master.places), 3))
+    structure, running = np.zeros(master.structure.size), np.zeros((len(master.places), master.view.slots))
     structure[master.structure.columns["n"][0]] = systems
     first = np.isin(master.places, (0, 2))
     structure[master.structure.columns["y"][master.places[first]]] = 1.0
@@ -57,15 +61,8 @@ def test_as_little_as_may_be_runs_later(master, systems, left):
 
 
 def test_they_go_where_it_is_cheaper():
-    data = two_jobs(4)
-    data = replace(
-        data, slot_window=np.zeros(4, dtype=int), slot_hours_s=np.full(4, 3600.0), point_cost={"cost": np.zeros((4, 4))}, demand=np.zeros((0, 0, 4)),
-        job_window_mask=np.ones((2, 4), dtype=bool),
-    )  # fmt: skip
-    dec = Decomposition(data, "cost", build, 1, lambda line: None)
-    master = dec.level(np.arange(2), dec.view.training).master
+    master = questions(4)
     before = point(master, 3)
-    before = Point(before.structure, np.pad(before.running, ((0, 0), (0, 1))))
     price = np.tile([1.0, 1.0, 2.0, 1.5], (4, 1))
     after = nearest(master, before, price, np.zeros((2, 4)))
     assert after.running[:, 2].max() < 1e-5 and after.running[:, 3].sum() == pytest.approx(1.0, abs=1e-5)
