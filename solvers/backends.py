@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,9 +36,9 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def solve(program: Program, objective: Floats, sense: str, options: Options, *, polished: bool = True,
-          start: Floats | None = None, kept: Kept | None = None) -> RawSolution:
-    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `kept`: one of a program alike, which
-    is changed to this one and tells what it can."""
+          start: Floats | None = None, hint: Callable[[], Floats | None] | None = None, kept: Kept | None = None) -> RawSolution:
+    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `hint`: finds a solution in another way, where
+    the search over the binaries is hard; `kept`: one of a program alike, which is changed to this one and tells what it can."""
     begin = time.perf_counter()
     sign, options = -1.0 if sense == "max" else 1.0, replace(options, presolve=options.presolve and program.presolve)
     arrays = program.arrays()
@@ -45,7 +46,7 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
     run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
     if kept is None and options.solver == "highs" and branches(arrays, options):
-        run = run_branch
+        run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, hint()))
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
@@ -62,6 +63,13 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
         if answer is not None:
             (x, duals), exact = answer, True
     return _report(outcome, scaled, x, sign, objective, duals, exact, options, time.perf_counter() - begin)
+
+
+def _scaled_to(scaled: Scaled, x: Floats | None) -> tuple[float, Floats] | None:
+    """The value and the columns of a solution in the numbers of the solver; None where there is none, or it does not hold."""
+    if x is None or scaled.arrays.violation(inner := x / scaled.column) > MIP_TOLERANCE:
+        return None
+    return float(scaled.cost @ inner), inner
 
 
 def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: Options) -> tuple[Floats, Floats] | None:
@@ -222,9 +230,9 @@ def branches(arrays: Arrays, options: Options) -> bool:
 
 
 def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-                relaxation: Relaxation | None = None, known: Sequence[Floats] = ()) -> Outcome:
+                relaxation: Relaxation | None = None, known: Sequence[Floats] = (), hint: Callable[[], tuple[float, Floats] | None] | None = None) -> Outcome:
     """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
-    `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike."""
+    `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike; `hint`: as of the search."""
     begin = time.perf_counter()
     arrays = scaled.arrays
     left = lambda: options.time_limit_s - (time.perf_counter() - begin)
@@ -245,7 +253,7 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
         best = f"best {abs(value / scaled.objective):,.6g}, gap {relative_gap(value, bound):.3%}" if math.isfinite(value) else "no plan yet"
         options.progress(f"  {parts} parts searched: {best}  {time.perf_counter() - begin:.1f} s")
 
-    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, tell if options.progress else None)
+    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, tell if options.progress else None, hint)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
@@ -260,7 +268,7 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
 
 def search_of(
     scaled: Scaled, options: Options, relaxation: Relaxation, finish: Callable[..., Finished], node_limit: int, known: Sequence[Floats],
-    tell: Callable[..., None] | None,
+    tell: Callable[..., None] | None, hint: Callable[[], tuple[float, Floats] | None] | None = None,
 ) -> Search:  # fmt: skip
     arrays = scaled.arrays
     binary = arrays.integer & (arrays.upper - arrays.lower <= 1)
@@ -270,7 +278,7 @@ def search_of(
         return whole_counts(scaled, lower, upper, target, most, options.gap, lambda part: Linear(part.arrays, part.cost, limits))
 
     return Search(np.flatnonzero(binary), np.flatnonzero(arrays.integer & ~binary), relaxation.solve, count, finish, FreeChoices(scaled).settled,
-                  options.gap, node_limit, known, relaxation.gain, tell)
+                  options.gap, node_limit, known, relaxation.gain, arrays.halves, hint, tell)
 
 
 class Relaxation:

@@ -20,7 +20,7 @@ WHOLE = 1e-6          # a value this close to an integer is settled
 TRIED_KNOWN = 2       # answers of programs alike that are looked at
 TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
 LEARNT = 16           # gains of a binary that are remembered
-LOOKS_FAR = 0.01      # a child that costs this much more than its parent, relatively, is not solved to the end at first
+LOOKS_FAR = 0.002      # a child that costs this much more than its parent, relatively, is not solved to the end at first
 LEAF_GAP = 0.5        # of the asked gap, to which counts are found: the bound of a leaf may be better than that of its node
 FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
 LEFT_OF_GAP, MOST_LEFT = 0.1, 1e-5  # share of the asked gap, and how much of it, that is for rounding: a search stops before
@@ -92,6 +92,8 @@ class Search:
     node_limit: int
     known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
     gain: Gains = field(default_factory=dict)
+    halves: Sequence[tuple[Ints, Ints]] = ()   # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
+    hint: Callable[[], tuple[float, Floats] | None] | None = None   # a plan found in another way, and its value; asked where the first dive finds none that is good enough
     tell: Callable[[int, float, float], None] | None = None   # (parts searched, best value, bound), now and then
     value: float = math.inf
     x: Floats | None = None
@@ -115,6 +117,8 @@ class Search:
                     self._try_again(x, columns, root, lower, upper)
         if not self._good(root.value):
             self._dive(root, lower, upper)
+        if self.hint is not None and not self._good(root.value) and (other := self.hint()) is not None:
+            self._offer(*other)
         visited = 0
         while self._nodes and not self._good(self._nodes[0].value):
             if self.out_of_time or visited >= self.node_limit:
@@ -131,6 +135,11 @@ class Search:
 
     def _target(self, bound: float) -> float:
         return bound + max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING) * abs(bound) + ROUNDING
+
+    def _enough(self) -> float:
+        """The least bound, and a little, that makes the best plan good enough."""
+        share = max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING)
+        return self.value - share / (1 + share) * abs(self.value) * (1 - 1e-4) if math.isfinite(self.value) else math.inf
 
     def _good(self, bound: float) -> bool:
         """The best plan is within the gap of a node's bound, so the node need not be opened."""
@@ -170,7 +179,8 @@ class Search:
     def _branch(self, node: _Node, between: Ints) -> None:
         best: tuple[float, list] | None = None
         tried = 0
-        for column in self._ranked(node.x, between):
+        shares = self._shares(node.x, between)
+        for column in self._ranked(shares):
             known = all((column, side) in self.gain for side in (0, 1))
             if best is not None and (known or tried >= TRIED_PER_NODE):
                 break
@@ -182,7 +192,7 @@ class Search:
             gains = [max(child[0].value - node.value, 0.0) for child in children]
             for side, gain in enumerate(gains):
                 if math.isfinite(gain):
-                    distance = node.x[column] if side == 0 else 1 - node.x[column]
+                    distance = shares[column] if side == 0 else 1 - shares[column]
                     learnt = self.gain.setdefault((column, side), [])
                     learnt.append(gain / distance)
                     del learnt[:-LEARNT]
@@ -200,22 +210,33 @@ class Search:
 
     def _child(self, node: _Node, column: int, side: int) -> tuple[Relaxed, Floats, Floats]:
         lower, upper = node.lower.copy(), node.upper.copy()
-        lower[column] = upper[column] = side
+        if column < len(lower):
+            lower[column] = upper[column] = side
+        else:
+            upper[self.halves[column - len(lower)][side]] = 0.0
         far = node.value + max(LOOKS_FAR, 2 * self.gap) * abs(node.value)
-        return self.relax(lower, upper, node.basis, min(far, self.value)), lower, upper
+        enough = self._enough()
+        return self.relax(lower, upper, node.basis, min(far, enough)), lower, upper
 
-    def _ranked(self, x: Floats, between: Ints) -> list[int]:
+    def _shares(self, x: Floats, between: Ints) -> dict[int, float]:
+        """What is to be branched on, and how far it is chosen: halves, by their number beyond those of columns, and the binaries in none that is open."""
+        shares = {len(x) + number: float(x[half].sum()) for number, (half, _) in enumerate(self.halves)}
+        shares = {number: share for number, share in shares.items() if WHOLE < share < 1 - WHOLE}
+        inner = {int(column) for number in shares for half in self.halves[number - len(x)] for column in half}
+        return shares | {int(column): float(x[column]) for column in between if int(column) not in inner}
+
+    def _ranked(self, shares: dict[int, float]) -> list[int]:
         """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
         how undecided they are."""
         means = {key: float(np.mean(gains)) for key, gains in self.gain.items()}
         usual = float(np.mean(list(means.values()))) if means else 1.0
 
         def score(column: int) -> tuple[float, float]:
-            down = means.get((column, 0), usual) * x[column]
-            up = means.get((column, 1), usual) * (1 - x[column])
-            return -max(down, 1e-9) * max(up, 1e-9), abs(x[column] - 0.5)
+            down = means.get((column, 0), usual) * shares[column]
+            up = means.get((column, 1), usual) * (1 - shares[column])
+            return -max(down, 1e-9) * max(up, 1e-9), abs(shares[column] - 0.5)
 
-        return sorted((int(column) for column in between), key=score)
+        return sorted(shares, key=score)
 
     def _leaf(self, node: _Node, whole: Floats) -> bool:
         """The node with every binary as in `whole`: find the counts; if the plan is not good enough, prove what the node holds, or False

@@ -38,6 +38,7 @@ class Program:
     row_blocks: dict[str, list[RowBlock]] = field(default_factory=dict)
     column_count: int = 0
     row_count: int = 0
+    halves: list[tuple[Ints, Ints]] = field(default_factory=list)  # two sets of whole columns of which only one set can have any above 0
     presolve: bool = True  # False: choices that gate flows in many slots, where the presolve of HiGHS 1.15 was seen to lose optima
     _columns: list[tuple[Floats, ...]] = field(default_factory=list)
     _rows: list[tuple[Floats, Floats]] = field(default_factory=list)
@@ -138,7 +139,7 @@ class Program:
                                   shape=(self.row_count, self.column_count)).tocsc()
         matrix.eliminate_zeros()
         return Arrays(matrix, join(self._rows, 0), join(self._rows, 1), join(self._columns, 0), join(self._columns, 1),
-                      join(self._columns, 2) > 0, join(self._columns, 3))
+                      join(self._columns, 2) > 0, join(self._columns, 3), tuple(self.halves))
 
     def values(self, x: Floats) -> dict[str, Floats]:
         """A solution shaped as the blocks, 0 where a block has no column."""
@@ -171,6 +172,7 @@ class Arrays:
     upper: Floats
     integer: NDArray[np.bool_]
     unit: Floats
+    halves: tuple[tuple[Ints, Ints], ...] = ()  # as of the program
 
     def violation(self, x: Floats) -> float:
         """The largest violation of a row or bound, relative to the largest coefficient of the row, or to the unit."""
@@ -202,7 +204,7 @@ class Arrays:
             matrix.data[small] = 0.0
             matrix.eliminate_zeros()
         arrays = Arrays(matrix, self.row_lower * row, self.row_upper * row, self.lower / column, self.upper / column,
-                        self.integer, np.ones_like(column))
+                        self.integer, np.ones_like(column), self.halves)
         return Scaled(arrays, cost, column, row, scale)
 
 

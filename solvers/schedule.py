@@ -26,7 +26,7 @@ import numpy as np
 from solvers.data import PlanData
 from solvers.fleet import lot_upper
 from solvers.preemption import add_restarts
-from solvers.program import Program
+from solvers.program import Ints, Program
 from solvers.storage import widest
 
 
@@ -88,6 +88,8 @@ def add_schedule(program: Program, data: PlanData) -> None:
     program.add_rows("assigned", 1.0, 1.0, data.point_job[points_able], chosen[points_able], 1.0,
                      index=np.arange(jobs)[:, None])
 
+    _add_halves(program, data, points_able)
+
     point, at = np.nonzero(share >= 0)
     row_of = np.full(points, -1)
     row_of[points_able] = np.arange(len(points_able))
@@ -112,6 +114,18 @@ def add_schedule(program: Program, data: PlanData) -> None:
     program.add_rows("housed job", -np.inf, 0.0, np.tile(np.arange(len(housed)), 2),
                      np.concatenate([chosen[housed], opened[data.point_site()[housed]]]),
                      np.repeat([1.0, -1.0], len(housed)), index=housed[:, None])
+
+
+def _add_halves(program: Program, data: PlanData, points: Ints) -> None:
+    """At which site a job runs, and at which pace, say more than whether it runs at one of many points that are nearly alike."""
+    chosen, job = program.columns["y"], data.point_job
+    for j in np.unique(job[points]):
+        mine = points[job[points] == j]
+        for kind in (data.point_site()[mine], data.point_capacity[mine]):
+            for one in np.unique(kind):
+                same = kind == one
+                if 1 < same.sum() < len(mine):
+                    program.halves.append((chosen[mine[same]], chosen[mine[~same]]))
 
 
 def _add_width(program: Program, data: PlanData, switch) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from solvers import backends
 from solvers.backends import Options
-from solvers.branch import Relaxed
+from solvers.branch import Relaxed, Search
 from solvers.program import Program
 
 BOTH = pytest.mark.parametrize("solver", ["highs", "pulp"])
@@ -162,6 +162,62 @@ def test_the_search_over_binaries_proves_the_same_optimum(seed):
                       for method in ("direct", "branch"))
     assert direct.status == branch.status == "optimal"
     assert branch.objective == pytest.approx(direct.objective, rel=1e-7)
+
+
+def placed(seed, kinds=4, extra=6):
+    """`facilities` with a job that takes one of several layouts at one of the facilities, and a machine or more there."""
+    program, rng = facilities(seed=seed), np.random.default_rng(seed)
+    opened, machines = program.columns["open"], program.columns["n"]
+    sites = len(opened)
+    y = program.add_columns("y", (sites, kinds), upper=1.0, integer=True, cost={"cost": rng.uniform(3, 4, (sites, kinds))})
+    program.add_rows("assigned", 1.0, 1.0, np.zeros(y.size, dtype=np.int64), y.ravel(), 1.0, count=1)
+    program.add_rows("housed", -np.inf, np.zeros(sites), np.concatenate([np.repeat(np.arange(sites), kinds), np.arange(sites)]),
+                     np.concatenate([y.ravel(), opened]), np.concatenate([np.ones(y.size), -np.ones(sites)]))
+    program.add_rows("width", -np.inf, np.zeros(sites), np.concatenate([np.repeat(np.arange(sites), kinds), np.arange(sites)]),
+                     np.concatenate([y.ravel(), machines]), np.concatenate([rng.uniform(1, extra, y.size), -np.ones(sites)]))
+    for site in range(sites):
+        program.halves.append((y[site], np.delete(y, site, axis=0).ravel()))
+    for kind in range(kinds):
+        program.halves.append((y[:, kind], np.delete(y, kind, axis=1).ravel()))
+    return program
+
+
+def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
+    halved, child = 0, Search._child
+
+    def counted(search, node, column, side):
+        nonlocal halved
+        halved += column >= len(node.lower)
+        return child(search, node, column, side)
+
+    monkeypatch.setattr(Search, "_child", counted)
+    for seed in range(6):
+        program = placed(seed)
+        direct, branch = (backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method)) for method in ("direct", "branch"))
+        assert direct.status == branch.status == "optimal"
+        assert branch.objective == pytest.approx(direct.objective, rel=1e-7)
+    assert halved > 10
+
+
+def test_a_plan_found_in_another_way_is_taken_where_it_holds():
+    program = placed(0)
+    cost = program.functional("cost")
+    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    asked = []
+
+    def hint(x):
+        asked.append(x)
+        return x
+
+    cut = Options(gap=0.0, method="branch", node_limit=1)
+    told = backends.solve(program, cost, "min", cut, hint=lambda: hint(best.x))
+    assert told.objective == pytest.approx(best.objective, rel=1e-7)
+    wrong = best.x.copy()
+    wrong[program.columns["n"]] = 0.0
+    missed = backends.solve(program, cost, "min", cut, hint=lambda: hint(wrong))
+    assert program.arrays().violation(missed.x) <= 1e-9 and missed.objective >= best.objective * (1 - 1e-9)
+    none = backends.solve(program, cost, "min", cut, hint=lambda: hint(None))
+    assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
 
 
 @pytest.mark.parametrize("gap", [0.2, 0.01])
