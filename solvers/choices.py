@@ -27,7 +27,8 @@ CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
-AGAIN = 4  # times the looks that the first choices took, that better ones may take
+AGAIN = 1  # times the looks that the first choices took, that better ones may take
+TRIED = 6  # looks that a better place for a job may take, and better choices where some were found so
 WORTH = 1e-4  # of the value, that other choices must save
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
@@ -114,6 +115,25 @@ class Search:
         self.iterations = ITERATIONS
         return found or self._searched(root, 0.0, HOPELESS[1])
 
+    def _moved(self, root: Chosen, best: Chosen) -> Chosen:
+        """With another place and other windows for one job at a time, and sites to match, beside all the rest; those first whose place the linear
+        answer used least. As it is where none is better."""
+        run, y, opened = (self.dec.whole.columns[block] for block in ("run", "y", "open"))
+        places = y[y >= 0][best.least[y[y >= 0]] > 0.5]
+        jobs = self.job[places[np.argsort(self.values(root)[places], kind="stable")]].tolist()
+        waiting = list(jobs)
+        while waiting and self.left() > 0:
+            job, least, most = waiting.pop(0), best.least.copy(), best.most.copy()
+            free = np.concatenate([np.flatnonzero(self.job == job), run[self.dec.data.point_job == job].ravel(), opened])
+            free = free[free >= 0]
+            least[free], most[free] = root.least[free], root.most[free]
+            state = self.look(least, most, best.found, self._worth(best))
+            better = best if state is None else self._searched(state, self.costs, 0.0, best)
+            if better is not best:
+                self.dec.say(f"job {job} elsewhere: {better.found.value:.6g}")
+                best, waiting = better, [other for other in jobs if other != job]
+        return best
+
     def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
         dec, opened = self.dec, np.append(most, 1.0)[self.dec.whole.columns["open"]] > 0
@@ -135,9 +155,11 @@ class Search:
         """Of the whole structure's columns."""
         return carried(chosen.found.blocks.structure, self.dec.whole, chosen.found.point().structure)
 
-    def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
-        """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
-        best, state, last, nodes, enough, at_once, most, fewest = None, root, root, [], np.inf, self.fixing.size, 1, np.inf
+    def _searched(self, root: Chosen, costs: float, hopeless: float, known: Chosen | None = None) -> Chosen | None:
+        """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before. With a `known` one the
+        first that is better, or the known one after TRIED looks."""
+        best, state, last, nodes, at_once, most, fewest = known, root, root, [], self.fixing.size, 1, np.inf
+        enough = np.inf if known is None else self.looks + TRIED
         widened = np.inf
         while True:
             if best is None and self.left() <= 0:
@@ -156,7 +178,11 @@ class Search:
                 continue
             if state is not None:
                 self.dec.say(f"whole: {state.found.value:.6g}")
+                if known is not None:
+                    return state
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
+                if not (self.fixing & self.counts).any() and (better := self._moved(root, best)) is not best:
+                    best, enough = better, min(enough, self.looks + TRIED)
                 if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
                     return best
             homeless = self._homeless(last) if state is None and best is None and not (self.fixing & self.counts).any() else ()

@@ -22,8 +22,8 @@ SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
-ADDING = 20  # times that missing systems are added to counts of a large question
-CHOOSING, COUNTING = 0.6, 0.8  # of the time left, for choices and for whole counts
+ADDING = 20  # times that missing systems are added to counts
+CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.6, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     if start is None:
         return Sketch()
     found = Sketch(start.bound.value, None, start.prices)
-    chosen = choices(dec, start, _share(left, CHOOSING))
+    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING))
     counts = None if chosen is None else _over_all_slots(dec, *chosen, max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if counts is not None:
-        found.plan = _settled(dec, counts, options, left, ADDING if start.large else 0)
+        found.plan = _settled(dec, counts, options, left)
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
 
@@ -91,7 +91,7 @@ def _whole_counts(search: Search, found: Chosen, used: Ints, large: bool) -> Cho
     return search.rounded(found) if large else search.run(found) or found
 
 
-def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float], adding: int) -> WholePlan | None:
+def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
     """A plan with these choices and counts or little more, with which every slot has an answer."""
     whole, found = dec.whole, chosen.found
     prices = dec.spread(found)
@@ -103,7 +103,7 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     part = level.master.structure
     point = Point(carried(whole, part, values), found.point().running)
     bounds = (np.maximum(carried(whole, part, chosen.least), 0.0), np.minimum(carried(whole, part, chosen.most), part.most))
-    return Counts(dec, level, *bounds, options.gap, options.seed, left, adding).run(point, prices, certificate)
+    return Counts(dec, level, *bounds, options.gap, options.seed, left, ADDING).run(point, prices, certificate)
 
 
 def _near(dec: Decomposition, values: Floats, certificate: Bound, lots: Ints, places: Ints) -> Ints:

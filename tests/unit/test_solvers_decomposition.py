@@ -148,3 +148,34 @@ def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
     """Found by its number: two counts over one slot; with both held no column is left, and that was taken for no answer."""
     found = decomposed.solve(replace(problem(np.random.default_rng(1007), ("cost",)), limits=()), Options(gap=1e-3, time_limit_s=60), build)
     assert found.value == pytest.approx(60 / 7, rel=1e-6)
+
+
+def _search(dec):
+    """Choices over all slots, lots and places, and the linear answer."""
+    from solvers.choices import COSTS, Search, counted
+    from solvers.start import linear
+
+    search = Search(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer & ~counted(dec), 1e-6, COSTS, 1, lambda: 1e9)
+    return search, search.look(np.zeros(dec.whole.size), dec.whole.most, linear(dec, 1e-6).found)
+
+
+@pytest.mark.parametrize("seed", [0, 15, 23, 43, 47, 51])
+def test_a_job_at_a_dear_place_is_moved_to_the_best_one(seed, monkeypatch):
+    """Found by their numbers: questions with one job that costs more at one of its places than at another."""
+    from solvers.choices import Search
+    from solvers.decomposition import Decomposition
+
+    data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+    search, root = _search(Decomposition(data, "cost", build, 1, lambda line: None))
+    places, moved, wholes = search.dec.whole.columns["y"], Search._moved, []
+    monkeypatch.setattr(Search, "_moved", lambda search, root, best: best)
+    for place in places[places >= 0]:
+        most = root.most.copy()
+        most[places[places >= 0]] = 0.0
+        most[place] = 1.0
+        wholes.append(search._searched(search.look(root.least, most, root.found), 0.0, 9.0))
+    best = min(whole.found.value for whole in wholes)
+    assert max(whole.found.value for whole in wholes) > best * 1.01
+    for whole in wholes:
+        better = moved(search, root, whole)
+        assert better.found.value == pytest.approx(best, rel=1e-4) and search.open(better) == []
