@@ -27,7 +27,7 @@ CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
-AGAIN = 1  # times the looks that the first choices took, that better ones may take
+AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones may take
 TRIED = 6  # looks that a better place for a job may take, and better choices where some were found so
 WORTH = 1e-4  # of the value, that other choices must save
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
@@ -85,7 +85,8 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tu
     group = grouping(dec.view, groups_for(dec.view, FINER))
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, AGAIN, left)
+    again = AGAIN_LARGE if linear.large else AGAIN
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, again, left, not linear.large)
     root = search.look(np.zeros(whole.size), most, linear.merged, onto=linear.group[np.unique(group, return_index=True)[1]])
     if root is not None:
         dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
@@ -96,11 +97,11 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tu
 class Search:
     """Over the slots of a view and these lots, for the columns `fixing` of the whole structure."""
 
-    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float]):
+    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float], moving: bool = False):
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
-        better ones may take."""
+        better ones may take; `moving`: jobs one at a time before that."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
-        self.looks, self.iterations, self.counts = 0, ITERATIONS, counted(dec)
+        self.moving, self.looks, self.iterations, self.counts = moving, 0, ITERATIONS, counted(dec)
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
@@ -181,7 +182,7 @@ class Search:
                 if known is not None:
                     return state
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
-                if not (self.fixing & self.counts).any() and (better := self._moved(root, best)) is not best:
+                if self.moving and (better := self._moved(root, best)) is not best:
                     best, enough = better, min(enough, self.looks + TRIED)
                 if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
                     return best
