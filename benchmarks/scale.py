@@ -2,7 +2,8 @@
 
     python benchmarks/scale.py small|medium|large [--seed N] [--phases P] [--no-plain] [--gap G] [--time-limit S]
     python benchmarks/scale.py growth                  time against hours, sites and systems around the medium size
-    python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md
+    python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md, which takes about two hours;
+                                                       [--lines FILE] keeps what was measured, and what it holds is not measured again
 
 The last line of a size is one JSON object. "build_s" ends where the solver begins, "solve_s" is the solver's, "total_s" goes from the
 spec to the plan; "rows" and "columns" are those of the whole program, whatever part of it was ever held in memory, and "gap" is
@@ -43,6 +44,10 @@ STAGES = {
     "arrays": ("planner.formulate", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.explain", "explain"),
     "plan document": ("planner.interpret", "interpret"),
 }  # fmt: skip
+WITHIN = {  # the solver, where it goes slot by slot
+    "linear part": ("solvers.sketch", "linear"), "choices": ("solvers.sketch", "choices"), "counts": ("solvers.sketch", "_over_all_slots"),
+    "settled": ("solvers.sketch", "_settled"),
+}  # fmt: skip
 BUILD = ("names and figures", "operating points", "arrays")
 
 
@@ -66,7 +71,7 @@ class Run:
 def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterator[None]:
     """While this lasts, the calls of the stages are timed, and their first argument and their result kept."""
     before = {}
-    for stage, (module, name) in STAGES.items():
+    for stage, (module, name) in (STAGES | WITHIN).items():
         home = importlib.import_module(module)
         before[stage] = home, name, getattr(home, name)
         stages[stage] = 0.0
@@ -156,39 +161,48 @@ def solve_plain(path: Path, gap: float, threads: int) -> None:
 # -- report ------------------------------------------------------------------------------------------------------------
 
 
-def measured(name: str, seed: int, threads: int) -> dict[str, Any]:
-    """A size in a process of its own, so that its memory is its own: the figures and, under "stages", where the time went."""
-    command = [sys.executable, __file__, name, "--seed", str(seed), "--threads", str(threads), "--stages"]
-    print(name, seed, file=sys.stderr, flush=True)
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+def measured(command: list[str]) -> dict[str, Any]:
+    """A run in a process of its own, so that its memory is its own: the figures and, under "stages", where the time went."""
+    print(*command, file=sys.stderr, flush=True)
+    ended = subprocess.run([sys.executable, __file__, *command, "--stages"], stdout=subprocess.PIPE, text=True, check=True)
     stages, line = ended.stdout.strip().splitlines()[-2:]
-    return json.loads(line) | {"seed": seed, "stages": json.loads(stages)}
+    return json.loads(line) | {"stages": json.loads(stages)}
 
 
-AXES = {
-    "hours": [replace(SIZES["medium"], hours=24 * days) for days in (4, 7, 14)],
-    "sites": [replace(SIZES["medium"], sites=sites) for sites in (8, 15, 30)],
-    "systems": [replace(SIZES["medium"], systems=systems) for systems in (10, 20, 40)],
-}
+def remembered(command: list[str], lines: Path | None) -> dict[str, Any]:
+    """What a run measured; from the file, where it is known there."""
+    known = [] if lines is None or not lines.exists() else [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    for line in known:
+        if line["command"] == command:
+            return line
+    found = {"command": command} | measured(command)
+    if lines is not None:
+        with lines.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+    return found
 
 
-def growth(threads: int) -> list[dict[str, Any]]:
+AXES = {"hours": (96, 168, 336), "sites": (8, 15, 30), "systems": (10, 20, 40)}  # around the medium size
+
+
+def growth(threads: int, lines: Path | None) -> list[dict[str, Any]]:
     """Times around the medium size along one axis at a time, and the exponent of each by a fit in logarithms."""
-    rows = []
-    for axis, sizes in AXES.items():
-        found = [run(size, 0, *ASKED["medium"], threads) for size in sizes]
-        at = np.log([getattr(size, axis) for size in sizes])
-        row: dict[str, Any] = {"axis": axis, "at": ", ".join(str(getattr(size, axis)) for size in sizes)}
-        for part, seconds in (("build", [r.build_s for r in found]), ("solve", [r.stages["solver"] for r in found]), ("total", [r.total_s for r in found])):
+    table = []
+    for axis, values in AXES.items():
+        at = [[] if value == getattr(SIZES["medium"], axis) else [f"--{axis}", str(value)] for value in values]
+        rows = [remembered(["medium", *given, "--no-plain", "--threads", str(threads)], lines) for given in at]
+        row: dict[str, Any] = {"axis": axis, "at": ", ".join(str(value) for value in values)}
+        for part in ("build", "solve", "total"):
+            seconds = [found[f"{part}_s"] for found in rows]
             row[f"{part}_s"] = ", ".join(f"{s:.1f}" for s in seconds)
-            row[f"{part} exponent"] = round(float(np.polyfit(at, np.log(seconds), 1)[0]), 2)
-        row["gaps"] = ", ".join(_percent(r.solution.gap) for r in found)
-        rows.append(row)
-    return rows
+            row[f"{part} exponent"] = round(float(np.polyfit(np.log(values), np.log(seconds), 1)[0]), 2)
+        row["peak MB"], row["gaps"] = ", ".join(str(found["peak_mb"]) for found in rows), ", ".join(_percent(found["gap"]) for found in rows)
+        table.append(row)
+    return table
 
 
-def report(write: bool, threads: int, sizes: list[str]) -> None:
-    rows = [measured(name, seed, threads) for name in sizes for seed in SEEDS]
+def report(write: bool, threads: int, sizes: list[str], lines: Path | None) -> None:
+    rows = [remembered([name, "--seed", str(seed), "--threads", str(threads)], lines) | {"seed": seed} for name in sizes for seed in SEEDS]
     table = [
         {
             "size": row["size"], "seed": row["seed"], "rows": f"{row['rows']:,}", "columns": f"{row['columns']:,}", "build s": row["build_s"],
@@ -202,8 +216,9 @@ def report(write: bool, threads: int, sizes: list[str]) -> None:
     text = "# Size\n\n`python benchmarks/scale.py report --write`\n\n" + __doc__.split("\n\n", 2)[2].strip() + "\n\n"
     text += (HERE / "scale_spec.py").read_text(encoding="utf-8").split('"""')[1].strip() + "\n"
     text += "\n## Three seeds\n\n" + as_markdown(table) + "\n## The worst of three seeds\n\n" + as_markdown(worst)
-    text += "\n## Where the time goes\n\nShares of the whole, mean of the seeds.\n\n" + as_markdown(parts)
-    text += "\n## Growth\n\nAround the medium size, along one axis at a time; exponents fitted in logarithms. Seconds end at the time limit.\n\n" + as_markdown(growth(threads))
+    text += "\n## Where the time goes\n\nShares of the whole, mean of the seeds; after the colon parts of the solver's.\n\n" + as_markdown(parts)
+    text += "\n## Growth\n\nAround the medium size, along one axis at a time; exponents fitted in logarithms. Seconds end at the time limit.\n\n"
+    text += as_markdown(growth(threads, lines))
     print(text)
     if write:
         (HERE / "scale.md").write_text(text, encoding="utf-8")
@@ -224,7 +239,8 @@ def _worst(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     known = [row["stages"] for row in rows]
     shares = {stage: float(np.mean([row[stage] / row["total"] for row in known])) for stage in STAGES}
-    return {"size": rows[0]["size"], **{stage: f"{share:.0%}" for stage, share in shares.items()}, "other": f"{1 - sum(shares.values()):.0%}"}
+    within = {f"solver: {part}": f"{np.mean([row[part] / row['total'] for row in known]):.0%}" for part in WITHIN}
+    return {"size": rows[0]["size"], **{stage: f"{share:.0%}" for stage, share in shares.items()}, "other": f"{1 - sum(shares.values()):.0%}", **within}
 
 
 def main() -> None:
@@ -239,16 +255,20 @@ def main() -> None:
     parser.add_argument("--stages", action="store_true", help="print where the time went, and what binds, one line before the last")
     parser.add_argument("--write", action="store_true", help="write the report into benchmarks/scale.md")
     parser.add_argument("--sizes", default=",".join(SIZES), help="of the report")
+    parser.add_argument("--lines", type=Path, metavar="FILE", help="one JSON object per run of the report, read and added to")
+    for axis in AXES:
+        parser.add_argument(f"--{axis}", type=int, metavar="N", help="other than of this size")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.what == "plain":
         return solve_plain(asked.data, asked.gap, asked.threads)
     if asked.what == "report":
-        return report(asked.write, asked.threads, asked.sizes.split(","))
+        return report(asked.write, asked.threads, asked.sizes.split(","), asked.lines)
     if asked.what == "growth":
-        return print(as_markdown(growth(asked.threads)))
+        return print(as_markdown(growth(asked.threads, asked.lines)))
     gap, limit = (own if given is None else given for given, own in zip((asked.gap, asked.time_limit), ASKED[asked.what]))
-    found = run(SIZES[asked.what], asked.seed, gap, limit, asked.threads, asked.phases)
+    size = replace(SIZES[asked.what], **{axis: getattr(asked, axis) for axis in AXES if getattr(asked, axis) is not None})
+    found = run(size, asked.seed, gap, limit, asked.threads, asked.phases)
     line = figures(asked.what, found)
     alone = {"plain_s": None, "plain_gap": None} if asked.no_plain else plain(found.data, gap, asked.threads)
     if asked.stages:
