@@ -22,13 +22,15 @@ from planner.problem import Problem
 from planner.worth import BINDING, BY_THE_BOUND
 from solvers.backends import Options
 from solvers.data import Floats, Ints
+from solvers.decomposed import pays
 from solvers.diagnose import Row, prices, without_rounding
 from solvers.joint import Solution
 
-MOST_PRICED = 300_000  # columns by the hour: the linear program around a larger plan would take longer than the plan
+LEAST_TIME = 0.25  # of the solver's time limit, that the linear programs around a plan may take in any case; else what the solver left of it
 AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
 
 POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
+TIME_NOTE = "not priced: the linear programs around the plan did not end in the time that the solver left; give it more time, or solve with another value to see"
 SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
 HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
 NONE_FITS = "no other system could be brought in under the limits"
@@ -75,17 +77,19 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     `divisible` holds its yes-or-no choices (sites, networks, points of jobs) and takes system counts as divisible, so the
     fleet may grow where a limit gives way. Both are changes of the objective (`unit`) per unit of the limit.
     The margin of a runner-up comes from solving the second program again with one system of it forced in.
-    Around a plan too large for the second program, found slot by slot, `divisible` is what the linear part of that search says.
+    Around a plan too large for the second program, found slot by slot, or where its time is up, `divisible` is what the linear part of that
+    search says.
     """
     ways = _ways(form, solution)
     sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
-    paths, unpriced = rows_by_path(problem, form), form.data.slots * (len(form.points) + len(form.arcs)) > MOST_PRICED
+    paths, unpriced = rows_by_path(problem, form), pays(form.data)
     sites, members = [site for (site, _, _), _ in ways], [members for _, members in ways]
-    found = None if unpriced else prices(form.data, solution.values, sizes, members, options, solution.bases, sites, solution.program_of(form.data))
+    seconds = max(options.time_limit_s - solution.seconds, LEAST_TIME * options.time_limit_s)
+    found = None if unpriced else prices(form.data, solution.values, sizes, members, options, solution.bases, sites, solution.program_of(form.data), seconds)
     fixed = {(path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals}
     fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
-    if unpriced and solution.relaxed_duals:
+    if found is None and solution.relaxed_duals:
         worth = without_rounding(form.data, {row: _summed(solution.relaxed_duals, row) for row in paths.values()}, solution.value)
         divisible = {(path, None): worth[row] for path, row in paths.items()}
     if found is not None:
@@ -98,15 +102,16 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
             if found is not None:
                 divisible[key] = float(found.sizes[u])
     entries = found.entries if found is not None else (None,) * len(ways)
-    runner_up = _runner_up(problem, form, solution, ways, entries, unit, SIZE_NOTE if unpriced else NONE_FITS)
-    return Explanation(unit, fixed, divisible, runner_up, _notes(problem, solution, paths, unpriced))
+    untold = SIZE_NOTE if unpriced else TIME_NOTE
+    runner_up = _runner_up(problem, form, solution, ways, entries, unit, NONE_FITS if found is not None and found.entries_in_time else untold)
+    return Explanation(unit, fixed, divisible, runner_up, _notes(problem, solution, paths, untold if found is None else ""))
 
 
-def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], unpriced: bool) -> dict[str, str]:
-    notes = {f"{site.path}.fabrics": SIZE_NOTE for site in problem.sites if unpriced}
+def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], untold: str) -> dict[str, str]:
+    notes = {f"{site.path}.fabrics": untold for site in problem.sites if untold}
     for path, (block, _) in paths.items():
         held = HOURS_NOTE if solution.relaxed_duals and block not in solution.row_duals else ""
-        free = (BY_THE_BOUND if solution.relaxed_duals else SIZE_NOTE) if unpriced else ""
+        free = BY_THE_BOUND if untold and solution.relaxed_duals else untold
         notes[path] = "; ".join(filter(None, (held, free)))
     return notes
 

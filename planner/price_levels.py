@@ -6,7 +6,7 @@ A price without the figure that is asked for keeps its typical one, and is told 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ STATED = {  # place of a price that the spec states: (way to obtain, how it is r
     "offers.price": ("", None), "sites.colocation": ("colocation", PeakPrice), "sites.electricity_price": ("electricity", EnergyPrice),
     "apis.input": ("api", TokenPrice), "apis.output": ("api", TokenPrice),
 }  # fmt: skip
+PER = {"price": "/s", "colocation": "/W s", "electricity_price": "/J", "input": "/token", "output": "/token"}  # units of prices that are stated, but of what is bought
 _PLACE = re.compile(r"(\w+)\[(\d+)\]\.(\w+)")
 
 Scope = tuple[tuple[str, str, str], ...]
@@ -115,6 +116,34 @@ def at_stated_levels(spec: PlanSpec, wrong: Wrong) -> PlanSpec:
             blocks[i] = blocks[i].model_copy(update={name: levels[level]})
             spec = spec.model_copy(update={place[1]: blocks})
     return spec
+
+
+def stated_ranges(spec: PlanSpec) -> Iterator[tuple[str, Figure]]:
+    """(path, figure) of each price that the spec states with a low or a high, in its own currency."""
+    for path, known in () if spec.prices is None else spec.prices.ranges.items():
+        block, name, way = _stated_at(spec, path)
+        number, currency = block.amount() if name == "price" else getattr(block, name)
+        low, high = (None if text is None else amount_of(path, {"how": way}, text)[0] for text in (known.low, known.high))
+        unit = currency + ("" if way == "buy" else PER[name])
+        yield path, Figure(number, unit, (), None, "user", "stated", low=low, high=high)
+
+
+def at_times(spec: PlanSpec, path: str, times: float) -> PlanSpec:
+    """The spec with the price stated at a place so many times as high, and no ranges."""
+    block, name, way = _stated_at(spec, path)
+    number, currency = block.amount() if name == "price" else getattr(block, name)
+    price = f"{number * times:.15g} {currency}{'' if way == 'buy' else PER[name]}" if name == "price" else (number * times, currency)
+    place = _PLACE.fullmatch(path)
+    blocks = list(getattr(spec, place[1]))
+    blocks[int(place[2])] = block.model_copy(update={name: price})
+    return spec.model_copy(update={place[1]: blocks, "prices": spec.prices.model_copy(update={"ranges": {}})})
+
+
+def _stated_at(spec: PlanSpec, path: str) -> tuple[Any, str, str]:
+    """(block, key, way to obtain) of the place of a price."""
+    place = _PLACE.fullmatch(path)
+    block = getattr(spec, place[1])[int(place[2])]
+    return block, place[3], STATED[f"{place[1]}.{place[3]}"][0] or block.how
 
 
 def amount_of(path: str, block: Mapping[str, Any], text: str) -> tuple[float, str]:

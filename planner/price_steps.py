@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from planner.price_levels import at_times, stated_ranges
 from planner.problem import Problem
 from planner.resolve import resolve
 from planner.worlds import uncertain_prices
@@ -17,7 +18,9 @@ Raised = Mapping[str, Problem]  # by path of the price
 def raised(problem: Problem, overlays: Sequence[Path]) -> Raised:
     """One problem for each uncertain price."""
     note = "raised to see what goes with it"
+    stated = {path for path, _ in stated_ranges(problem.spec)}
     return {
-        path: resolve(problem.spec, overlays, {path: {"value": figure.number * (1.0 + STEP), "unit": figure.unit, "note": note}})
+        path: resolve(at_times(problem.spec, path, 1.0 + STEP), overlays) if path in stated
+        else resolve(problem.spec, overlays, {path: {"value": figure.number * (1.0 + STEP), "unit": figure.unit, "note": note}})
         for path, figure in uncertain_prices(problem)
-    }
+    }  # fmt: skip

@@ -18,6 +18,7 @@ from catalog.units import is_money
 from models.sampling import correlated_uniforms, tabulated, triangular
 from models.uncertainty import tier_of
 from planner.intervals import DENSE, EXPERTS, LABELS, Calibration
+from planner.price_levels import stated_ranges
 from planner.problem import Problem
 
 Floats = np.ndarray
@@ -96,7 +97,9 @@ def uncertain(problem: Problem) -> list[dict[str, Any]]:
 
 
 def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
-    """(path, figure) of all prices of the catalog that the question uses and that have a low or a high."""
+    """(path, figure) of all prices that have a low or a high: those of the catalog that the question uses, and those that it states."""
+    if problem.spec.robust.prices:
+        yield from stated_ranges(problem.spec)
     for citation in problem.citations if problem.spec.robust.prices else ():
         figure = citation.figure
         if is_money(figure.unit) and not isinstance(figure.value, tuple) and figure.value > 0 and (figure.low, figure.high) != (None, None):

@@ -357,14 +357,14 @@ class LinearAnswer:
 class Linear:
     """A linear program that is minimised again and again under other bounds or costs, each time from the last basis."""
 
-    def __init__(self, arrays: Arrays, cost: Floats, options: Options, basis: object = None) -> None:
-        """`basis`: of a program alike, to start from."""
+    def __init__(self, arrays: Arrays, cost: Floats, options: Options, basis: object = None, ends: float = math.inf) -> None:
+        """`basis`: of a program alike, to start from. `ends`: on the performance counter [s], when no answer is sought any longer."""
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
         self._highs = _highs(replace(options, node_limit=None), 1e-7, self._scaled)
         self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)  # Devex: steepest edge takes longer than it saves
         if not options.presolve:
             self._highs.setOptionValue("presolve", "off")
-        self._lower, self._upper, self._cost, self._seconds = arrays.lower, arrays.upper, cost, options.time_limit_s
+        self._lower, self._upper, self._cost, self._seconds, self._ends = arrays.lower, arrays.upper, cost, options.time_limit_s, ends
         self.start_from(basis)
 
     @property
@@ -395,7 +395,7 @@ class Linear:
         for j in np.flatnonzero((lower != self._lower) | (upper != self._upper)):
             highs.changeColBounds(int(j), lower[j] / column[j], upper[j] / column[j])
         self._lower, self._upper = lower.copy(), upper.copy()
-        highs.setOptionValue("time_limit", highs.getRunTime() + self._seconds)
+        highs.setOptionValue("time_limit", highs.getRunTime() + max(min(self._seconds, self._ends - time.perf_counter()), 0.0))
         highs.run()
         kinds = highspy.HighsModelStatus
         named = {kinds.kOptimal: "optimal", kinds.kInfeasible: "infeasible", kinds.kUnbounded: "unbounded"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -213,24 +214,27 @@ def _rows_of(program: Program, block: str, first: int) -> Ints:
 @dataclass(frozen=True, slots=True)
 class Prices:
     """`rows`, `sizes` [U]: change of the objective per unit more of a limit, or of the largest size of a holding's
-    network. `entries`: how much worse the objective gets when one system is brought in each way; None where it cannot."""
+    network. `entries`: how much worse the objective gets when one system is brought in each way; None where it cannot, all of them None
+    where they were not known in time."""
 
     rows: Mapping[Row, float]
     sizes: Floats
     entries: tuple[float | None, ...]
+    entries_in_time: bool
 
 
 def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Sequence[Sequence[int]], options: Options,
-           bases: dict[str, object] | None = None, rivals: Sequence[object] = (), program: Program | None = None) -> Prices | None:
+           bases: dict[str, object] | None = None, rivals: Sequence[object] = (), program: Program | None = None, seconds: float = math.inf) -> Prices | None:
     """Prices of the linear program around a plan: its yes-or-no choices held, its counts taken as divisible.
 
     `values`: the plan's, by block. `sizes` [U]: the largest number of systems on one network. `ways`: holdings that are
     the same system obtained the same way at one site. A limit's price is its dual. An entry is priced by solving again
     with one system of the way forced in; for that jobs may be split among points, and a system of which the site has
-    none may choose its network. None where the linear program has no optimum. `bases`: of programs alike, to start from;
+    none may choose its network. None where the linear program has no optimum, or none in so many `seconds`. `bases`: of programs alike, to start from;
     those of this one take their places. `rivals`: of ways with the same of these only the one of the least entry is told for sure.
     `program`: that of `data`, where it is built already.
     """
+    ends = time.perf_counter() + seconds
     program = build(data) if program is None else program.copied()
     entry = _add_entries(program, data, ways)
     sign = -1.0 if data.objective.maximises else 1.0
@@ -244,7 +248,7 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     row_upper = arrays.row_upper.copy()
     row_upper[gates.open_rows()] = np.inf
     linear = Linear(replace(arrays, row_upper=row_upper, lower=lower, upper=upper), sign * objective_vector(program, data), options,
-                    (bases or {}).get("held"))
+                    (bases or {}).get("held"), ends)
     answer = linear.solve(lower, upper)
     if answer.status != "optimal":
         return None
@@ -254,7 +258,8 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     bases = {} if bases is None else bases
     bases["held"] = linear.basis
     entries = _entries(linear, gates, lower, upper, entry, ways, rivals or range(len(ways)), bases)
-    return Prices(without_rounding(data, worth, answer.value), np.where(at_size, size_worth, 0.0), entries)
+    in_time = time.perf_counter() < ends
+    return Prices(without_rounding(data, worth, answer.value), np.where(at_size, size_worth, 0.0), entries if in_time else (None,) * len(ways), in_time)
 
 
 def without_rounding(data: PlanData, worth: Mapping[Row, float], objective: float) -> dict[Row, float]:

@@ -11,7 +11,7 @@ import pytest
 import planner
 from planner.candidates import find_candidates
 from planner.document import edited
-from planner.explain import HOURS_NOTE, explain
+from planner.explain import HOURS_NOTE, TIME_NOTE, explain
 from planner.formulate import formulate
 from planner.plan import Plan
 from planner.report import render
@@ -212,7 +212,7 @@ LIMITED = {
 
 
 def by_the_bound(monkeypatch, *edits):
-    monkeypatch.setattr("planner.explain.MOST_PRICED", 0)
+    monkeypatch.setattr("planner.explain.pays", lambda data: True)
     return planner.solve(spec(*BY_SLOT, *edits))
 
 
@@ -246,6 +246,17 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
     rows = [row for row in plan["limits"] if row["path"].endswith(".power")]
     assert plan.has_answer and verify_plan(plan) == []
     assert all(row["marginal_value"] is None and row["note"] == f"{HOURS_NOTE}; {BY_THE_BOUND}" for row in rows)
+
+
+def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
+    """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
+    monkeypatch.setattr("planner.explain.LEAST_TIME", 0.0)
+    monkeypatch.setattr("planner.pipeline.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
+    plan = planner.solve(spec(("sites[0].power", "1 MW")))
+    row = row_of(plan, "sites[0].power")
+    assert row["marginal_value_divisible"] is None and row["note"] == TIME_NOTE
+    assert {row["words"] for row in plan["runner_up"]} <= {TIME_NOTE, "all systems that are offered there are in use"}
+    assert any(row["words"] == TIME_NOTE for row in plan["runner_up"]) and verify_plan(plan) == []
 
 
 def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():

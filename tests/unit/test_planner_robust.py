@@ -277,6 +277,27 @@ def test_the_mean_over_the_dearest_worlds_is_made_less_or_left(spec, plan):
     assert verify_plan(averse) == []
 
 
+def test_prices_that_the_spec_states_are_sampled_between_their_figures(spec):
+    """An offer and a hall with a low and a high: what goes with each is its own line of the cost, and worlds draw them from their triangle."""
+    offers = [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "DGX H200", "how": "reserved", "price": "60 USD/h"}]
+    sites = [{"region": "us-virginia", "colocation": "150 USD/kW-month"}]
+    ranges = {"offers[0].price": {"low": "280000 USD", "high": "340000 USD"}, "offers[1].price": {"high": "70 USD/h"}, "sites[0].colocation": {"low": "120 USD/kW-month"}}
+    document = asked({**spec, "offers": offers, "sites": sites, "prices": {"ranges": ranges}}, confidence=0.9)
+    plan = planner.solve(document, threads=1)
+    rows = {row["path"]: row for row in plan["robustness"]["prices"]}
+    assert rows["offers[0].price"] | {"amount": 0} == {"path": "offers[0].price", "low": 280000, "typical": 310000, "high": 340000, "unit": "USD", "amount": 0}
+    assert rows["offers[1].price"]["high"] / rows["offers[1].price"]["typical"] == pytest.approx(7 / 6) and rows["sites[0].colocation"]["unit"] == "USD/W s"
+    lines = {c: sum(line["amount"] for line in plan["cost_lines"] if line["component"] == c) for c in ("systems", "rent", "colocation")}
+    assert rows["sites[0].colocation"]["amount"] == pytest.approx(lines["colocation"], rel=1e-6)
+    assert rows["offers[1].price"]["amount"] == pytest.approx(lines["rent"], rel=1e-6)
+    assert lines["systems"] or lines["rent"]
+    problem = resolve_document(document)
+    worlds = draw(problem, 4000, 1)
+    assert worlds.prices["offers[0].price"].min() >= 280 / 310 and worlds.prices["offers[0].price"].max() <= 340 / 310
+    assert worlds.prices["offers[1].price"].mean() == pytest.approx((60 + 60 + 70) / 3 / 60, rel=5e-3)
+    assert verify_plan(plan) == []
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
