@@ -251,7 +251,7 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
 def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
     """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
     monkeypatch.setattr("planner.explain.LEAST_TIME", 0.0)
-    monkeypatch.setattr("planner.pipeline.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
+    monkeypatch.setattr("planner.explain.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
     plan = planner.solve(spec(("sites[0].power", "1 MW")))
     row = row_of(plan, "sites[0].power")
     assert row["marginal_value_divisible"] is None and row["note"] == TIME_NOTE
