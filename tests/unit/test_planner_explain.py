@@ -169,7 +169,7 @@ def test_a_site_where_nothing_else_is_offered_says_so():
 
 
 def test_the_report_says_that_integers_are_fixed():
-    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "900000 USD"}])))
+    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}])))
     for form in ("table", "md"):
         text = " ".join(render(plan, form).split())
         assert "every integer is fixed" in text and "USD per kW" in text
@@ -252,7 +252,7 @@ def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
     """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
     monkeypatch.setattr("planner.explain.LEAST_TIME", 0.0)
     monkeypatch.setattr("planner.explain.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
-    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "900000 USD"}])))
+    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}])))
     row = row_of(plan, "sites[0].power")
     assert row["marginal_value_divisible"] is None and row["note"] == TIME_NOTE
     assert {row["words"] for row in plan["runner_up"]} <= {TIME_NOTE, "all systems that are offered there are in use"}
