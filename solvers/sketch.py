@@ -46,6 +46,10 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     counts = None if chosen is None else _over_all_slots(dec, *chosen, max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if counts is not None:
         found.plan = _settled(dec, counts, options, left)
+    if start.climb is not None:
+        enough = -np.inf if found.plan is None else found.plan.value - options.gap * abs(found.plan.value)
+        start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
+        found.proven, found.prices = start.climb.proven.value, start.climb.prices
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
-from solvers.climb import climbed
+from solvers.climb import Climb
 from solvers.coarse import cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.hourwise import carried
@@ -38,7 +38,8 @@ TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The linear part over all slots, and over the merged ones: `group` [T]; where it is `large` over merged ones and the lots that matter only."""
+    """The linear part over all slots, and over the merged ones: `group` [T]; where questions are large over merged ones and the lots that matter
+    only, with prices of all slots on their way up."""
 
     found: Inside
     at: Bound  # of the slots that were solved
@@ -46,7 +47,11 @@ class Linear:
     bound: Bound
     merged: Inside
     group: Ints
-    large: bool
+    climb: Climb | None = None
+
+    @property
+    def large(self) -> bool:
+        return self.climb is not None
 
 
 def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: Floats | None = None, most: Floats | None = None) -> Blocks:
@@ -94,10 +99,10 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         if found is None:
             dec.say(f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots")
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
-        prices, proven = climbed(dec, _completed(dec, known, group))
-        dec.say(f"over all {dec.view.slots} slots: proven {proven.value:.6g}")
-        return Linear(known, certificate, prices, proven, known, group, True)
-    return None if found is None else Linear(found, certificate, dec.spread(found), certificate, merged, group, False)
+        climb = Climb(dec, _completed(dec, known, group))
+        dec.say(f"over all {dec.view.slots} slots: proven {climb.proven.value:.6g} so far")
+        return Linear(known, certificate, climb.prices, climb.proven, known, group, climb)
+    return None if found is None else Linear(found, certificate, dec.spread(found), certificate, merged, group)
 
 
 def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:

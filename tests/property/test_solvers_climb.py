@@ -7,11 +7,30 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.certificate import Prices
-from solvers.climb import climbed
+from solvers.climb import Climb
 from solvers.decomposition import Decomposition
 from solvers.joint import build, unfinished, unserved
 from tests.property.reference import best
 from tests.property.test_solvers_bruteforce import problem
+
+
+def test_a_climb_goes_on_where_it_stopped_and_stops_where_it_is_enough():
+    data = next(d for d in (replace(problem(np.random.default_rng(seed), ("cost",)), limits=()) for seed in range(80)) if d.slots > 1 and not unserved(d) and not unfinished(d))
+    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    none = lambda count: np.zeros((count, dec.view.slots))
+    start = dec.fitted(Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))))
+    at_once, in_turn = Climb(dec, start), Climb(dec, start)
+    at_once.climb(lambda: False)
+    for _ in range(200):
+        asked = iter((False, True))
+        in_turn.climb(lambda asked=asked: next(asked))
+    assert in_turn.proven.value == at_once.proven.value
+    before = in_turn.proven.value
+    in_turn.climb(lambda: False)
+    assert in_turn.proven.value == before
+    none_yet = Climb(dec, start)
+    none_yet.climb(lambda: True)
+    assert none_yet.proven.value == Climb(dec, start).proven.value <= at_once.proven.value
 
 
 def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
@@ -23,7 +42,11 @@ def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
         dec = Decomposition(data, "cost", build, 1, lambda line: None)
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
         start = dec.fitted(Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))))
-        prices, proven = climbed(dec, start)
+        climb = Climb(dec, start)
+        at_first = climb.proven.value
+        climb.climb(lambda: False)
+        prices, proven = climb.prices, climb.proven
+        assert proven.value >= at_first
         assert proven.value >= dec.certify(start).value
         assert proven.value <= least + 1e-9 * max(abs(least), 1.0)
         assert np.isclose(dec.certify(prices).value, proven.value)
