@@ -201,6 +201,9 @@ def growth(threads: int, lines: Path | None) -> list[dict[str, Any]]:
     return table
 
 
+PHASED = ["medium", "--seed", "3", "--phases", "3", "--gap", "0.01", "--time-limit", "172", "--no-plain"]
+
+
 def report(write: bool, threads: int, sizes: list[str], lines: Path | None) -> None:
     rows = [remembered([name, "--seed", str(seed), "--threads", str(threads)], lines) | {"seed": seed} for name in sizes for seed in SEEDS]
     table = [
@@ -217,6 +220,9 @@ def report(write: bool, threads: int, sizes: list[str], lines: Path | None) -> N
     text += (HERE / "scale_spec.py").read_text(encoding="utf-8").split('"""')[1].strip() + "\n"
     text += "\n## Three seeds\n\n" + as_markdown(table) + "\n## The worst of three seeds\n\n" + as_markdown(worst)
     text += "\n## Where the time goes\n\nShares of the whole, mean of the seeds; after the colon parts of the solver's.\n\n" + as_markdown(parts)
+    phased = remembered([*PHASED, "--threads", str(threads)], lines)
+    text += f"\n## Three phases\n\n`python benchmarks/scale.py {' '.join(PHASED)}`\n\n"
+    text += as_markdown([{name: _percent(phased[name]) if name == "gap" else phased[name] for name in ("rows", "columns", "build_s", "solve_s", "total_s", "gap", "peak_mb")}])
     text += "\n## Growth\n\nAround the medium size, along one axis at a time; exponents fitted in logarithms. Seconds end at the time limit.\n\n"
     text += as_markdown(growth(threads, lines))
     print(text)
