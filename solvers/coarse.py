@@ -8,6 +8,8 @@ from solvers.data import Floats, Ints
 from solvers.hourwise import NOTHING, Slotwise
 
 APART = 5.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged
+SUPPLIED, OF_A_KIND = 1.5, 2  # of what jobs take at their narrowest, that their kinds of systems are to be supplied for, and points of a job and kind beyond those
+DEAR = 9.0  # times its cheapest point, that a job counts as costing where there is none
 MOST, HERE = 600, (2, 16)  # points of jobs that merged slots choose among, about, and of each job at a site, at least and at most
 
 
@@ -31,11 +33,47 @@ def groups_for(view: Slotwise, least: int) -> int:
 
 
 def cheap_places(view: Slotwise, cost: Floats) -> Ints:
-    """The cheapest points of each job at each site, fewer where there are many sites and jobs; `cost` [training]."""
+    """The cheapest points of each job at each site, fewer where there are many sites and jobs; `cost` [training]. Where their kinds of systems are not
+    supplied for all jobs, points of more kinds."""
     job, site = view.data.point_job[view.training], view.site[view.training]
-    order = np.lexsort((cost, site, job))
+    first = _cheapest(job * view.data.sites + site, cost, None)
+    near = _cheapest(job * view.data.sites + site, cost, int(np.clip(MOST // max(len(first), 1), *HERE)))
+    return np.sort(view.training[np.union1d(near, _of_more_kinds(view, cost, near))])
+
+
+def _cheapest(key: Ints, cost: Floats, count: int | None) -> Ints:
+    """So many of each key, 1 where it is not said, that cost least and can be had."""
+    order = np.lexsort((cost, key))
     order = order[np.isfinite(cost[order])]
-    key = job[order] * view.data.sites + site[order]
+    key = key[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=np.int64)
     rank = np.arange(len(key)) - np.repeat(first, np.diff(np.r_[first, len(key)]))
-    return np.sort(view.training[order[rank < np.clip(MOST // max(len(first), 1), *HERE)]])
+    return order[rank < (1 if count is None else count)]
+
+
+def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
+    """Points of the kinds that are cheapest for the jobs, as many kinds as are supplied for all jobs at their narrowest, and more; a kind is what a
+    supply counts."""
+    data, points = view.data, view.training
+    kinds, jobs = len(data.supply_limit), len(data.job_work)
+    of_lot = np.full(len(data.lot_site), -1)
+    of_lot[data.holding_lot[data.supply_member[:, 1]]] = data.supply_member[:, 0]
+    kind, systems = np.full(len(data.point_pool), -1), np.zeros(len(data.point_pool))
+    kind[view.use_point] = of_lot[view.use_lot]
+    np.add.at(systems, view.use_point, view.use_systems)
+    kind, systems, job = kind[points], systems[points], data.point_job[points]
+    if not kinds or (kind[near] < 0).any():
+        return np.zeros(0, dtype=np.int64)
+    narrowest = np.full(jobs, np.inf)
+    np.minimum.at(narrowest, job, np.where(np.isfinite(cost), systems, np.inf))
+    wanted = SUPPLIED * narrowest[np.isfinite(narrowest)].sum()
+    best, of_kind = np.full(jobs, np.inf), np.full((jobs, kinds), np.inf)
+    np.minimum.at(best, job, cost)
+    there = kind >= 0
+    np.minimum.at(of_kind, (job[there], kind[there]), cost[there])
+    dear = np.where(np.isfinite(of_kind), of_kind / best[:, None], DEAR).mean(axis=0)
+    known = np.unique(kind[near])
+    order = np.concatenate([known, np.setdiff1d(np.argsort(dear, kind="stable"), known, assume_unique=True)])
+    enough = max(int(np.searchsorted(np.cumsum(data.supply_limit[order]), wanted)) + 1, len(known))
+    more = np.flatnonzero(np.isin(kind, order[len(known) : enough]))
+    return more[_cheapest(job[more] * kinds + kind[more], cost[more], OF_A_KIND)]
