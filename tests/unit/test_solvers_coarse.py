@@ -1,0 +1,50 @@
+"""Which places of jobs merged slots are looked at with."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from solvers.coarse import SUPPLIED, cheap_places
+
+
+def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.ndarray, limited: int):
+    """One lot of each kind at each site, of which the first kinds are limited, and one point of each job on each."""
+    lot_site, of_kind = np.divmod(np.arange(sites * kinds), kinds)
+    job, lot = np.divmod(np.arange(jobs * sites * kinds), sites * kinds)
+    members = np.flatnonzero(of_kind < limited)
+    data = SimpleNamespace(
+        sites=sites, job_work=np.ones(jobs), point_job=job, point_pool=np.full(len(job), -1), lot_site=lot_site, holding_lot=np.arange(len(lot_site)),
+        supply_limit=supply[:limited], supply_member=np.column_stack([of_kind[members], members]),
+    )  # fmt: skip
+    points = np.arange(len(job))
+    return SimpleNamespace(data=data, training=points, site=lot_site[lot], use_point=points, use_lot=lot, use_systems=systems[job]), of_kind[lot]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 30), st.integers(2, 12))
+def test_kinds_of_places_are_supplied_for_all_jobs(seed, jobs, sites, kinds):
+    random = np.random.default_rng(seed)
+    supply, systems = random.integers(5, 60, kinds).astype(float), random.integers(1, 30, jobs).astype(float)
+    view, kind = view_of(jobs, sites, kinds, supply, systems, kinds)
+    cost = (random.uniform(1, 2, kinds)[kind] * random.uniform(0.95, 1.05, len(kind))) * systems[view.data.point_job]
+    cost[random.random(len(cost)) < 0.1] = np.inf
+    places = cheap_places(view, cost)
+    assert np.isfinite(cost[places]).all() and (np.diff(places) > 0).all()
+    there = np.unique(kind[np.isfinite(cost)])
+    offered = np.unique(kind[places])
+    narrowest = sum(systems[j] for j in range(jobs) if np.isfinite(cost[view.data.point_job == j]).any())
+    assert supply[offered].sum() >= SUPPLIED * narrowest or np.array_equal(offered, there)
+    for j in range(jobs):  # the cheapest of each job is always among them
+        mine = np.flatnonzero((view.data.point_job == j) & np.isfinite(cost))
+        assert not len(mine) or mine[np.argmin(cost[mine])] in places
+
+
+def test_a_kind_without_a_limit_asks_for_no_others():
+    """The cheapest kind is not limited, so places are those of each job and site that cost least."""
+    jobs, sites, kinds = 60, 20, 4
+    view, kind = view_of(jobs, sites, kinds, np.full(kinds, 1.0), np.full(jobs, 10.0), 3)
+    places = cheap_places(view, np.where(kind == 3, 1.0, 2.0 + kind))
+    assert len(places) == 2 * jobs * sites and set(kind[places]) == {3, 0}
