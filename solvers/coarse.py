@@ -71,7 +71,7 @@ def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
     np.minimum.at(best, job, cost)
     there = kind >= 0
     np.minimum.at(of_kind, (job[there], kind[there]), cost[there])
-    dear = np.divide(of_kind, best[:, None], out=np.full_like(of_kind, DEAR), where=np.isfinite(of_kind)).mean(axis=0)
+    dear = np.divide(of_kind, best[:, None], out=np.full_like(of_kind, DEAR), where=np.isfinite(of_kind) & (best > 0)[:, None]).mean(axis=0)
     known = np.unique(kind[near])
     order = np.concatenate([known, np.setdiff1d(np.argsort(dear, kind="stable"), known, assume_unique=True)])
     enough = max(int(np.searchsorted(np.cumsum(data.supply_limit[order]), wanted)) + 1, len(known))
