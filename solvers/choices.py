@@ -101,7 +101,7 @@ class Search:
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
         better ones may take; `moving`: jobs one at a time before that."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
-        self.moving, self.looks, self.iterations, self.counts = moving, 0, ITERATIONS, counted(dec)
+        self.moving, self.looks, self.iterations, self.counts, self.paced = moving, 0, ITERATIONS, counted(dec), False
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
@@ -149,7 +149,7 @@ class Search:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
-        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same), cutoff, self.iterations)
+        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations)
         return None if found is None else Chosen(least, most, found)
 
     def values(self, chosen: Chosen) -> Floats:

@@ -28,6 +28,7 @@ DIGITS = 1e-5  # of the value: a nearer answer than that may not be had
 NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
 WARM = 0.02  # how far primal and dual are apart where other programs start
 ANYWHERE = 0.25  # of a start anywhere, mixed with that from other slots: what these lack takes more room than their answer has
+PACES = ("v", "running")  # columns and slacks of jobs at work
 ROOM = 0.1  # of a limit, that is left where a start is anywhere
 REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
 WORSE = 0.2  # of the direct step, that one towards the centre must reach
@@ -234,9 +235,10 @@ def _masked(blocks: Blocks, values: State) -> State:
     return {name: np.where(mask, values[name], 0.0) for name, mask in blocks.mask.items()}
 
 
-def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints) -> Iterate:
+def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool = False) -> Iterate:
     """An iterate of one program as a start for another: `group` [slots] is the slot of the old one that each of the new is like, whose length
-    says what part of its prices. What the old one does not know starts as anywhere."""
+    says what part of its prices. What the old one does not know starts as anywhere. `paced`: jobs go on as they were, unmixed; one without an
+    hour to spare has no way back to its pace."""
     fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}
     same = lambda count: (np.arange(count), np.arange(count), count)
@@ -273,7 +275,7 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints) -> Iterate:
     if np.array_equal(group, np.arange(old.slots)):
         return result
     mixed = lambda a, b: {name: (1 - ANYWHERE) * values + ANYWHERE * b[name] for name, values in a.items()}
-    return Iterate(mixed(result.z, fresh.z), mixed(result.w, fresh.w), mixed(result.free, fresh.free))
+    return Iterate(mixed(result.z, fresh.z) | {name: result.z[name] for name in (PACES if paced else ())}, mixed(result.w, fresh.w), mixed(result.free, fresh.free))
 
 
 def _to_demand(old: Blocks, new: Blocks, group: Ints, z: State) -> None:

@@ -12,7 +12,7 @@ from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, PATIENCE, TOLERANCE, C
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
-from solvers.hourwise import carried
+from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
 from solvers.outcome import Options
 from solvers.start import ROUGH_LARGE, held, linear, mattering
@@ -22,6 +22,7 @@ SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ADDING = 20  # times that missing systems are added to counts
 CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.6, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
 
@@ -64,7 +65,9 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: 
     """The choices with whole counts."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
-    search = Search(dec, dec.view, mattering(dec, chosen.found, places), dec.whole.integer & ~counted(dec), ROUGH_LARGE if large else tolerance, COSTS_LARGE if large else COSTS, 1, left)
+    known = np.union1d(mattering(dec, chosen.found, places), _spare(dec, chosen, group, lots) if large else [])
+    search = Search(dec, dec.view, known.astype(np.int64), dec.whole.integer & ~counted(dec), ROUGH_LARGE if large else tolerance, COSTS_LARGE if large else COSTS, 1, left)
+    search.paced = large
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
     found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:  # not with the lots that matter on merged slots
@@ -78,6 +81,22 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: 
         found = search.run(found) or found
     used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
     return _whole_counts(search, found, used, large)
+
+
+def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
+    """Of these lots the SPARE of each site that are nearest to paying, of kinds of which there are more to be had: merged slots have lower peaks, and the
+    kinds that they hold may be all taken."""
+    data, much = dec.data, held(dec, chosen.found)
+    supply, lot = data.supply_member[:, 0], data.holding_lot[data.supply_member[:, 1]]
+    taken = np.bincount(supply, weights=much[lot], minlength=len(data.supply_limit))
+    room = np.ones(len(much), dtype=bool)
+    room[lot[taken[supply] > TAKEN * data.supply_limit[supply]]] = False
+    reduced, of_lot = np.append(dec.certify(dec.spread(chosen.found), dec.view.merged(group)).reduced, np.inf)[dec.whole.columns["n"]], np.full(len(much), np.inf)
+    np.minimum.at(of_lot, data.holding_lot, reduced)
+    among = lots[room[lots] & np.isfinite(of_lot[lots])]
+    among = among[np.lexsort((of_lot[among] / np.maximum(dec.lot_cost[among], NOTHING), data.lot_site[among]))]
+    rank = np.arange(len(among)) - np.searchsorted(data.lot_site[among], data.lot_site[among])
+    return among[rank < SPARE]
 
 
 def _whole_counts(search: Search, found: Chosen, used: Ints, large: bool) -> Chosen:
