@@ -60,26 +60,26 @@ def as_one(data):
     return replace(data, arc_workload=np.zeros_like(data.arc_workload), arc_cost=costs, limits=limits, choice=None)
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=True))
 def test_one_alone_is_the_best_of_those_that_may(data):
     found = [value for w in np.flatnonzero(data.choice.able) if (value := best(alone(data, w))) is not None]
     agree(solve(data, EXACT), (max if data.objective.maximises else min)(found, default=None))
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False))
 def test_several_together_are_as_one(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True))
 def test_the_mean_score_is_kept_at_least_cost(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False, least=True, hourly=True))
 def test_the_mean_score_of_every_slot_is_kept_at_least_cost(data):
     agree(solve(data, EXACT), best(as_one(data)))

@@ -35,7 +35,7 @@ def test_a_climb_goes_on_where_it_stopped_and_stops_where_it_is_enough():
 
 def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
     asked = more = 0
-    for seed in range(80):
+    for seed in range(50):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots < 2 or unserved(data) or unfinished(data) or (least := best(data)) is None:
             continue
@@ -53,4 +53,4 @@ def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
         windows = dec.view.window[:, None] == np.arange(data.windows)
         assert np.allclose(prices.alpha @ windows, start.alpha @ windows)  # what a system earns in a window
         asked, more = asked + 1, more + (proven.value > dec.certify(start).value * (1 + 1e-6))
-    assert asked > 15 and more > 3
+    assert asked > 8 and more > 2

@@ -32,7 +32,7 @@ def tight(seed):
     return rng, diagnose.with_limits(data, {row: float(rng.integers(1, 9)) / 4 for row in rows if rng.random() < 0.7}), rows
 
 
-@settings(**SMALL, max_examples=30 * TIMES)
+@settings(**SMALL, max_examples=20 * TIMES)
 @given(problems)
 def test_what_is_known_already_is_what_would_be_found_anew(seed):
     rng, data, rows = tight(seed)
@@ -50,7 +50,7 @@ def test_what_is_known_already_is_what_would_be_found_anew(seed):
         assert kept.fails(loose) == Elastic(data, rows, Options()).fails(loose)
 
 
-@settings(**SMALL, max_examples=30 * TIMES)
+@settings(**SMALL, max_examples=20 * TIMES)
 @given(problems)
 def test_those_weighed_by_a_proof_fail_by_themselves(seed):
     _, data, rows = tight(seed)

@@ -82,7 +82,7 @@ def problem(rng, objectives, least_price=-3):
     )  # fmt: skip
 
 
-@settings(max_examples=80 * TIMES, **SMALL)
+@settings(max_examples=50 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))

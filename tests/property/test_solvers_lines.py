@@ -126,7 +126,7 @@ def line_block(rng, workloads, sites, windows, window, made, usable, uses, sizes
 # --- the tests -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=40 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))

@@ -133,7 +133,7 @@ def meter_block(rng, sites, slots):
         battery_efficiency=table(1, low=2, high=4) / 4, battery_energy_cost={"cost": table(1, high=2) / 2}, battery_power_cost={"cost": table(1, high=2) / 2})  # fmt: skip
 
 
-@settings(max_examples=60 * TIMES, **SMALL)
+@settings(max_examples=45 * TIMES, **SMALL)
 @given(problems())
 def test_equals_enumeration(data):
     agree(solve(data, EXACT), best(data))
@@ -148,7 +148,7 @@ def test_cbc_through_pulp_agrees(data):
     agree_with_each_other(ours, other)
 
 
-@settings(max_examples=30 * TIMES, **SMALL)
+@settings(max_examples=20 * TIMES, **SMALL)
 @given(problems())
 def test_both_searches_agree(data):
     agree_with_each_other(*(solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch")))
