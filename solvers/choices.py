@@ -130,7 +130,7 @@ class Search:
             least[free], most[free] = root.least[free], root.most[free]
             state = self.look(least, most, best.found, self._worth(best))
             better = best if state is None else self._searched(state, self.costs, 0.0, best)
-            if better is not best:
+            if better.found.value < self._worth(best):
                 self.dec.say(f"job {job} elsewhere: {better.found.value:.6g}")
                 best, waiting = better, [other for other in jobs if other != job]
         return best

@@ -144,6 +144,19 @@ def test_jobs_that_each_fit_are_not_put_where_both_do_not(supply, cost):
     assert lot_upper(data).ravel().tolist() == [supply, 9]
 
 
+def test_a_job_that_is_no_better_elsewhere_is_not_moved_for_ever(monkeypatch):
+    """Choices that differ but cost as much were taken for better ones, in turn, until time was up."""
+    from solvers.choices import Chosen, Search
+    from solvers.decomposition import Decomposition
+
+    search, root = _search(Decomposition(two_jobs(4), "cost", build, 1, lambda line: None))
+    best, asked = search._searched(root, 0.0, 9.0), []
+    monkeypatch.setattr(Search, "look", lambda search, *given: root)
+    monkeypatch.setattr(Search, "_searched", lambda search, state, costs, hopeless, known: asked.append(1) or Chosen(known.least, known.most, known.found))
+    search.left = lambda: 1.0 if len(asked) < 50 else 0.0
+    assert search._moved(root, best) is best and len(asked) == 2
+
+
 def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
     """Found by its number: two counts over one slot; with both held no column is left, and that was taken for no answer."""
     found = decomposed.solve(replace(problem(np.random.default_rng(1007), ("cost",)), limits=()), Options(gap=1e-3, time_limit_s=60), build)
