@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers.coarse import cheap_places, grouping, groups_for
+from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
@@ -34,7 +34,7 @@ FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
-MORE, DEAR = 0.005, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
+MORE, DEAR = 0.001, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
 
@@ -82,7 +82,7 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tu
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    group = grouping(dec.view, groups_for(dec.view, FINER))
+    group = grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
     costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
     again = AGAIN_LARGE if linear.large else AGAIN

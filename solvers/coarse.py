@@ -7,20 +7,21 @@ import numpy as np
 from solvers.data import Floats, Ints
 from solvers.hourwise import NOTHING, Slotwise
 
-APART = 5.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged
+APART, APART_LARGE = 5.0, 1.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged, also where questions are large
 SUPPLIED, OF_A_KIND = 1.5, 2  # of what jobs take at their narrowest, that their kinds of systems are to be supplied for, and points of a job and kind beyond those
 DEAR = 9.0  # times its cheapest point, that a job counts as costing where there is none
 MOST, HERE = 600, (2, 16)  # points of jobs that merged slots choose among, about, and of each job at a site, at least and at most
 
 
-def grouping(view: Slotwise, clusters: int) -> Ints:
+def grouping(view: Slotwise, clusters: int, apart: float = APART) -> Ints:
     """Group of each slot, about so many in all. Slots in which other jobs may run stay apart as long as there are groups enough: a job that is
-    spread over a merged slot would seem to leave room that is not there in any of its hours."""
+    spread over a merged slot would seem to leave room that is not there in any of its hours. With many jobs there are not, and peaks of demand
+    that are merged away would leave more."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     mean = np.maximum(view.demand.mean(axis=1, keepdims=True), NOTHING)
     # slots of different windows never meet
-    features = np.hstack([(view.demand / mean).T, APART * view.reachable.T, 1e3 * view.window[:, None]])
+    features = np.hstack([(view.demand / mean).T, apart * view.reachable.T, 1e3 * view.window[:, None]])
     clusters = max(clusters, len(np.unique(view.window)))
     if clusters * 2 > view.slots:
         return np.arange(view.slots)

@@ -22,6 +22,7 @@ SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ADDING = 20  # times that missing systems are added to counts
 CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.6, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
@@ -41,7 +42,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     tolerance = max(SHARE * options.gap, LEAST_SHARE)
     start = linear(dec, tolerance)
     if start is None:
-        return Sketch()
+        return Sketch(dec.least())
     found = Sketch(start.bound.value, None, start.prices)
     chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING))
     counts = None if chosen is None else _over_all_slots(dec, *chosen, max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
@@ -111,7 +112,16 @@ def _whole_counts(search: Search, found: Chosen, used: Ints, large: bool) -> Cho
             break
         found = again
         search.dec.say(f"over {search.view.slots} slots: {found.found.value:.6g} with {len(search.lots)} lots")
-    return search.rounded(found) if large else search.run(found) or found
+    return _hours(search, found) if large else search.run(found) or found
+
+
+def _hours(search: Search, found: Chosen) -> Chosen:
+    """With counts that are rounded together, and hours of jobs that go with them: no fewer systems, and more where these are not enough."""
+    rounded = search.rounded(found)
+    most = np.where(counted(search.dec), found.most, rounded.most)
+    again = search.look(rounded.least, most, found.found, found.found.value * (1 + ROUNDING))
+    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {again.found.value:.6g}")
+    return rounded if again is None else Chosen(rounded.least, rounded.most, again.found)
 
 
 def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:

@@ -11,7 +11,7 @@ import numpy as np
 from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
 from solvers.climb import Climb
-from solvers.coarse import cheap_places, grouping, groups_for
+from solvers.coarse import APART_LARGE, cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.hourwise import carried
 from solvers.interior import Inside, inside, taken_over
@@ -70,7 +70,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     lots, places = np.arange(len(dec.data.lot_site)), cheap_places(dec.view, dec.alone)
     work = _work(dec, dec.view.slots, len(lots) + 2 * len(places))
     large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
-    group = grouping(dec.view, FEW_LARGE if large else groups_for(dec.view, LEAST_SLOTS))
+    group = grouping(dec.view, FEW_LARGE, APART_LARGE) if large else grouping(dec.view, groups_for(dec.view, LEAST_SLOTS))
     view = dec.view.merged(group)
     merged = inside(blocks(dec, view, lots, places), ROUGH_FIRST if large else ROUGH, dec.left)
     if merged is None:
@@ -80,7 +80,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     certificate = dec.certify(dec.spread(merged), view)
     places, here, onto = nearly(dec, merged, certificate, PLACES_LARGE if large else PLACES), dec.view, group
     if large:
-        of_all, lots, tolerance = grouping(dec.view, SLOTS_LARGE), mattering(dec, merged, places, LEAST_FIRST), ROUGH_LARGE
+        of_all, lots, tolerance = grouping(dec.view, SLOTS_LARGE, APART_LARGE), mattering(dec, merged, places, LEAST_FIRST), ROUGH_LARGE
         here, onto = dec.view.merged(of_all), group[np.unique(of_all, return_index=True)[1]]
         dec.say(f"{len(lots)} lots matter, {len(places)} places")
     start, found = merged, None

@@ -1,4 +1,4 @@
-"""Which places of jobs merged slots are looked at with."""
+"""Which slots are merged, and which places of jobs they are looked at with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.coarse import SUPPLIED, cheap_places
+from solvers.coarse import APART, APART_LARGE, SUPPLIED, cheap_places, grouping
 
 
 def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.ndarray, limited: int):
@@ -48,3 +48,16 @@ def test_a_kind_without_a_limit_asks_for_no_others():
     view, kind = view_of(jobs, sites, kinds, np.full(kinds, 1.0), np.full(jobs, 10.0), 3)
     places = cheap_places(view, np.where(kind == 3, 1.0, 2.0 + kind))
     assert len(places) == 2 * jobs * sites and set(kind[places]) == {3, 0}
+
+
+def test_peaks_of_demand_stay_apart_where_there_are_too_many_jobs_for_slots_of_each():
+    """Twelve days, on each of which another job may run, and the same two hours of peak on each, of sixty demands."""
+    days, hours = 12, 24
+    demand = np.tile(np.where(np.arange(hours) >= hours - 2, 1.4, 0.9 + 0.02 * (np.arange(hours) % 2)), (60, days))
+    reachable = np.repeat(np.eye(days), hours, axis=1)
+    view = SimpleNamespace(demand=demand, reachable=reachable, window=np.zeros(days * hours, dtype=int), slots=days * hours)
+    peaks = []
+    for apart in (APART, APART_LARGE):
+        group = grouping(view, days, apart)
+        peaks.append(max(demand[0, group == g].mean() for g in range(group.max() + 1)))
+    assert peaks[0] < 1.1 and peaks[1] > 1.3

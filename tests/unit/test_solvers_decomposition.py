@@ -76,6 +76,14 @@ def test_a_question_with_nothing_to_decide_has_a_plan():
     assert found.value == found.bound == 0.0
 
 
+def test_there_is_a_bound_where_nothing_was_found_in_time(monkeypatch, data):
+    """Any prices have one, also those of systems that are busy throughout."""
+    best = solve(data, Options(gap=1e-6, method="direct")).value
+    monkeypatch.setattr("solvers.start.inside", lambda *others: None)
+    found = decomposed.solve(data, Options(gap=1e-3, time_limit_s=60), build)
+    assert found.value is None and 0 < found.bound <= best
+
+
 def _counts(data):
     """Over all lots and places."""
     from solvers.counts import Counts
