@@ -15,6 +15,7 @@ import numpy as np
 
 from solvers.branch import Finished, Relaxed, Search
 from solvers.cbc import run_pulp
+from solvers.highs import new_highs, take_threads
 from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError
 from solvers.program import Arrays, Floats, Ints, Program, Scaled
 from solvers.rounding import FreeChoices, whole_counts
@@ -131,27 +132,12 @@ def _report(outcome: Outcome, scaled: Scaled, x: Floats | None, sign: float, obj
 
 # --- HiGHS -----------------------------------------------------------------------------------------------------
 
-_threads_in_use: int | None = None
-
-
-def take_threads(threads: int | None = None) -> int:
-    """Makes HiGHS ready for so many threads, or for as many as it was used with last."""
-    import highspy
-
-    global _threads_in_use
-    wanted = threads or _threads_in_use or 1
-    if _threads_in_use not in (None, wanted):
-        highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise
-    _threads_in_use = wanted
-    return wanted
-
-
 def _highs(options: Options, tolerance: float, scaled: Scaled):
     import highspy
 
     take_threads(options.threads)
-    highs = highspy.Highs()
-    settings = {"output_flag": False, "threads": options.threads, "random_seed": options.seed,
+    highs = new_highs()
+    settings = {"threads": options.threads, "random_seed": options.seed,
                 "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
                 "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": 1e-7,
                 "mip_feasibility_tolerance": tolerance, "presolve_rule_off": ENUMERATION,

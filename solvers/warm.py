@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from solvers.backends import take_threads
 from solvers.data import Floats, Ints
+from solvers.highs import new_highs, take_threads
 from solvers.outcome import ENUMERATION, SolverError
 
 NODES = 50  # of a search for whole columns
@@ -20,8 +20,8 @@ NODES = 50  # of a search for whole columns
 def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats):
     import highspy
 
-    highs = highspy.Highs()
-    for name, value in (("output_flag", False), ("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 1)):
+    highs = new_highs()
+    for name, value in (("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 1)):
         highs.setOptionValue(name, value)
     program, matrix = highspy.HighsLp(), matrix.tocsc()
     program.num_row_, program.num_col_ = matrix.shape
@@ -173,8 +173,8 @@ class GrowingProgram:
         for column in integer.tolist():
             kinds[column] = highspy.HighsVarType.kInteger
         program.integrality_ = kinds
-        highs = highspy.Highs()
-        for name, value in (("output_flag", False), ("mip_rel_gap", gap), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("random_seed", seed), ("mip_max_nodes", NODES),
+        highs = new_highs()
+        for name, value in (("mip_rel_gap", gap), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("random_seed", seed), ("mip_max_nodes", NODES),
                             ("mip_feasibility_tolerance", 1e-7), ("presolve_rule_off", ENUMERATION)):  # fmt: skip
             highs.setOptionValue(name, value)
         highs.passModel(program)
