@@ -1,13 +1,15 @@
 """Prices of all slots made better for the bound, where they come from merged ones.
 
-The bound is concave in the prices alpha of systems and sigma of watts, and the prices of requests follow (`Decomposition.fitted`). How dear a lot or a
-site's power is over all slots of a window stays; which slots that is of moves to where more is used of it, when every request is served where
-it costs least at these prices and what costs nearly as little has a share:
+The bound is concave in the prices alpha of systems and sigma of watts in each slot, omega of the width that a job keeps throughout, pi of supply, and
+the prices of requests follow (`Decomposition.fitted`). With what is used where everything is done where it costs least (used.py), two moves take turns:
 
-    alpha_{k,t} <- alpha_{k,t} (used_{k,t} / mean_t used_{k,t})^step, scaled so that the sum over the window stays;  sigma alike by watts.
+    profile  alpha_{k,t} <- alpha_{k,t} (used_{k,t} / mean_t used_{k,t})^step,  omega of the same lot by the width kept, scaled so that what a system
+             earns in a window stays;  sigma_{r,t} alike by watts
+    totals   pi_s <- pi_s (used_s / supply_s)^step,  sigma_r <- sigma_r (used_r / limit_r)^step,  both with use weighted by what it pays, and alpha
+             and omega scaled by the most with which no holding earns more than it costs
 
 Multiplicative weights along a smoothed supergradient: Arora, Hazan, Kale, Theory of Computing 8 (2012). A step is kept where it proves more; where
-none does any longer, what shares with the least is drawn narrower: Nesterov, Mathematical Programming 103 (2005), for why wide comes first.
+neither does any longer, what shares with the least is drawn narrower: Nesterov, Mathematical Programming 103 (2005), for why wide comes first.
 """
 
 from __future__ import annotations
@@ -20,17 +22,19 @@ import numpy as np
 from scipy import sparse
 
 from solvers.certificate import Bound, Prices
-from solvers.data import Floats, Ints
+from solvers.data import Floats
+from solvers.used import Used, used
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
 STEP = 8e-3  # the first one, of each width
 LONGER, SHORTER, SHORTEST = 1.3, 0.4, 5e-4  # times its length after one that proves more or less, and the length at which none follows
-LITTLE = 3e-5  # of the bound: where a step gains less, none follows
-ALIKE, FAR = (3e-2, 1e-2, 3e-3, 1e-3), 8.0  # widths: what costs so much more, relatively, has 1 / e of the share, and what costs so many times that more has none
-LEAST, MOST = 0.2, 5.0  # between which use is counted, of the mean
-EVEN, NOTHING = 0.1, 1e-3  # of the mean, and systems or watts of each slot, that count as used in any case
+LITTLE = 1e-5  # of the bound: where a step gains less, none follows
+ALIKE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)  # widths: what costs so much more, relatively, has 1 / e of the share
+LEAST, MOST = 0.2, 5.0  # between which use is counted, of the mean or of the limit
+EVEN, NOTHING = 0.1, 1e-3  # of the mean or of the limit, and systems or watts of each slot, that count as used in any case
+SCARCE = 2e-3  # of what a system costs, that one is worth at least where more are used than are supplied
 GATES = 0.1  # of what demand pays for open gates at the merged prices, that is kept, where that proves more than nothing of it
 
 
@@ -38,31 +42,108 @@ class Climb:
     """On the way up: the best `prices` so far, and what they prove."""
 
     def __init__(self, dec: Decomposition, start: Prices) -> None:
-        self._dec, self._at = dec, start
+        self._dec, self._at, whole = dec, start, dec.whole
         self._windows = np.zeros((dec.view.slots, dec.data.windows))
         self._windows[np.arange(dec.view.slots), dec.view.window] = 1.0
+        width = [(row, *index[1:]) for row, (block, index) in enumerate(whole.keys) if block == "width"]
+        self._widths, *place = np.array(width, dtype=np.int64).reshape(-1, 3).T
+        self._place = tuple(place)  # lot and window of each row of width
+        self._width_of = whole.matrix[self._widths].maximum(0.0)
+        self._supplies = np.array([row for row, (block, _) in enumerate(whole.keys) if block == "supply"], dtype=np.int64)
+        self._supplied = self._lots_supplied()
+        self._usual = self._supplied @ dec.lot_cost / np.maximum(self._supplied.sum(axis=1), 1.0)  # what a system costs
         self._gates = GATES
         self._fitted, self.prices, self.proven = self._certified(start, GATES)
         self._keep_or_not()
-        self._width, self._step = 0, STEP
+        self._width = 0
+        self._anew()
 
     def climb(self, enough: Callable[[], bool]) -> None:
         """As long as steps gain, and it is not enough."""
-        systems, watts = _used(self._dec, self._fitted, ALIKE[min(self._width, len(ALIKE) - 1)])
+        used, moves = self._used(), (self._profile, self._totals)
         while self._width < len(ALIKE) and not enough():
-            at = self._at
-            moved = replace(at, alpha=self._weighted(at.alpha, systems), sigma=self._weighted(at.sigma, watts))
+            kind = self._turn
+            moved = moves[kind](used, self._steps[kind])
             fitted, whole, proven = self._certified(moved, self._gates)
             gain = (proven.value - self.proven.value) / max(abs(self.proven.value), 1.0)
-            self._step *= LONGER if gain > 0 else SHORTER
+            self._steps[kind] *= LONGER if gain > 0 else SHORTER
             if gain > 0:
                 self._at, self._fitted, self.prices, self.proven = moved, fitted, whole, proven
-            narrower = 0 < gain < LITTLE or self._step < SHORTEST
+            self._done[kind] = 0 < gain < LITTLE or self._steps[kind] < SHORTEST
+            self._turn = kind if self._done[1 - kind] else 1 - kind
+            narrower = all(self._done)
             if narrower:
-                self._width, self._step = self._width + 1, STEP
+                self._width += 1
+                self._anew()
                 self._keep_or_not()
-            if (gain > 0 or narrower) and self._width < len(ALIKE):
-                systems, watts = _used(self._dec, self._fitted, ALIKE[self._width])
+            if gain > 0 or narrower:
+                used = self._used()
+
+    def _anew(self) -> None:
+        self._turn, self._steps, self._done = 0, [STEP, STEP], [False, False]
+
+    def _used(self) -> Used:
+        return used(self._dec, self._fitted, self.proven.entering, ALIKE[min(self._width, len(ALIKE) - 1)])
+
+    def _profile(self, used: Used, step: float) -> Prices:
+        """Prices moved to the slots, and to the jobs that keep systems throughout, that use more."""
+        at, windows, mean = self._at, self._windows, used.systems.mean(axis=1)
+        lot, window = self._place
+        alpha, sigma = at.alpha * _weight(used.systems, mean[:, None], step), at.sigma * _weight(used.watts, used.watts.mean(axis=1)[:, None], step)
+        sigma *= _ratio(at.sigma @ windows, sigma @ windows) @ windows.T
+        moved = replace(at, alpha=alpha, sigma=sigma, rows=at.rows.copy())
+        moved.rows[self._widths] *= _weight(self._width_of @ used.chosen, mean[lot], step)
+        scale = _ratio(self._earned(at), self._earned(moved))
+        moved.rows[self._widths] *= scale[lot, window]
+        return replace(moved, alpha=alpha * (scale @ windows.T))
+
+    def _totals(self, used: Used, step: float) -> Prices:
+        """Prices of supply and of a site's power moved by how much of it is used, and what systems earn with them."""
+        at, dec, data, (lot, _) = self._at, self._dec, self._dec.data, self._place
+        earned = self._earned(at)
+        paid = (at.alpha * used.systems).sum(axis=1)
+        np.add.at(paid, lot, -at.rows[self._widths] * (self._width_of @ used.chosen))
+        held = np.divide(paid, earned.sum(axis=1), out=np.zeros(len(paid)), where=earned.sum(axis=1) > 0)  # systems, where they earn
+        wanted, limit = self._supplied @ held, dec.whole.row_upper[self._supplies]
+        price = np.maximum(-at.rows[self._supplies], np.where(wanted > limit, SCARCE * self._usual, 0.0)) * _weight(wanted, limit, step)
+        idle = np.zeros(data.sites)
+        np.maximum.at(each := np.zeros(len(held)), data.holding_lot, data.holding_power_w)
+        np.add.at(idle, data.lot_site, each * held)
+        limits = dec.power_limit.reshape(data.sites, -1)
+        limits = np.broadcast_to(np.where(np.isfinite(limits), limits, 0.0), (data.sites, data.windows))[:, dec.view.window]
+        worth = (at.sigma * limits).sum(axis=1)
+        factor = np.where(worth > 0, _weight((at.sigma * (used.watts + idle[:, None])).sum(axis=1), worth, step), 1.0)
+        rows = at.rows.copy()
+        rows[self._supplies] = -price
+        scale = self._scale(earned, at.rows - rows, (at.sigma @ self._windows) * (factor - 1)[:, None])
+        rows[self._widths] *= scale[lot]
+        return replace(at, alpha=at.alpha * scale[:, None], sigma=at.sigma * factor[:, None], rows=rows)
+
+    def _earned(self, prices: Prices) -> Floats:
+        """[K, V]: what a system earns in each window, by its slots and by the jobs that keep it."""
+        earned = prices.alpha @ self._windows
+        np.add.at(earned, self._place, -prices.rows[self._widths])
+        return earned
+
+    def _scale(self, earned: Floats, dearer: Floats, power: Floats) -> Floats:
+        """[K]: the most by which what systems earn can be scaled where rows of supply are so much dearer, and watts [R, V], that no holding earns
+        more beyond its cost than before."""
+        dec, data = self._dec, self._dec.data
+        place, lot, covers = dec.whole.columns["n"], data.holding_lot, data.covers()
+        more = np.append(dec.whole.matrix.T @ dearer, 0.0)[place] + data.holding_power_w * (covers * power[data.lot_site[lot]]).sum(axis=1)
+        now = (covers * earned[lot]).sum(axis=1)
+        some, scale = (place >= 0) & (now > 0), np.full(len(earned), np.inf)
+        np.minimum.at(scale, lot[some], np.maximum(1 + more[some] / now[some], 0.0))
+        return np.where(np.isfinite(scale), scale, 1.0)
+
+    def _lots_supplied(self) -> sparse.csr_array:
+        """[rows of supply, K]: 1 where the row counts systems of the lot."""
+        n, lots = self._dec.whole.columns["n"], len(self._dec.data.lot_site)
+        of = np.full(self._dec.whole.size, -1)
+        of[n[n >= 0]] = self._dec.data.holding_lot[n >= 0]
+        part = self._dec.whole.matrix[self._supplies].tocoo()
+        pairs = np.unique(np.column_stack([part.row, of[part.col]])[of[part.col] >= 0], axis=0)
+        return sparse.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(self._supplies), lots))
 
     def _keep_or_not(self) -> None:
         """Whether what demand pays for gates is kept: at first it often proves more, and later on less."""
@@ -76,38 +157,10 @@ class Climb:
         whole = fitted.mixed(replace(prices, beta=fitted.beta), 1 - gates) if gates else fitted
         return fitted, whole, self._dec.certify(whole)
 
-    def _weighted(self, prices: Floats, used: Floats) -> Floats:
-        """Prices [., T] moved to the slots in which more is used."""
-        mean = used.mean(axis=1, keepdims=True)
-        weighted = prices * np.clip((used + EVEN * mean + NOTHING) / ((1 + EVEN) * mean + NOTHING), LEAST, MOST) ** self._step
-        before, after = prices @ self._windows, weighted @ self._windows
-        return weighted * (np.divide(before, after, out=np.ones_like(before), where=after > 0) @ self._windows.T)
+
+def _weight(used: Floats, of: Floats, step: float) -> Floats:
+    return np.clip((used + EVEN * of + NOTHING) / ((1 + EVEN) * of + NOTHING), LEAST, MOST) ** step
 
 
-def _used(dec: Decomposition, prices: Prices, alike: float) -> tuple[Floats, Floats]:
-    """(systems [K, T], watts [R, T]) that serving takes at prices that fit each other."""
-    view, data = dec.view, dec.data
-    flow = _shares(view.arc_cost + prices.beta[data.arc_pool], prices.delta, view.arc_demand, view.demand, alike)
-    load = _sums(data.arc_pool, data.pools) @ flow
-    asked = dec.asked(prices)
-    near = np.flatnonzero((asked <= prices.beta[data.point_pool[view.serving]] * (1 + FAR * alike)).any(axis=1))
-    points = view.serving[near]
-    replicas = _shares(asked[near], prices.beta, data.point_pool[points], load, alike) / data.point_capacity[points, None]
-    position = np.full(len(data.point_pool), -1)
-    position[points] = np.arange(len(points))
-    mine = np.flatnonzero(position[view.use_point] >= 0)
-    uses = sparse.csr_array((view.use_systems[mine], (view.use_lot[mine], position[view.use_point[mine]])), shape=(len(data.lot_site), len(points)))
-    watts = sparse.csr_array((data.point_power_w[points], (view.site[points], np.arange(len(points)))), shape=(data.sites, len(points)))
-    return uses @ replicas, watts @ replicas
-
-
-def _shares(cost: Floats, least: Floats, of: Ints, amount: Floats, alike: float) -> Floats:
-    """[., T]: an amount [groups, T] shared among the members of each group by how little more they cost than the least [groups, T] of it."""
-    least = least[of]
-    weight = np.exp(-np.minimum(np.maximum(cost - least, 0.0) / np.maximum(alike * np.abs(least), 1e-300), 700.0))
-    total = _sums(of, len(amount)) @ weight
-    return weight * np.divide(amount, total, out=np.zeros_like(amount), where=total > 0)[of]
-
-
-def _sums(of: Ints, groups: int) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(of)), (of, np.arange(len(of)))), shape=(groups, len(of)))
+def _ratio(before: Floats, after: Floats) -> Floats:
+    return np.divide(before, after, out=np.ones_like(before), where=after > 0)

@@ -1,0 +1,102 @@
+"""What is used in each slot where everything is done where it costs least at given prices, what costs nearly as little having a share.
+
+    share of a way    exp(-(cost - least) / (alike least)), over the sum of all ways
+    a job in a slot   clip(1/2 + (pi - price_t / work_t) / (2 alike pi), 0, 1)  with the pi at which the job is done
+
+As `alike` goes to 0 that is a supergradient of the bound: Nesterov, Mathematical Programming 103 (2005).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from solvers.certificate import Prices
+from solvers.data import Floats, Ints
+
+if TYPE_CHECKING:
+    from solvers.decomposition import Decomposition
+
+FAR = 8.0  # what costs so many times `alike` more than the least has no share
+HALVINGS = 50  # steps to the price at which a job is done
+
+
+class Used(NamedTuple):
+    """Systems of each lot [K, T], watts at each site [R, T], and how much of each of the structure's choices for jobs."""
+
+    systems: Floats
+    watts: Floats
+    chosen: Floats
+
+
+def used(dec: Decomposition, prices: Prices, entering: Floats, alike: float) -> Used:
+    """By prices that fit each other (`Decomposition.fitted`); `entering`: reduced costs of the structure's columns there (`Bound.entering`)."""
+    serving, (points, running, chosen) = _serving(dec, prices, alike), _jobs(dec, prices, entering, alike)
+    systems, watts = (one + other for one, other in zip(_taken(dec, *serving), _taken(dec, points, running)))
+    return Used(systems, watts, chosen)
+
+
+def _serving(dec: Decomposition, prices: Prices, alike: float) -> tuple[Ints, Floats]:
+    """(points, replicas at work [points, T])."""
+    view, data = dec.view, dec.data
+    flow = _shares(view.arc_cost + prices.beta[data.arc_pool], prices.delta, view.arc_demand, view.demand, alike)
+    load = _sums(data.arc_pool, data.pools) @ flow
+    asked = dec.asked(prices)
+    near = np.flatnonzero((asked <= prices.beta[data.point_pool[view.serving]] * (1 + FAR * alike)).any(axis=1))
+    points = view.serving[near]
+    return points, _shares(asked[near], prices.beta, data.point_pool[points], load, alike) / data.point_capacity[points, None]
+
+
+def _jobs(dec: Decomposition, prices: Prices, entering: Floats, alike: float) -> tuple[Ints, Floats, Floats]:
+    """(points, share of each slot in which a job runs there [points, T], choices of the structure)."""
+    view, data, columns = dec.view, dec.data, dec.whole.columns
+    asked, cost = np.append(entering, np.inf)[columns["y"][view.training]], view.cheapest(view.training, prices.alpha, prices.sigma)
+    job, there = data.point_job[view.training], np.isfinite(asked) & np.isfinite(cost)
+    least, usual = np.full(len(data.job_work), np.inf), np.full(len(data.job_work), np.inf)
+    np.minimum.at(least, job[there], asked[there])
+    np.minimum.at(usual, job[there], cost[there])
+    far = np.full(len(job), np.inf)
+    far[there] = (asked - least[job])[there] / np.maximum(alike * np.abs(usual[job[there]]), 1e-300)
+    near = np.flatnonzero(far <= FAR)
+    points, job, weight = view.training[near], job[near], np.exp(-far[near])
+    weight /= np.bincount(job, weights=weight, minlength=len(least))[job]
+    work = view.job_seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
+    each = np.divide(view.running_price(points, prices.alpha, prices.sigma), work, out=np.full_like(work, np.inf), where=work > 0)
+    low, high = np.zeros(len(points)), np.where(work > 0, each, 0.0).max(axis=1, initial=0.0) * (1 + 2 * alike)
+    share = lambda pi: np.clip(0.5 + (pi[:, None] - each) / np.maximum(2 * alike * pi, 1e-300)[:, None], 0.0, 1.0)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        enough = (work * share(middle)).sum(axis=1) >= 1
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    running = weight[:, None] * share(high) * view.reachable[job]
+    chosen, run = np.zeros(dec.whole.size), columns["run"][points]
+    chosen[columns["y"][points]] = weight
+    for w in range(data.windows):
+        some = run[:, w] >= 0
+        chosen[run[some, w]] = running[some][:, view.window == w].max(axis=1, initial=0.0)
+    return points, running, chosen
+
+
+def _taken(dec: Decomposition, points: Ints, running: Floats) -> tuple[Floats, Floats]:
+    """(systems [K, T], watts [R, T]) of so much of each point [points, T]."""
+    view, data = dec.view, dec.data
+    position = np.full(len(data.point_pool), -1)
+    position[points] = np.arange(len(points))
+    mine = np.flatnonzero(position[view.use_point] >= 0)
+    uses = sparse.csr_array((view.use_systems[mine], (view.use_lot[mine], position[view.use_point[mine]])), shape=(len(data.lot_site), len(points)))
+    watts = sparse.csr_array((data.point_power_w[points], (view.site[points], np.arange(len(points)))), shape=(data.sites, len(points)))
+    return uses @ running, watts @ running
+
+
+def _shares(cost: Floats, least: Floats, of: Ints, amount: Floats, alike: float) -> Floats:
+    """[., T]: an amount [groups, T] shared among the members of each group by how little more they cost than the least [groups, T] of it."""
+    least = least[of]
+    weight = np.exp(-np.minimum(np.maximum(cost - least, 0.0) / np.maximum(alike * np.abs(least), 1e-300), 700.0))
+    total = _sums(of, len(amount)) @ weight
+    return weight * np.divide(amount, total, out=np.zeros_like(amount), where=total > 0)[of]
+
+
+def _sums(of: Ints, groups: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(of)), (of, np.arange(len(of)))), shape=(groups, len(of)))
