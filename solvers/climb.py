@@ -83,7 +83,11 @@ class Climb:
         self._turn, self._steps, self._done = 0, [STEP, STEP], [False, False]
 
     def _used(self) -> Used:
-        return used(self._dec, self._fitted, self.proven.entering, ALIKE[min(self._width, len(ALIKE) - 1)])
+        return used(self._dec, self._fitted, self.proven.entering, self._alike)
+
+    @property
+    def _alike(self) -> float:
+        return ALIKE[min(self._width, len(ALIKE) - 1)]
 
     def _profile(self, used: Used, step: float) -> Prices:
         """Prices moved to the slots, and to the jobs that keep systems throughout, that use more."""
@@ -111,13 +115,20 @@ class Climb:
         np.add.at(idle, data.lot_site, each * held)
         limits = dec.power_limit.reshape(data.sites, -1)
         limits = np.broadcast_to(np.where(np.isfinite(limits), limits, 0.0), (data.sites, data.windows))[:, dec.view.window]
-        worth = (at.sigma * limits).sum(axis=1)
-        factor = np.where(worth > 0, _weight((at.sigma * (used.watts + idle[:, None])).sum(axis=1), worth, step), 1.0)
+        worth = (at.sigma * limits).sum(axis=1) * self._open()
+        factor = np.where(limits.any(axis=1), _weight((at.sigma * (used.watts + idle[:, None])).sum(axis=1), worth, step), 1.0)
         rows = at.rows.copy()
         rows[self._supplies] = -price
         scale = self._scale(earned, at.rows - rows, (at.sigma @ self._windows) * (factor - 1)[:, None])
         rows[self._widths] *= scale[lot]
         return replace(at, alpha=at.alpha * scale[:, None], sigma=at.sigma * factor[:, None], rows=rows)
+
+    def _open(self) -> Floats:
+        """[R]: how far open each site is, by what its power is worth beyond its fixed cost."""
+        whole = self._dec.whole
+        place = whole.columns["open"]
+        beyond, fixed = np.append(self.proven.reduced, -np.inf)[place], np.append(whole.cost, 1.0)[place]
+        return 1 / (1 + np.exp(np.clip(beyond / np.maximum(self._alike * fixed, 1e-300), -50.0, 50.0)))
 
     def _earned(self, prices: Prices) -> Floats:
         """[K, V]: what a system earns in each window, by its slots and by the jobs that keep it."""

@@ -22,6 +22,7 @@ SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+FINER = 1e-3  # of the value, how far from proven looks for whole counts may be
 ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ADDING = 20  # times that missing systems are added to counts
@@ -103,6 +104,7 @@ def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
 def _whole_counts(search: Search, found: Chosen, used: Ints, large: bool) -> Chosen:
     """With whole counts, of few kinds but these; where questions are large rounded together."""
     search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
+    search.tolerance = min(search.tolerance, FINER)
     for few in FEW[:1] if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
