@@ -15,12 +15,12 @@ from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_fo
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
-from solvers.start import LEAST, PLACES, ROUGH_LARGE, Linear, blocks, mattering, nearly
+from solvers.start import LEAST, PLACES, Linear, blocks, mattering, nearly
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
-TOLERANCE = 5e-4  # of the value, how far from proven each look on merged slots may be
+TOLERANCE, TOLERANCE_LARGE = 5e-4, 1.5e-3  # of the value, how far from proven each look on merged slots may be, also where questions are large
 FINER = 42  # merged slots
 PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
 CERTAIN = 0.05  # how near to whole what is certain is
@@ -83,7 +83,7 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tu
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
     group = grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
-    costs, tolerance = (COSTS_LARGE, ROUGH_LARGE) if linear.large else (COSTS, TOLERANCE)
+    costs, tolerance = (COSTS_LARGE, TOLERANCE_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
     again = AGAIN_LARGE if linear.large else AGAIN
     search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, again, left, not linear.large)
