@@ -10,6 +10,7 @@ the prices of requests follow (`Decomposition.fitted`). With what is used where 
 
 Multiplicative weights along a smoothed supergradient: Arora, Hazan, Kale, Theory of Computing 8 (2012). A step is kept where it proves more; where
 neither does any longer, what shares with the least is drawn narrower: Nesterov, Mathematical Programming 103 (2005), for why wide comes first.
+A site's limit counts as far as the site is open, by its fixed cost and what its power is worth.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ ALIKE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)  # widths: what costs so much more, relat
 LEAST, MOST = 0.2, 5.0  # between which use is counted, of the mean or of the limit
 EVEN, NOTHING = 0.1, 1e-3  # of the mean or of the limit, and systems or watts of each slot, that count as used in any case
 SCARCE = 2e-3  # of what a system costs, that one is worth at least where more are used than are supplied
+AGAIN, SECOND = 3e-5, 1  # of the bound: where a round over the widths gains more, another follows from this width on
 GATES = 0.1  # of what demand pays for open gates at the merged prices, that is kept, where that proves more than nothing of it
 
 
@@ -55,7 +57,7 @@ class Climb:
         self._gates = GATES
         self._fitted, self.prices, self.proven = self._certified(start, GATES)
         self._keep_or_not()
-        self._width = 0
+        self._width, self._before, self._first = 0, self.proven.value, True  # of these rounds over the widths
         self._anew()
 
     def climb(self, enough: Callable[[], bool]) -> None:
@@ -74,6 +76,8 @@ class Climb:
             narrower = all(self._done)
             if narrower:
                 self._width += 1
+                if self._width == len(ALIKE) and self.proven.value > self._before + AGAIN * abs(self._before):
+                    self._width, self._before, self._first = SECOND, self.proven.value, False
                 self._anew()
                 self._keep_or_not()
             if gain > 0 or narrower:
@@ -115,7 +119,7 @@ class Climb:
         np.add.at(idle, data.lot_site, each * held)
         limits = dec.power_limit.reshape(data.sites, -1)
         limits = np.broadcast_to(np.where(np.isfinite(limits), limits, 0.0), (data.sites, data.windows))[:, dec.view.window]
-        worth = (at.sigma * limits).sum(axis=1) * self._open()
+        worth = (at.sigma * limits).sum(axis=1) * (1.0 if self._first else self._open())  # as if all sites were open it gets further at first
         factor = np.where(limits.any(axis=1), _weight((at.sigma * (used.watts + idle[:, None])).sum(axis=1), worth, step), 1.0)
         rows = at.rows.copy()
         rows[self._supplies] = -price
