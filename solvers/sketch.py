@@ -26,7 +26,7 @@ FINER = 1e-3  # of the value, how far from proven looks for whole counts may be
 ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ADDING = 20  # times that missing systems are added to counts
-CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.6, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
+CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.45, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
 
 
 @dataclass(slots=True)
