@@ -74,7 +74,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     view = dec.view.merged(group)
     merged = inside(blocks(dec, view, lots, places), ROUGH_FIRST if large else ROUGH, dec.left)
     if merged is None:
-        dec.say(f"{view.slots} merged slots: no answer, or not in time, so there is no bound")
+        dec.say(f"{view.slots} merged slots: no answer, or not in time: the bound is that of systems busy throughout")
         return None
     dec.say(f"{view.slots} merged slots: linear {merged.value:.6g}")
     certificate = dec.certify(dec.spread(merged), view)
