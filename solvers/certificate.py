@@ -65,6 +65,7 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     open_r       fixed cost - the worth of its power
     n_u          cost + idle power x sigma - alpha over the slots it covers
     y_p          the least cost of doing the job there at these prices
+    run_{p,w}    nothing: see _run
     """
     data = view.data
     sigma, beta = np.maximum(prices.sigma, 0.0), np.maximum(prices.beta, 0.0)
@@ -100,7 +101,7 @@ def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Pri
     reduced = found.slope - structure.matrix.T @ rows
     least, most, _ = structure.forced(np.zeros(structure.size), structure.most)
     reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
-    _run(view, structure, found.alpha, np.maximum(prices.sigma, 0.0), reduced)
+    _run(view, structure, found, np.maximum(prices.sigma, 0.0), reduced)
     entering = reduced.copy()
     value += _assign(view, structure, reduced)
     sure = np.where(np.isfinite(reduced), reduced, 0.0)  # what may not be there adds nothing
@@ -123,28 +124,28 @@ def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, re
     reduced[place[held]] += net[held]
 
 
-def _run(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, reduced: Floats) -> None:
+def _run(view: Slotwise, structure: Structure, found: Estimate, sigma: Floats, reduced: Floats) -> None:
     """Adds to each point of a job, done in the cheapest slots first, what its rows ask for the windows in which it runs there; with
     price_t of running through slot t, which does work_t of the job, and reduced cost r_w of window w, at any price pi of the job
         cost >= pi + sum_w min(0, r_w + sum_{t in w} min(0, price_t - pi work_t)),
-    whose largest is taken: it is concave in pi."""
+    whose largest is taken: it is concave in pi. The estimate charges y with pi and each window with what it saves."""
     data, run, y = view.data, structure.columns["run"], structure.columns["y"]
     points = view.training[(run[view.training] >= 0).any(axis=1) & np.isfinite(reduced[y[view.training]])]
-    points = points[np.isfinite(view.cheapest(points, alpha, sigma))]
+    points = points[np.isfinite(view.cheapest(points, found.alpha, sigma))]
     window = np.zeros((view.slots, data.windows))
     window[np.arange(view.slots), view.window] = 1.0
-    alone = view.cheapest(points, alpha, sigma)
+    alone = view.cheapest(points, found.alpha, sigma)
     for j in np.unique(data.point_job[points]):
         mine = np.flatnonzero(data.point_job[points] == j)
-        price = view.running_price(points[mine], alpha, sigma)
+        price = view.running_price(points[mine], found.alpha, sigma)
         work = view.job_seconds[j] * data.point_capacity[points[mine], None] / data.job_work[j]
         asked = np.append(reduced, 0.0)[run[points[mine]]]
 
         def cost(pi: Floats, price: Floats = price, work: Floats = work, asked: Floats = asked) -> tuple[Floats, Floats]:
             """(bound, slope) at the prices of the jobs [points]."""
-            saved = np.minimum(price - pi[:, None] * work, 0.0)
-            runs = asked + saved @ window < 0
-            return pi + np.where(runs, asked + saved @ window, 0.0).sum(axis=1), 1 - (np.where(saved < 0, work, 0.0) @ window * runs).sum(axis=1)
+            less = np.minimum(price - pi[:, None] * work, 0.0)
+            runs = asked + less @ window < 0
+            return pi + np.where(runs, asked + less @ window, 0.0).sum(axis=1), 1 - (np.where(less < 0, work, 0.0) @ window * runs).sum(axis=1)
 
         low = np.where(work > 0, price / np.where(work > 0, work, 1.0), np.inf).min(axis=1, initial=np.inf)
         most = np.where(np.isfinite(asked), np.abs(asked), 0.0).sum(axis=1)
@@ -156,7 +157,11 @@ def _run(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, red
             middle = 0.5 * (low + high)
             rises = cost(middle)[1] > 0
             low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-        reduced[y[points[mine]]] += np.maximum(cost(low)[0], cost(high)[0]) - alone[mine]
+        pi = np.where(cost(low)[0] >= cost(high)[0], low, high)
+        reduced[y[points[mine]]] += cost(pi)[0] - alone[mine]
+        found.slope[y[points[mine]]] += pi - alone[mine]
+        place, there = run[points[mine]], run[points[mine]] >= 0
+        found.slope[place[there]] += (np.minimum(price - pi[:, None] * work, 0.0) @ window)[there]
     reduced[run[run >= 0]] = 0.0  # it runs only where it is, and there its windows are counted
 
 

@@ -15,6 +15,7 @@ from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_fo
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
+from solvers.proposals import NEARLY_DONE, Proposals, windows_enough
 from solvers.start import LEAST, PLACES, Linear, blocks, mattering, nearly
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TOLERANCE, TOLERANCE_LARGE = 5e-4, 1.5e-3  # of the value, how far from proven each look on merged slots may be, also where questions are large
 FINER = 42  # merged slots
+FINE, FARTHER = 1e-4, 0.05  # of the value, how far from proven what was proposed is looked at, and beyond the best from where on not
 PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
 CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
@@ -35,7 +37,6 @@ SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at 
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
 MORE, DEAR = 0.001, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
-NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
 
 
@@ -76,8 +77,8 @@ def counted(dec: Decomposition) -> np.ndarray:
     return result
 
 
-def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tuple[Chosen, Ints] | None:
-    """(the best choices found, group of each slot); None where none were found."""
+def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tuple[Chosen, Ints, Ints] | None:
+    """(the best choices found, group of each slot, lots that were looked at); None where none were found."""
     whole, y = dec.whole, dec.whole.columns["y"]
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
@@ -91,7 +92,7 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tu
     if root is not None:
         dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
     found = None if root is None else search.run(root)
-    return None if found is None else (found, group)
+    return None if found is None else (found, group, search.lots)
 
 
 class Search:
@@ -102,6 +103,7 @@ class Search:
         better ones may take; `moving`: jobs one at a time before that."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
         self.moving, self.looks, self.iterations, self.counts, self.paced = moving, 0, ITERATIONS, counted(dec), False
+        self.proposals: Proposals | None = None
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
@@ -149,8 +151,47 @@ class Search:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
-        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations)
-        return None if found is None else Chosen(least, most, found)
+        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations, self._know)
+        if found is None:
+            return None
+        self._know(found)
+        return Chosen(least, most, found)
+
+    def _know(self, found: Inside) -> None:
+        if self.proposals is not None:
+            self.proposals.know(self.dec.spread(found))
+
+    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool]) -> Chosen:
+        """The best of what is proposed, until its value and what is proven are `enough`, or nothing better is known of."""
+        self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
+        times: dict[bytes, int] = {}
+        while self.left() > 0 and not enough(best.found.value, proposals.proven):
+            goal = proposals.propose(best.found.value, min(self.left(), LONGEST))
+            if goal is None:
+                self.dec.say(f"nothing better proposed, proven {proposals.proven:.6g}")
+                break
+            chosen = np.where(self.fixing, goal, 0.0)
+            key = chosen.tobytes()
+            times[key] = times.get(key, 0) + 1
+            if times[key] > 2 and (self.fixing & self.counts).any():
+                break
+            if times[key] > 2:
+                proposals.exclude(chosen)
+                continue
+            every, lots = np.arange(len(self.dec.data.lot_site)), self._with_lots_of(goal)
+            self.lots = every if times[key] == 2 else lots  # what kinds that are left out would save weakens a cut
+            state = self.look(chosen, np.where(self.fixing, goal, self.dec.whole.most), best.found, best.found.value + FARTHER * abs(best.found.value))
+            self.lots = lots
+            best = best if state is None or state.found.value >= best.found.value else state
+            self.dec.say(f"proposed: {np.inf if state is None else state.found.value:.6g}, best {best.found.value:.6g}, proven {proposals.proven:.6g}")
+        self.proposals = None
+        return best
+
+    def _with_lots_of(self, values: Floats) -> Ints:
+        """The lots, and those that these values hold or run jobs on."""
+        y, n = (np.append(values, 0.0)[self.dec.whole.columns[block]] for block in ("y", "n"))
+        used = self.dec.view.use_lot[np.isin(self.dec.view.use_point, np.flatnonzero(y > 0.5))]
+        return np.unique(np.concatenate([self.lots, self.dec.data.holding_lot[n >= LEAST], used]))
 
     def values(self, chosen: Chosen) -> Floats:
         """Of the whole structure's columns."""
@@ -246,7 +287,7 @@ class Search:
         """Whole choices that the rows of what is decided once allow, with every job done in the windows in which it runs, least far from these
         values and from paying,  min sum |x - v| + reduced cost x / FAR of the value.  None where there are none."""
         cost = np.where(self.counts, 0.0, 1 - 2 * values) + self._reduced(state.found) / (FAR * max(abs(state.found.value), 1.0))
-        enough = self._windows_enough(state.most)
+        enough = windows_enough(self.dec, self.view, state.most)
         return self._cheapest(cost, self.fixing & ~self.counts, state.least, state.most, enough, np.full(enough.shape[0], -NEARLY_DONE))
 
     def _counts_near(self, state: Chosen, values: Floats) -> Floats | None:
@@ -320,19 +361,6 @@ class Search:
         place, position = np.full(part.size, -1), carried(part, self.dec.whole, 1.0 + np.arange(part.size)).astype(np.int64) - 1
         place[position[position >= 0]] = np.flatnonzero(position >= 0)
         return place
-
-    def _windows_enough(self, most: Floats) -> sparse.csr_array:
-        """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:
-        sum_w seconds_w rate_p run_{p,w} / work_j - y_p."""
-        data, run, y = self.dec.data, self.dec.whole.columns["run"], self.dec.whole.columns["y"]
-        seconds = np.zeros((len(data.job_work), data.windows))
-        np.add.at(seconds.T, self.dec.view.window, self.dec.view.job_seconds.T)
-        points = np.flatnonzero((run >= 0).any(axis=1) & (np.append(most, 0.0)[y] > 0))
-        place, window = np.nonzero(run[points] >= 0)
-        job = data.point_job[points]
-        share = seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
-        values, rows = np.concatenate([share[place, window], np.full(len(points), -1.0)]), np.concatenate([place, np.arange(len(points))])
-        return sparse.csr_array((values, (rows, np.concatenate([run[points][place, window], y[points]]))), shape=(len(points), self.dec.whole.size))
 
     def _further(self, state: Chosen, ranked: list[Step], nodes: list[Node], costs: float, cutoff: float, at_once: int) -> Chosen | None:
         """The state with as many of the surest decided, `at_once` at most, as cost little together, which is then a node for fewer; or with one,

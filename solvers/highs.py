@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
 
 _threads_in_use: int | None = None
 
@@ -37,3 +43,30 @@ def take_threads(threads: int | None = None) -> int:
         highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise
     _threads_in_use = wanted
     return wanted
+
+
+class Least(NamedTuple):
+    """A point that is whole where asked, and what none is below: inf where there is no point at all."""
+
+    x: Floats | None
+    bound: float
+
+
+def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float) -> Least:
+    """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows."""
+    import highspy
+
+    lp, highs = highspy.HighsLp(), new_highs()
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.col_cost_, (lp.row_lower_, lp.row_upper_), (lp.col_lower_, lp.col_upper_) = cost, sides, bounds
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    lp.integrality_ = [highspy.HighsVarType.kInteger if one else highspy.HighsVarType.kContinuous for one in whole]
+    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds)):
+        highs.setOptionValue(name, value)
+    highs.passModel(lp)
+    highs.run()
+    info, feasible = highs.getInfo(), highspy.SolutionStatus.kSolutionStatusFeasible
+    if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        return Least(None, np.inf)
+    return Least(np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None, info.mip_dual_bound)

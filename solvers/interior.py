@@ -80,8 +80,10 @@ class Inside:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where there is no answer prices grow beyond all bounds, which is told below
-def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS) -> Inside | None:
-    """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff."""
+def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS,
+           told: Callable[[Inside], None] | None = None) -> Inside | None:  # fmt: skip
+    """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff: then
+    `told` the last that was tried, whose prices may say so."""
     if blocks.impossible:
         return None
     at = start or _anywhere(blocks)
@@ -89,7 +91,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
     nothing = blocks.rows({name: np.zeros_like(values) for name, values in at.z.items()})
     base = float(blocks.structure.cost @ blocks.least)
     count = max(sum(int(which.sum()) for which in mask.values()), 1)
-    nearest, merit, since, near = None, np.inf, 0, np.inf
+    nearest, last, merit, since, near = None, None, np.inf, 0, np.inf
     for _ in range(iterations):
         z, w = at.z, at.w
         short = {name: -values for name, values in blocks.rows(z).items()}
@@ -104,6 +106,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         if apart >= WARM:
             warm = at
         far_off, far_from_near = (max(apart / most, missing / SHORT, wrong / SHORT) for most in (tolerance, max(tolerance, DIGITS)))
+        last = Inside(blocks, at, warm, value, apart) if np.isfinite(far_off) else last
         since, merit = (0, far_off) if far_off < merit else (since + 1, merit)
         if far_from_near < near:
             nearest, near = Inside(blocks, at, warm, value, apart), far_from_near
@@ -133,7 +136,11 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
                 break
             change, far, second = better
         at = at.moved(*far, change)
-    return nearest if near <= NEAR and nearest.value * (1 - nearest.apart) <= cutoff else None
+    if near <= NEAR and nearest.value * (1 - nearest.apart) <= cutoff:
+        return nearest
+    if told is not None and last is not None:
+        told(last)
+    return None
 
 
 def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, float], centre: float, newton: Newton, short: State, off: State, apart: State, scale: float):

@@ -15,9 +15,11 @@ from solvers.decomposition import WHOLE, Decomposition
 from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
 from solvers.outcome import Options
-from solvers.start import ROUGH_LARGE, held, linear, mattering
+from solvers.proposals import Proposals
+from solvers.start import ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
+PROPOSING, CHOICES, NEARLY = 0.7, 0.5, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be, and how near counts
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
@@ -44,17 +46,36 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     start = linear(dec, tolerance)
     if start is None:
         return Sketch(dec.least())
-    found = Sketch(start.bound.value, None, start.prices)
     chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING))
-    counts = None if chosen is None else _over_all_slots(dec, *chosen, max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
-    if counts is not None:
-        found.plan = _settled(dec, counts, options, left)
-    if start.climb is not None:
-        enough = -np.inf if found.plan is None else found.plan.value - options.gap * abs(found.plan.value)
+    far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
+    if start.climb is None:
+        found = Sketch(start.bound.value, None, start.prices) if far is None else _proposed(dec, options, start, *far, chosen[2], left)
+    else:
+        plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
+        enough = -np.inf if plan is None else plan.value - options.gap * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
-        found.proven, found.prices = start.climb.proven.value, start.climb.prices
+        found = Sketch(start.climb.proven.value, plan, start.climb.prices)
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
+
+
+def _proposed(dec: Decomposition, options: Options, start: Linear, search: Search, found: Chosen, lots: Ints, left: Callable[[], float]) -> Sketch:
+    """Choices that are as good as is asked, or as time allows; counts for them; then whatever is proposed that is better, or proves more."""
+    proposals = Proposals(dec, search.fixing, start.bound)
+    proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
+    near = lambda share: lambda value, proven: value - proven <= share * options.gap * abs(value)
+    found = proposing.proposed(proposals, found, near(CHOICES))
+    search.left = _share(left, COUNTING)
+    counts = _whole_counts(search, found, False)
+    plan, proposing.left = _settled(dec, counts, options, left), left
+    if plan is not None and not near(CHOICES)(found.found.value, proposals.proven):
+        proposing.proposed(proposals, found, lambda _, proven: near(1.0)(plan.value, proven))
+    elif plan is not None and not near(1.0)(plan.value, proposals.proven):
+        proposals.fixing = dec.whole.integer
+        better = proposing.proposed(proposals, counts, near(NEARLY))
+        other = plan if better is counts else _settled(dec, better, options, left)
+        plan = plan if other is None or other.value > plan.value else other
+    return Sketch(max(start.bound.value, proposals.proven), plan, start.prices)
 
 
 def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
@@ -63,8 +84,8 @@ def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
     return lambda: left() - until
 
 
-def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, large: bool, left: Callable[[], float]) -> Chosen | None:
-    """The choices with whole counts."""
+def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, large: bool, left: Callable[[], float]) -> tuple[Search, Chosen] | None:
+    """(a search over all slots, the choices there), counts as linear as they are."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
     lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
     known = np.union1d(mattering(dec, chosen.found, places), _spare(dec, chosen, group, lots) if large else [])
@@ -81,8 +102,7 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: 
     dec.say(f"over all slots: {found.found.value:.6g} with linear counts")
     if search.open(found):
         found = search.run(found) or found
-    used = dec.view.use_lot[np.isin(dec.view.use_point, places)]
-    return _whole_counts(search, found, used, large)
+    return search, found
 
 
 def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
@@ -101,8 +121,10 @@ def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
     return among[rank < SPARE]
 
 
-def _whole_counts(search: Search, found: Chosen, used: Ints, large: bool) -> Chosen:
-    """With whole counts, of few kinds but these; where questions are large rounded together."""
+def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
+    """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
+    dec, training = search.dec, search.view.training
+    used = dec.view.use_lot[np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])]
     search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
     search.tolerance = min(search.tolerance, FINER)
     for few in FEW[:1] if large else FEW:  # what is as good is spread over many kinds, of which each is made whole

@@ -32,7 +32,7 @@ LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on not 
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
-PROVEN = 3.0  # times the tolerance: where more is proven than that no places are added
+PROVEN = 1.0  # times the tolerance: where more is proven than that no places are added
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 

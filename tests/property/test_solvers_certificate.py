@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.certificate import _run
+from solvers.certificate import Estimate, _run
 from solvers.decomposition import Decomposition
 from solvers.joint import build, unfinished, unserved
 from tests.property import test_solvers_phases as phases
@@ -44,13 +44,18 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
     alone = view.cheapest(points, alpha, sigma)
     reduced[y[points]] = alone
     asked = np.append(reduced, 0.0)
-    _run(view, dec.whole, alpha, sigma, reduced)
+    estimate = Estimate(0.0, np.where(np.isin(np.arange(dec.whole.size), y[points]), reduced, 0.0), alpha)
+    _run(view, dec.whole, estimate, sigma, reduced)
     for p, before in zip(points.tolist(), alone.tolist(), strict=True):
         job = data.point_job[p]
         price = view.running_price(np.array([p]), alpha, sigma)[0]
         work = view.job_seconds[job] * data.point_capacity[p] / data.job_work[job]
         exact = least(price, work, asked[run[p]], view.window, np.unique(view.window[work > 0]).tolist())
-        found = reduced[y[p]]
+        found, there = reduced[y[p]], np.unique(view.window[work > 0]).tolist()
+        for count in range(len(there) + 1):  # what the estimate charges for any windows is no more than what they cost
+            for chosen in itertools.combinations(there, count):
+                charged, cost = estimate.slope[y[p]] + estimate.slope[run[p][list(chosen)]].sum(), least(price, work, np.zeros(data.windows), view.window, list(chosen))
+                assert charged <= cost + 1e-6 * max(abs(cost), 1.0)
         assert found <= exact + 1e-6 * max(abs(exact), 1.0)
         if (asked[run[p][run[p] >= 0]] >= 0).all():
             assert found >= before - 1e-6 * max(abs(before), 1.0)

@@ -1,0 +1,114 @@
+"""What may be decided once, proposed by all that is known of it: a mixed-integer program over the structure with a cut of every answer.
+
+    min theta    theta >= constant_k + slope_k m  of each answer k (certificate.py),  the structure's rows,  whole choices m
+
+Its least is a bound on every plan, over every column there is, as each cut is; and one that knows that choices are whole, which prices alone
+cannot. Where it is reached is worth looking at next, which makes another cut. Benders, Numerische Mathematik 4 (1962).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from solvers.certificate import Bound, Prices
+from solvers.data import Floats
+from solvers.highs import least_whole
+from solvers.hourwise import Slotwise
+
+if TYPE_CHECKING:
+    from solvers.decomposition import Decomposition
+
+UNIT = 1e-3  # of the value, that theta is counted in
+ROUGHLY = 1e-2  # of what theta is beyond the linear part, how far from the least a proposal may be
+NOTHING = 1e-9  # of a cut's largest coefficient, what the solver would leave out as well
+WHOLE = 1e-6  # how far from whole a bound may be
+NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
+
+
+class Proposals:
+    """Over all slots, for the columns `fixing` of the whole structure; `base`: what the linear part proves."""
+
+    def __init__(self, dec: Decomposition, fixing: np.ndarray, base: Bound):
+        self.fixing, self.proven = fixing, base.value
+        self._dec, self._base, self._cuts, self._excluded = dec, base, [base.estimate], []
+        enough, reached = windows_enough(dec, dec.view, dec.whole.most), _reached(dec)
+        self._matrix = sparse.vstack([dec.whole.matrix, enough, reached]).tocsc()
+        self._lower = np.concatenate([dec.whole.row_lower, np.full(enough.shape[0], -NEARLY_DONE), np.ones(reached.shape[0])])
+        self._upper = np.append(dec.whole.row_upper, np.full(enough.shape[0] + reached.shape[0], np.inf))
+
+    def know(self, prices: Prices) -> None:
+        """A cut at these prices, whatever they are."""
+        found = self._dec.certify(prices).estimate
+        if np.isfinite(found.constant) and not np.isnan(found.slope).any():
+            self._cuts.append(found)
+
+    def exclude(self, chosen: Floats) -> None:
+        """These choices are not proposed again, although their cuts do not say how much they cost: no more is proven from now on."""
+        self._excluded.append(chosen)
+
+    def propose(self, below: float, seconds: float) -> Floats | None:
+        """The structure's columns where least is known of them; None where nothing `below` is, or not in time."""
+        whole, base, cuts = self._dec.whole, self._base, self._cuts
+        dearer = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
+        never = np.any([~np.isfinite(cut.slope) for cut in cuts], axis=0)
+        most = np.where(never, 0.0, np.minimum(whole.most, np.maximum(dearer, 0.0)))
+        most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
+        _, most, broken = whole.forced(np.zeros(whole.size), most)
+        moves = np.flatnonzero(most > 0)
+        if broken or not len(moves):
+            self._prove(below)
+            return None
+        unit = UNIT * max(abs(base.value), NOTHING)
+        slopes = np.column_stack([[cut.slope[moves] for cut in cuts], np.full(len(cuts), -unit)])
+        sides, largest = base.value - np.array([cut.constant for cut in cuts]), np.abs(slopes).max(axis=1)
+        slopes = slopes / largest[:, None]
+        slopes[np.abs(slopes) < NOTHING] = 0.0
+        matrix = [sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))]), sparse.csc_array(slopes)]
+        lower, upper = [self._lower, np.full(len(cuts), -np.inf)], [self._upper, sides / largest]
+        if self._excluded:
+            chosen = np.array(self._excluded)[:, moves] > 0.5
+            away = np.where(self.fixing[moves], np.where(chosen, -1.0, 1.0), 0.0)
+            matrix.append(sparse.csc_array(np.column_stack([away, np.zeros(len(away))])))
+            lower.append(1.0 - chosen.sum(axis=1))
+            upper.append(np.full(len(away), np.inf))
+        theta = np.append(np.zeros(len(moves)), 1.0)
+        bounds = np.append(np.zeros(len(moves)), -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
+        found = least_whole(theta, sparse.vstack(matrix).tocsc(), (np.concatenate(lower), np.concatenate(upper)), bounds, np.append(self.fixing[moves], False), ROUGHLY, seconds)
+        self._prove(min(base.value + unit * found.bound, below))
+        if found.x is None:
+            return None
+        result = np.zeros(whole.size)
+        result[moves] = found.x[:-1]
+        return np.where(self.fixing, np.round(result), result)
+
+    def _prove(self, value: float) -> None:
+        if not self._excluded and np.isfinite(value):
+            self.proven = max(self.proven, value)
+
+
+def windows_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_array:
+    """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:
+    sum_w seconds_w rate_p run_{p,w} / work_j - y_p."""
+    data, run, y = dec.data, dec.whole.columns["run"], dec.whole.columns["y"]
+    seconds = np.zeros((len(data.job_work), data.windows))
+    np.add.at(seconds.T, view.window, view.job_seconds.T)
+    points = np.flatnonzero((run >= 0).any(axis=1) & (np.append(most, 0.0)[y] > 0))
+    place, window = np.nonzero(run[points] >= 0)
+    job = data.point_job[points]
+    share = seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
+    values, rows = np.concatenate([share[place, window], np.full(len(points), -1.0)]), np.concatenate([place, np.arange(len(points))])
+    return sparse.csr_array((values, (rows, np.concatenate([run[points][place, window], y[points]]))), shape=(len(points), dec.whole.size))
+
+
+def _reached(dec: Decomposition) -> sparse.csr_array:
+    """Rows that are at least 1 where something lets demand be carried that nothing lets be carried always."""
+    gate, demand = dec.whole.arc_gate, dec.view.arc_demand
+    always = np.zeros(len(dec.view.demand), dtype=bool)
+    always[demand[gate < 0]] = True
+    arcs = np.flatnonzero(((dec.view.demand > 0).any(axis=1) & ~always)[demand])
+    of, gates = np.unique(np.column_stack([demand[arcs], gate[arcs]]), axis=0).T if len(arcs) else (arcs, arcs)
+    rows, row = np.unique(of, return_inverse=True)
+    return sparse.csr_array((np.ones(len(of)), (row, gates)), shape=(len(rows), dec.whole.size))
