@@ -37,9 +37,9 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def solve(program: Program, objective: Floats, sense: str, options: Options, *, polished: bool = True,
-          start: Floats | None = None, hint: Callable[[], Floats | None] | None = None, kept: Kept | None = None) -> RawSolution:
-    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `hint`: finds a solution in another way, where
-    the search over the binaries is hard; `kept`: one of a program alike, which is changed to this one and tells what it can."""
+          start: Floats | None = None, hint: Callable[[], tuple[Floats | None, float]] | None = None, kept: Kept | None = None) -> RawSolution:
+    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `hint`: finds a solution in another way,
+    where the search over the binaries is hard, and what no solution is better than; `kept`: one of a program alike, which is changed to this one and tells what it can."""
     begin = time.perf_counter()
     sign, options = -1.0 if sense == "max" else 1.0, replace(options, presolve=options.presolve and program.presolve)
     arrays = program.arrays()
@@ -47,7 +47,7 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
     run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
     if kept is None and options.solver == "highs" and branches(arrays, options):
-        run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, hint()))
+        run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, sign, *hint()))
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
@@ -66,11 +66,11 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     return _report(outcome, scaled, x, sign, objective, duals, exact, options, time.perf_counter() - begin)
 
 
-def _scaled_to(scaled: Scaled, x: Floats | None) -> tuple[float, Floats] | None:
-    """The value and the columns of a solution in the numbers of the solver; None where there is none, or it does not hold."""
+def _scaled_to(scaled: Scaled, sign: float, x: Floats | None, bound: float) -> tuple[float, Floats | None, float]:
+    """The value and the columns of a solution in the numbers of the solver, inf and none where there is none or it does not hold; and the bound."""
     if x is None or scaled.arrays.violation(inner := x / scaled.column) > MIP_TOLERANCE:
-        return None
-    return float(scaled.cost @ inner), inner
+        return math.inf, None, sign * bound * scaled.objective
+    return float(scaled.cost @ inner), inner, sign * bound * scaled.objective
 
 
 def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: Options) -> tuple[Floats, Floats] | None:
@@ -216,7 +216,7 @@ def branches(arrays: Arrays, options: Options) -> bool:
 
 
 def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-                relaxation: Relaxation | None = None, known: Sequence[Floats] = (), hint: Callable[[], tuple[float, Floats] | None] | None = None) -> Outcome:
+                relaxation: Relaxation | None = None, known: Sequence[Floats] = (), hint: Callable[[], tuple[float, Floats | None, float]] | None = None) -> Outcome:
     """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
     `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike; `hint`: as of the search."""
     begin = time.perf_counter()
@@ -254,7 +254,7 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
 
 def search_of(
     scaled: Scaled, options: Options, relaxation: Relaxation, finish: Callable[..., Finished], node_limit: int, known: Sequence[Floats],
-    tell: Callable[..., None] | None, hint: Callable[[], tuple[float, Floats] | None] | None = None,
+    tell: Callable[..., None] | None, hint: Callable[[], tuple[float, Floats | None, float]] | None = None,
 ) -> Search:  # fmt: skip
     arrays = scaled.arrays
     binary = arrays.integer & (arrays.upper - arrays.lower <= 1)

@@ -93,11 +93,12 @@ class Search:
     known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
     gain: Gains = field(default_factory=dict)
     halves: Sequence[tuple[Ints, Ints]] = ()   # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
-    hint: Callable[[], tuple[float, Floats] | None] | None = None   # a plan found in another way, and its value; asked where the first dive finds none that is good enough
+    hint: Callable[[], tuple[float, Floats | None, float]] | None = None   # value and columns of a plan found in another way, if any, and what is proven there; asked where the first dive finds none that is good enough
     tell: Callable[[int, float, float], None] | None = None   # (parts searched, best value, bound), now and then
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
+    _proven: float = -math.inf     # by the hint, of all there is
     _nodes: list[_Node] = field(default_factory=list)
     _order: int = 0
     _closed: float = math.inf     # the least bound of nodes that are closed although a better plan may be in them
@@ -117,10 +118,11 @@ class Search:
                     self._try_again(x, columns, root, lower, upper)
         if not self._good(root.value):
             self._dive(root, lower, upper)
-        if self.hint is not None and not self._good(root.value) and (other := self.hint()) is not None:
+        if self.hint is not None and not self._good(root.value):
+            *other, self._proven = self.hint()
             self._offer(*other)
         visited = 0
-        while self._nodes and not self._good(self._nodes[0].value):
+        while self._nodes and not self._good(max(self._nodes[0].value, self._proven)):
             if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
             if self.tell is not None and visited % TELL_EVERY == 0:
@@ -131,7 +133,7 @@ class Search:
 
     def bound(self) -> float:
         """No plan costs less than this."""
-        return min(self._nodes[0].value if self._nodes else math.inf, self._closed, self.value)
+        return min(max(min(self._nodes[0].value if self._nodes else math.inf, self._closed), self._proven), self.value)
 
     def _target(self, bound: float) -> float:
         return bound + max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING) * abs(bound) + ROUNDING

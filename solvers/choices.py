@@ -15,7 +15,7 @@ from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_fo
 from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
-from solvers.proposals import NEARLY_DONE, Proposals, windows_enough
+from solvers.proposals import NEARLY_DONE, Proposals, done
 from solvers.start import LEAST, PLACES, Linear, blocks, mattering, nearly
 
 if TYPE_CHECKING:
@@ -77,18 +77,21 @@ def counted(dec: Decomposition) -> np.ndarray:
     return result
 
 
-def choices(dec: Decomposition, linear: Linear, left: Callable[[], float]) -> tuple[Chosen, Ints, Ints] | None:
-    """(the best choices found, group of each slot, lots that were looked at); None where none were found."""
+def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], proposals: Proposals | None = None) -> tuple[Chosen, Ints, Ints] | None:
+    """(the best choices found, group of each slot, lots that were looked at); None where none were found. On merged slots, or where there are
+    `proposals` to know of it the first ones over all slots."""
     whole, y = dec.whole, dec.whole.columns["y"]
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    group = grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
+    group = np.arange(dec.view.slots) if proposals is not None else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
     costs, tolerance = (COSTS_LARGE, TOLERANCE_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    again = AGAIN_LARGE if linear.large else AGAIN
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, again, left, not linear.large)
-    root = search.look(np.zeros(whole.size), most, linear.merged, onto=linear.group[np.unique(group, return_index=True)[1]])
+    again = 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, again, left, not linear.large and proposals is None)
+    search.proposals = proposals
+    start, onto = (linear.found, None) if proposals is not None else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
+    root = search.look(np.zeros(whole.size), most, start, onto=onto)
     if root is not None:
         dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
     found = None if root is None else search.run(root)
@@ -287,7 +290,7 @@ class Search:
         """Whole choices that the rows of what is decided once allow, with every job done in the windows in which it runs, least far from these
         values and from paying,  min sum |x - v| + reduced cost x / FAR of the value.  None where there are none."""
         cost = np.where(self.counts, 0.0, 1 - 2 * values) + self._reduced(state.found) / (FAR * max(abs(state.found.value), 1.0))
-        enough = windows_enough(self.dec, self.view, state.most)
+        enough = done(self.dec, self.view, state.most)
         return self._cheapest(cost, self.fixing & ~self.counts, state.least, state.most, enough, np.full(enough.shape[0], -NEARLY_DONE))
 
     def _counts_near(self, state: Chosen, values: Floats) -> Floats | None:

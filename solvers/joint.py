@@ -28,7 +28,7 @@ from solvers.thrift import with_fewest_units
 from solvers.worlds import add_worlds
 
 TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least
-HINT = 0.25           # of the time left, for a plan found slot by slot where the search is hard
+HINT = 0.5            # of the time left, for a plan found slot by slot where the search is hard
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
     return _solution(data, program, raw, options, begin)
 
 
-def _hint(data: PlanData, program: Program, options: Options, begin: float) -> Floats | None:
-    """A solution of the whole program found slot by slot, or none."""
+def _hint(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
+    """A solution of the whole program found slot by slot, or none; and the bound that was found so."""
     left = options.time_limit_s - (time.perf_counter() - begin)
     found = decomposed.solve(data, replace(options, time_limit_s=max(HINT * left, 0.0), progress=None), build)
-    return None if found.value is None else program.vector(found.values)
+    return None if found.value is None else program.vector(found.values), -math.inf if found.bound is None else found.bound
 
 
 def _decomposed(data: PlanData, options: Options) -> Solution | None:

@@ -34,7 +34,7 @@ class Proposals:
     def __init__(self, dec: Decomposition, fixing: np.ndarray, base: Bound):
         self.fixing, self.proven = fixing, base.value
         self._dec, self._base, self._cuts, self._excluded = dec, base, [base.estimate], []
-        enough, reached = windows_enough(dec, dec.view, dec.whole.most), _reached(dec)
+        enough, reached = done(dec, dec.view, dec.whole.most), _reached(dec)
         self._matrix = sparse.vstack([dec.whole.matrix, enough, reached]).tocsc()
         self._lower = np.concatenate([dec.whole.row_lower, np.full(enough.shape[0], -NEARLY_DONE), np.ones(reached.shape[0])])
         self._upper = np.append(dec.whole.row_upper, np.full(enough.shape[0] + reached.shape[0], np.inf))
@@ -89,6 +89,11 @@ class Proposals:
             self.proven = max(self.proven, value)
 
 
+def done(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_array:
+    """Rows that are at least 0 where jobs can be done at the places that are left, as far as what is decided once says so."""
+    return sparse.vstack([windows_enough(dec, view, most), time_enough(dec, view, most)]).tocsr()
+
+
 def windows_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_array:
     """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:
     sum_w seconds_w rate_p run_{p,w} / work_j - y_p."""
@@ -101,6 +106,44 @@ def windows_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.c
     share = seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
     values, rows = np.concatenate([share[place, window], np.full(len(points), -1.0)]), np.concatenate([place, np.arange(len(points))])
     return sparse.csr_array((values, (rows, np.concatenate([run[points][place, window], y[points]]))), shape=(len(points), dec.whole.size))
+
+
+def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_array:
+    """Rows that are at least 0 where the systems of a kind, and the power of a site, are enough for all jobs there together, in single windows and
+    in those in which a job may run: what is held over that time less what jobs take that they cannot do in their other windows,
+        sum_{w in W} seconds_w n_{k,w} - sum_p uses_{p,k} (work_j / rate_p y_p - sum_{w not in W} seconds_{j,w} run_{p,w}),
+    and watts alike, of which idling systems take some as well."""
+    data, run, y, n, opened = dec.data, *(dec.whole.columns[block] for block in ("run", "y", "n", "open"))
+    seconds, length = np.zeros((len(data.job_work), data.windows)), np.bincount(view.window, weights=view.seconds, minlength=data.windows)
+    np.add.at(seconds.T, view.window, view.job_seconds.T)
+    sets = np.unique(np.vstack([np.eye(data.windows, dtype=bool), seconds > 0]), axis=0)
+    places = view.training[np.append(most, 0.0)[y[view.training]] > 0]
+    mine = np.flatnonzero(np.isin(view.use_point, places))
+    lots, sites = np.unique(view.use_lot[mine]), np.unique(view.site[places])
+    sites = sites[np.isfinite(dec.power_limit.reshape(data.sites, -1)[sites]).all(axis=1)]
+    limit, covers = np.broadcast_to(dec.power_limit.reshape(data.sites, -1), (data.sites, data.windows)), data.covers()
+    row_of_lot, row_of_site = np.full(len(data.lot_site), -1), np.full(data.sites, -1)
+    row_of_lot[lots], row_of_site[sites] = np.arange(len(lots)), len(lots) + np.arange(len(sites))
+    takers = np.concatenate([np.column_stack([row_of_lot[view.use_lot[mine]], view.use_point[mine]]), np.column_stack([row_of_site[view.site[places]], places])])
+    taken, known = np.concatenate([view.use_systems[mine], data.point_power_w[places]]), takers[:, 0] >= 0
+    (row, point), taken = takers[known].T, taken[known]
+    job, held = data.point_job[point], np.flatnonzero(n >= 0)
+    needed, each, blocks = data.job_work[job] / data.point_capacity[point], len(lots) + len(sites), []
+    for chosen in sets:
+        other = np.where(chosen, 0.0, seconds[job]) * taken[:, None] * (run[point] >= 0)
+        at, window = np.nonzero(other)
+        covered, holders = covers[held] @ (length * chosen), data.holding_lot[held]
+        values = [-taken * needed, other[at, window], covered, -covered * data.holding_power_w[held], (limit[sites] * length * chosen).sum(axis=1)]
+        rows = [row, row[at], row_of_lot[holders], row_of_site[data.lot_site[holders]], row_of_site[sites]]
+        columns = [y[point], run[point[at], window], n[held], n[held], opened[sites]]
+        values, rows, columns = (np.concatenate(part) for part in (values, rows, columns))
+        there = (rows >= 0) & (columns >= 0)
+        blocks.append(sparse.csr_array((values[there], (rows[there], columns[there])), shape=(each, dec.whole.size)))
+        always = row_of_site[sites[opened[sites] < 0]]
+        blocks[-1] = blocks[-1][np.setdiff1d(np.arange(each), always)]
+    found = sparse.vstack(blocks).tocsr() if blocks else sparse.csr_array((0, dec.whole.size))
+    size = abs(found).max(axis=1).toarray().ravel()
+    return (sparse.diags_array(1 / np.where(size > 0, size, 1.0)) @ found).tocsr()
 
 
 def _reached(dec: Decomposition) -> sparse.csr_array:

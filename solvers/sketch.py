@@ -46,10 +46,11 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     start = linear(dec, tolerance)
     if start is None:
         return Sketch(dec.least())
-    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING))
+    proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
+    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), proposals if dec.data.windows == 1 else None)
     far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if start.climb is None:
-        found = Sketch(start.bound.value, None, start.prices) if far is None else _proposed(dec, options, start, *far, chosen[2], left)
+        found = Sketch(start.bound.value, None, start.prices) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], left)
     else:
         plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
         enough = -np.inf if plan is None else plan.value - options.gap * abs(plan.value)
@@ -59,9 +60,8 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     return found
 
 
-def _proposed(dec: Decomposition, options: Options, start: Linear, search: Search, found: Chosen, lots: Ints, left: Callable[[], float]) -> Sketch:
+def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, left: Callable[[], float]) -> Sketch:
     """Choices that are as good as is asked, or as time allows; counts for them; then whatever is proposed that is better, or proves more."""
-    proposals = Proposals(dec, search.fixing, start.bound)
     proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
     near = lambda share: lambda value, proven: value - proven <= share * options.gap * abs(value)
     found = proposing.proposed(proposals, found, near(CHOICES))

@@ -13,7 +13,7 @@ from solvers.certificate import Bound, Prices
 from solvers.climb import Climb
 from solvers.coarse import APART_LARGE, cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
-from solvers.hourwise import carried
+from solvers.hourwise import NOTHING, carried
 from solvers.interior import Inside, inside, taken_over
 from solvers.linked import Linked
 
@@ -32,7 +32,7 @@ LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on not 
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
-PROVEN = 1.0  # times the tolerance: where more is proven than that no places are added
+PROVEN, ENOUGH = 3.0, 1.0  # times the tolerance: where more is proven than that choices need no more places, and the bound neither
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 
@@ -83,7 +83,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         of_all, lots, tolerance = grouping(dec.view, SLOTS_LARGE, APART_LARGE), mattering(dec, merged, places, LEAST_FIRST), ROUGH_LARGE
         here, onto = dec.view.merged(of_all), group[np.unique(of_all, return_index=True)[1]]
         dec.say(f"{len(lots)} lots matter, {len(places)} places")
-    start, found = merged, None
+    start, found, first = merged, None, None
     for number in range(TIMES):
         program = blocks(dec, here, lots, places)
         again = inside(program, tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
@@ -92,7 +92,9 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         found, certificate = again, dec.certify(dec.spread(again), here)
         dec.say(f"{here.slots} slots: linear {found.value:.6g}, proven {certificate.value:.6g}, {len(places)} places")
         more = _wanted(dec, certificate, found)
-        if not len(more) or large or number == TIMES - 1 or found.value - certificate.value <= PROVEN * tolerance * abs(found.value):
+        apart = (found.value - certificate.value) / (tolerance * max(abs(found.value), NOTHING))
+        first = first or ((found, certificate) if apart <= PROVEN else None)
+        if not len(more) or large or number == TIMES - 1 or apart <= ENOUGH:
             break
         places, start, onto = np.union1d(places, more), found, np.arange(here.slots)
     if large:
@@ -102,7 +104,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         climb = Climb(dec, _completed(dec, known, group))
         dec.say(f"over all {dec.view.slots} slots: proven {climb.proven.value:.6g} so far")
         return Linear(known, certificate, climb.prices, climb.proven, known, group, climb)
-    return None if found is None else Linear(found, certificate, dec.spread(found), certificate, merged, group)
+    return None if found is None else Linear(*(first or (found, certificate)), dec.spread(found), certificate, merged, group)
 
 
 def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:

@@ -207,7 +207,7 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds():
 
     def hint(x):
         asked.append(x)
-        return x
+        return x, -np.inf
 
     cut = Options(gap=0.0, method="branch", node_limit=1)
     told = backends.solve(program, cost, "min", cut, hint=lambda: hint(best.x))
@@ -218,6 +218,17 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds():
     assert program.arrays().violation(missed.x) <= 1e-9 and missed.objective >= best.objective * (1 - 1e-9)
     none = backends.solve(program, cost, "min", cut, hint=lambda: hint(None))
     assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
+
+
+def test_a_bound_found_in_another_way_ends_the_search():
+    program = placed(0)
+    cost = program.functional("cost")
+    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    cut = Options(gap=1e-6, method="branch", node_limit=1)
+    alone = backends.solve(program, cost, "min", cut, hint=lambda: (best.x, -np.inf))
+    told = backends.solve(program, cost, "min", cut, hint=lambda: (best.x, best.objective))
+    assert alone.gap > 1e-6 >= told.gap
+    assert told.status == "optimal" and told.bound == pytest.approx(best.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("gap", [0.2, 0.01])
