@@ -33,7 +33,7 @@ AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that b
 TRIED = 6  # looks that a better place for a job may take, and better choices where some were found so
 WORTH = 1e-4  # of the value, that other choices must save
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
-SHORTEST, LONGEST = 0.1, 5.0  # seconds that whole choices near by may take, at least and at most
+SHORTEST, LONGEST, LONGER = 0.1, 5.0, 1.5  # seconds that whole choices near by may take, at least and at most; how much longer where the last brought nothing
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
 MORE, DEAR = 0.001, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
@@ -168,8 +168,10 @@ class Search:
         """The best of what is proposed, until its value and what is proven are `enough`, or nothing better is known of."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
         times: dict[bytes, int] = {}
-        while self.left() > 0 and not enough(best.found.value, proposals.proven):
-            goal = proposals.propose(best.found.value, min(self.left(), LONGEST))
+        longest, before = LONGEST, (best.found.value, proposals.proven)
+        while self.left() > 0 and not enough(*(now := (best.found.value, proposals.proven))):
+            longest, before = LONGEST if now != before else LONGER * longest, now
+            goal = proposals.propose(best.found.value, min(self.left(), longest))
             if goal is None:
                 self.dec.say(f"nothing better proposed, proven {proposals.proven:.6g}")
                 break

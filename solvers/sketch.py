@@ -19,7 +19,7 @@ from solvers.proposals import Proposals
 from solvers.start import ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
-PROPOSING, CHOICES, NEARLY = 0.7, 0.5, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be, and how near counts
+PROPOSING, CHOICES, NEARLY = 0.7, 0.8, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be, and how near counts
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
@@ -71,10 +71,13 @@ def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Pr
     if plan is not None and not near(CHOICES)(found.found.value, proposals.proven):
         proposing.proposed(proposals, found, lambda _, proven: near(1.0)(plan.value, proven))
     elif plan is not None and not near(1.0)(plan.value, proposals.proven):
-        proposals.fixing = dec.whole.integer
-        better = proposing.proposed(proposals, counts, near(NEARLY))
-        other = plan if better is counts else _settled(dec, better, options, left)
-        plan = plan if other is None or other.value > plan.value else other
+        proposals.fixing, better = dec.whole.integer, None
+        while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:
+            counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY))
+            other = None if better is counts else _settled(dec, better, options, left)
+            if other is None or other.value >= plan.value:  # what a look forgave was missing
+                break
+            plan = other
     return Sketch(max(start.bound.value, proposals.proven), plan, start.prices)
 
 
