@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from solvers.outcome import SolverError
+
 Floats = NDArray[np.float64]
 
 _threads_in_use: int | None = None
@@ -39,8 +41,8 @@ def take_threads(threads: int | None = None) -> int:
 
     global _threads_in_use
     wanted = threads or _threads_in_use or 1
-    if _threads_in_use not in (None, wanted):
-        highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise
+    if _threads_in_use != wanted:
+        highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise, also one that others used
     _threads_in_use = wanted
     return wanted
 
@@ -53,7 +55,8 @@ class Least(NamedTuple):
 
 
 def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float) -> Least:
-    """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows."""
+    """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows.
+    Raises SolverError where HiGHS ends in another way."""
     import highspy
 
     lp, highs = highspy.HighsLp(), new_highs()
@@ -66,7 +69,9 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
         highs.setOptionValue(name, value)
     highs.passModel(lp)
     highs.run()
-    info, feasible = highs.getInfo(), highspy.SolutionStatus.kSolutionStatusFeasible
-    if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+    info, status, feasible = highs.getInfo(), highs.getModelStatus(), highspy.SolutionStatus.kSolutionStatusFeasible
+    if status == highspy.HighsModelStatus.kInfeasible:
         return Least(None, np.inf)
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
+        raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
     return Least(np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None, info.mip_dual_bound)

@@ -52,11 +52,12 @@ class Proposals:
     def propose(self, below: float, seconds: float) -> Floats | None:
         """The structure's columns where least is known of them; None where nothing `below` is, or not in time."""
         whole, base, cuts = self._dec.whole, self._base, self._cuts
-        dearer = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
+        least, most, _ = whole.forced(np.zeros(whole.size), whole.most)
+        more = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
         never = np.any([~np.isfinite(cut.slope) for cut in cuts], axis=0)
-        most = np.where(never, 0.0, np.minimum(whole.most, np.maximum(dearer, 0.0)))
+        most = np.where(never, least, np.minimum(most, least + np.maximum(more, 0.0)))
         most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
-        _, most, broken = whole.forced(np.zeros(whole.size), most)
+        least, most, broken = whole.forced(least, most)
         moves = np.flatnonzero(most > 0)
         if broken or not len(moves):
             self._prove(below)
