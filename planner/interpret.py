@@ -157,6 +157,7 @@ class _Interpreter:
             "bound": bound,
             "bound_of": problem.bound_of,
             "gap": gap,
+            **({} if solution.relaxed_bound is None else {"bound_divisible": solution.relaxed_bound}),
             "totals": totals,
             "fleet": self._fleet(),
             "fabrics": fabric_rows(self.decided),

@@ -137,15 +137,19 @@ class Amounts(Decisions):
 
     def _prices_of_the_bound(self) -> None:
         """What the bound says of limits holds for this plan too: what they leave over at their prices comes to no more than lies between the two."""
-        value, bound = self.document["objective"]["value"], self.document["bound"]
+        value, bound, divisible = self.document["objective"]["value"], self.document["bound"], self.document.get("bound_divisible")
         rows = [row for row in self.document["limits"] if BY_THE_BOUND in row.get("note", "") and row["marginal_value_divisible"] is not None]
         for row in rows:
             if not row["marginal_value_divisible"] < 0:
                 self.say(f"limits {row['path']}.marginal_value_divisible", f"more of a limit cannot make the least cost larger: {row['marginal_value_divisible']!r}")
-        if rows and bound is not None:
+        if rows and divisible is None:
+            self.say("bound_divisible", "must tell what the prices of the limits prove by themselves")
+        if divisible is not None and (bound is None or divisible > bound + TOLERANCE * abs(bound)):
+            self.say("bound_divisible", f"{divisible!r} is no more than a part of what is proven, {bound!r}")
+        if rows and divisible is not None:
             left = sum(max(row["slack"], 0.0) * -row["marginal_value_divisible"] for row in rows)
-            if left > value - bound + TOLERANCE * abs(value):
-                self.say("limits", f"what they leave over is worth {left:.9g} by the bound, which is only {value - bound:.9g} away")
+            if left > value - divisible + TOLERANCE * abs(value):
+                self.say("limits", f"what they leave over is worth {left:.9g} by the bound, which is only {value - divisible:.9g} away")
 
     def _limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         problem, calendar = self.problem, self.problem.calendar

@@ -34,7 +34,8 @@ SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
 @dataclass(frozen=True, slots=True)
 class Found:
     """`value` is recomputed from the values; `bound` holds for the full problem. Counts are those of the full program.
-    Duals as in limit_worth.py: `row_duals` with the fleet held, `relaxed_duals` those that the bound is made of."""
+    Duals as in limit_worth.py: `row_duals` with the fleet held, `relaxed_duals` those
+    of the linear part, which prove `relaxed_bound` by themselves."""
 
     rows: int
     columns: int
@@ -45,6 +46,7 @@ class Found:
     functionals: Mapping[str, float] = field(default_factory=dict)
     row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
     relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    relaxed_bound: float | None = None
 
 
 def carries(data: PlanData) -> bool:
@@ -98,7 +100,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     held = {block: (relaxed[block][0], np.zeros(len(relaxed[block][0]))) for block in ("supply", "limit") if block in relaxed}
     if not len(data.job_work):  # with a job, slots would share what changes
         held |= _duals(data, units, answer.sigma.T, answer.delta.T)
-    return Found(rows, columns, integers, min(bound, value), value, values, functionals, held, relaxed)
+    return Found(rows, columns, integers, min(bound, value), value, values, functionals, held, relaxed, min(drawn.priced / units.cost, bound, value))
 
 
 def _one_window(data: PlanData) -> PlanData:

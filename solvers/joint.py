@@ -57,6 +57,7 @@ class Solution:
     structural: tuple[tuple[str, tuple[int, ...]], ...] = ()
     polished: bool = False
     relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    relaxed_bound: float | None = None
     built: tuple[PlanData, Program] | None = field(default=None, repr=False)
     bases: dict[str, object] = field(default_factory=dict, repr=False)
 
@@ -146,7 +147,7 @@ def _decomposed(data: PlanData, options: Options) -> Solution | None:
     status = "optimal" if gap <= backends.OPTIMAL_GAP else "within_gap" if gap <= options.gap * (1 + backends.OPTIMAL_GAP) else "limit"
     return Solution(status, data.objective, found.value, found.bound, gap, time.perf_counter() - begin, found.rows, found.columns,
                     found.integers, options.seed, found.values, found.functionals, found.row_duals, polished=True,
-                    relaxed_duals=found.relaxed_duals)  # fmt: skip
+                    relaxed_duals=found.relaxed_duals, relaxed_bound=found.relaxed_bound)  # fmt: skip
 
 
 def objective_vector(program: Program, data: PlanData) -> Floats:

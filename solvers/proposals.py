@@ -143,7 +143,7 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
         always = row_of_site[sites[opened[sites] < 0]]
         blocks[-1] = blocks[-1][np.setdiff1d(np.arange(each), always)]
     found = sparse.vstack(blocks).tocsr() if blocks else sparse.csr_array((0, dec.whole.size))
-    size = abs(found).max(axis=1).toarray().ravel()
+    size = abs(found).max(axis=1).toarray().ravel() if found.shape[0] else np.zeros(0)
     return (sparse.diags_array(1 / np.where(size > 0, size, 1.0)) @ found).tocsr()
 
 

@@ -33,11 +33,12 @@ CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.45, 0.8  # of the time left, for cho
 
 @dataclass(slots=True)
 class Sketch:
-    """`proven` holds for the full problem, at these prices."""
+    """`proven` holds for the full problem; `priced` of it by these prices alone, with nothing whole."""
 
     proven: float = -np.inf
     plan: WholePlan | None = None
     prices: Prices | None = None
+    priced: float = -np.inf
 
 
 def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> Sketch:
@@ -50,12 +51,12 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), proposals if dec.data.windows == 1 else None)
     far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if start.climb is None:
-        found = Sketch(start.bound.value, None, start.prices) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], left)
+        found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], left)
     else:
         plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
         enough = -np.inf if plan is None else plan.value - options.gap * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
-        found = Sketch(start.climb.proven.value, plan, start.climb.prices)
+        found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
     dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
     return found
 
@@ -78,7 +79,7 @@ def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Pr
             if other is None or other.value >= plan.value:  # what a look forgave was missing
                 break
             plan = other
-    return Sketch(max(start.bound.value, proposals.proven), plan, start.prices)
+    return Sketch(max(start.bound.value, proposals.proven), plan, start.prices, start.bound.value)
 
 
 def _share(left: Callable[[], float], share: float) -> Callable[[], float]:

@@ -229,15 +229,19 @@ def test_a_plan_found_slot_by_slot_has_the_worth_of_its_limits_from_the_bound(li
 
 
 def test_what_the_bound_says_of_limits_is_held_against_the_plan(monkeypatch):
-    plan = by_the_bound(monkeypatch, ("sites[0].power", "1.05 MW"), ("sites[1].power", "1.05 MW"))
+    plan = by_the_bound(monkeypatch, ("sites[0].power", "1.12 MW"), ("sites[1].power", "1.12 MW"))
     # at one site at least, whole systems leave some power unused
     path, unused = max(((row["path"], row["slack"]) for row in plan["limits"] if row["path"].endswith(".power")), key=lambda row: row[1])
     assert unused > 0
-    between = plan.objective["value"] - plan["bound"]
+    between = plan.objective["value"] - plan["bound_divisible"]
+    assert plan["bound_divisible"] <= plan["bound"] <= plan.objective["value"]
     for price in (-1.01 * between / unused, 1.0):
         wrong = copy.deepcopy(dict(plan.document))
         row_of(wrong, path)["marginal_value_divisible"] = price
         assert any(finding.path.startswith("limits") for finding in verify_plan(Plan(wrong))), price
+    for divisible in (None, 1.01 * plan["bound"]):
+        wrong = {**plan.document, "bound_divisible": divisible}
+        assert any(finding.path == "bound_divisible" for finding in verify_plan(Plan(wrong))), divisible
 
 
 def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
