@@ -68,10 +68,8 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     run_{p,w}    nothing: see _run
     """
     data = view.data
-    sigma, beta = np.maximum(prices.sigma, 0.0), np.maximum(prices.beta, 0.0)
-    limit = np.broadcast_to(power_limit.reshape(data.sites, -1), (data.sites, data.windows))[:, view.window]
+    limit, sigma, beta = _limit(view, power_limit), _paid(view, power_limit, prices), np.maximum(prices.beta, 0.0)
     limited = np.isfinite(limit)
-    sigma = np.where(limited, sigma, 0.0)
     alpha = view.least_alpha(beta, sigma, np.maximum(prices.alpha, 0.0))
     watts = (np.where(limited, limit, 0.0) * sigma).sum(axis=1)
     constant, slope = float((prices.delta * view.demand).sum()), structure.cost.copy()
@@ -101,12 +99,22 @@ def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Pri
     reduced = found.slope - structure.matrix.T @ rows
     least, most, _ = structure.forced(np.zeros(structure.size), structure.most)
     reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
-    _run(view, structure, found, np.maximum(prices.sigma, 0.0), reduced)
+    _run(view, structure, found, _paid(view, power_limit, prices), reduced)
     entering = reduced.copy()
     value += _assign(view, structure, reduced)
     sure = np.where(np.isfinite(reduced), reduced, 0.0)  # what may not be there adds nothing
     value += float((np.minimum(sure, 0.0) * most + np.maximum(sure, 0.0) * least).sum())
     return Bound(value, found, reduced, entering)
+
+
+def _limit(view: Slotwise, power_limit: Floats) -> Floats:
+    """[R, T]"""
+    return np.broadcast_to(power_limit.reshape(view.data.sites, -1), (view.data.sites, view.data.windows))[:, view.window]
+
+
+def _paid(view: Slotwise, power_limit: Floats, prices: Prices) -> Floats:
+    """[R, T] prices of power, of which a site without a limit asks none."""
+    return np.where(np.isfinite(_limit(view, power_limit)), np.maximum(prices.sigma, 0.0), 0.0)
 
 
 def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, reduced: Floats) -> None:

@@ -59,10 +59,11 @@ class Proposals:
         most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
         least, most, broken = whole.forced(least, most)
         moves = np.flatnonzero(most > 0)
-        if broken or not len(moves):
+        if broken:
             self._prove(below)
+        if broken or not len(moves):
             return None
-        unit = UNIT * max(abs(base.value), NOTHING)
+        unit = UNIT * max(abs(base.value), abs(below), NOTHING)
         slopes = np.column_stack([[cut.slope[moves] for cut in cuts], np.full(len(cuts), -unit)])
         sides, largest = base.value - np.array([cut.constant for cut in cuts]), np.abs(slopes).max(axis=1)
         slopes = slopes / largest[:, None]
@@ -131,10 +132,12 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
     job, held = data.point_job[point], np.flatnonzero(n >= 0)
     needed, each, blocks = data.job_work[job] / data.point_capacity[point], len(lots) + len(sites), []
     for chosen in sets:
-        other = np.where(chosen, 0.0, seconds[job]) * taken[:, None] * (run[point] >= 0)
+        elsewhere, switched = np.where(chosen, 0.0, seconds[job]), run[point] >= 0
+        other = elsewhere * taken[:, None] * switched
+        least = np.where(switched.any(axis=1), needed, np.maximum(needed - elsewhere.sum(axis=1), 0.0))  # a job with one window alone has no switch of its own
         at, window = np.nonzero(other)
         covered, holders = covers[held] @ (length * chosen), data.holding_lot[held]
-        values = [-taken * needed, other[at, window], covered, -covered * data.holding_power_w[held], (limit[sites] * length * chosen).sum(axis=1)]
+        values = [-taken * least, other[at, window], covered, -covered * data.holding_power_w[held], (limit[sites] * length * chosen).sum(axis=1)]
         rows = [row, row[at], row_of_lot[holders], row_of_site[data.lot_site[holders]], row_of_site[sites]]
         columns = [y[point], run[point[at], window], n[held], n[held], opened[sites]]
         values, rows, columns = (np.concatenate(part) for part in (values, rows, columns))
