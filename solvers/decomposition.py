@@ -1,7 +1,7 @@
 """Large joint programs in parts: what is decided once, and the slots, each a program of its own.
 
     linear   over all slots at once, from within (start.py), with a bound over every column of the full problem (certificate.py)
-    choices  made whole on merged slots (choices.py)
+    choices  made whole over all slots or on merged ones (choices.py), then proposed by all that is known, which proves more (proposals.py)
     counts   made whole over all slots, by a master with cuts from the slots (counts.py)
 
 See master.py and slot_programs.py. Benders, Numerische Mathematik 4 (1962), for the cuts.

@@ -3,7 +3,7 @@
 A dual is the change of the objective per unit of the row's side, at most 0 for a limit.
 
 with the fleet held   prices of the slots' programs at the plan; with jobs, which may run at other hours while the fleet stays, these are none
-relaxed               prices of the linear part over all slots, which the bound is made of: choices and counts in fractions, no integer held;
+relaxed               prices of the linear part over all slots, of which `relaxed_bound` is made: choices and counts in fractions, no integer held;
                       where that opens a site in part, and the plan opens it, they say more of its power than the linear part does
 """
 

@@ -1,4 +1,5 @@
-"""A plan and a bound for a program too large to be searched: the linear part over all slots, choices made on merged ones, counts over all."""
+"""A plan and a bound for a program too large to be searched: the linear part over all slots, choices made
+on few or on all of them, better ones proposed, counts over all."""
 
 from __future__ import annotations
 
