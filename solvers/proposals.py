@@ -25,6 +25,7 @@ UNIT = 1e-3  # of the value, that theta is counted in
 ROUGHLY = 1e-2  # of what theta is beyond the linear part, how far from the least a proposal may be
 NOTHING = 1e-9  # of a cut's largest coefficient, what the solver would leave out as well
 WHOLE = 1e-6  # how far from whole a bound may be
+FAR = 1e12  # beyond any count
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
 
 
@@ -66,10 +67,12 @@ class Proposals:
         unit = UNIT * max(abs(base.value), abs(below), NOTHING)
         slopes = np.column_stack([[cut.slope[moves] for cut in cuts], np.full(len(cuts), -unit)])
         sides, largest = base.value - np.array([cut.constant for cut in cuts]), np.abs(slopes).max(axis=1)
-        slopes = slopes / largest[:, None]
-        slopes[np.abs(slopes) < NOTHING] = 0.0
+        slopes, sides, highest = slopes / largest[:, None], sides / largest, np.append(most[moves], (below - base.value) / unit)
+        little = np.abs(slopes) < NOTHING
+        sides += np.where(little & (slopes < 0), -slopes * np.minimum(highest, FAR), 0.0).sum(axis=1)  # what a cut loses so makes it weaker, never stronger
+        slopes[little] = 0.0
         matrix = [sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))]), sparse.csc_array(slopes)]
-        lower, upper = [self._lower, np.full(len(cuts), -np.inf)], [self._upper, sides / largest]
+        lower, upper = [self._lower, np.full(len(cuts), -np.inf)], [self._upper, sides]
         if self._excluded:
             chosen = np.array(self._excluded)[:, moves] > 0.5
             away = np.where(self.fixing[moves], np.where(chosen, -1.0, 1.0), 0.0)
@@ -77,8 +80,8 @@ class Proposals:
             lower.append(1.0 - chosen.sum(axis=1))
             upper.append(np.full(len(away), np.inf))
         theta = np.append(np.zeros(len(moves)), 1.0)
-        bounds = np.append(np.zeros(len(moves)), -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
-        found = least_whole(theta, sparse.vstack(matrix).tocsc(), (np.concatenate(lower), np.concatenate(upper)), bounds, np.append(self.fixing[moves], False), ROUGHLY, seconds)
+        lowest = np.append(np.zeros(len(moves)), -1 / UNIT)
+        found = least_whole(theta, sparse.vstack(matrix).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds)
         self._prove(min(base.value + unit * found.bound, below))
         if found.x is None:
             return None
