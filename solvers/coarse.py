@@ -63,7 +63,7 @@ def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
     kind[view.use_point] = of_lot[view.use_lot]
     np.add.at(systems, view.use_point, view.use_systems)
     kind, systems, job = kind[points], systems[points], data.point_job[points]
-    if not kinds or (kind[near] < 0).any():
+    if not kinds or not jobs or (kind[near] < 0).any():
         return np.zeros(0, dtype=np.int64)
     narrowest = np.full(jobs, np.inf)
     np.minimum.at(narrowest, job, np.where(np.isfinite(cost), systems, np.inf))
