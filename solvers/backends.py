@@ -264,7 +264,7 @@ def search_of(
         return whole_counts(scaled, lower, upper, target, most, options.gap, lambda part: Linear(part.arrays, part.cost, limits))
 
     return Search(np.flatnonzero(binary), np.flatnonzero(arrays.integer & ~binary), relaxation.solve, count, finish, FreeChoices(scaled).settled,
-                  options.gap, node_limit, known, relaxation.gain, arrays.halves, hint, tell)
+                  options.gap, node_limit, known, relaxation.gain, arrays.halves, hint, lambda: relaxation.iterations, tell)
 
 
 class Relaxation:
@@ -277,7 +277,7 @@ class Relaxation:
         self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
         self._scaled, self.root = linear, None  # the basis of the last optimum that was not searched from another
         self.left, self.gain = left, {}  # what choices cost, learnt by searches
-        self.ended = ""
+        self.ended, self.iterations = "", 0
 
     def start_from(self, other: Relaxation, columns: Ints, rows: Ints) -> None:
         from solvers.warm import moved
@@ -311,6 +311,7 @@ class Relaxation:
         self._highs.setOptionValue("objective_bound", stop_at)
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self.left()))
         self._highs.run()
+        self.iterations += self._highs.getInfo().simplex_iteration_count
         status, kinds = self._highs.getModelStatus(), highspy.HighsModelStatus
         if status == kinds.kOptimal:
             self.ended, found = "optimal", self._highs.getBasis()

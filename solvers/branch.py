@@ -26,6 +26,7 @@ FREE = 0.1            # of the asked gap: what a dive may lose in one step witho
 LEFT_OF_GAP, MOST_LEFT = 0.1, 1e-5  # share of the asked gap, and how much of it, that is for rounding: a search stops before
 TELL_EVERY = 10              # parts searched
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
+HARD = 25_000         # simplex iterations, from which on a search is hard and a plan found in another way is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ class Search:
     known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
     gain: Gains = field(default_factory=dict)
     halves: Sequence[tuple[Ints, Ints]] = ()   # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
-    hint: Callable[[], tuple[float, Floats | None, float]] | None = None   # value and columns of a plan found in another way, if any, and what is proven there; asked where the first dive finds none that is good enough
+    hint: Callable[[], tuple[float, Floats | None, float]] | None = None   # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
+    effort: Callable[[], float] = lambda: math.inf   # simplex iterations so far
     tell: Callable[[int, float, float], None] | None = None   # (parts searched, best value, bound), now and then
     value: float = math.inf
     x: Floats | None = None
@@ -118,11 +120,12 @@ class Search:
                     self._try_again(x, columns, root, lower, upper)
         if not self._good(root.value):
             self._dive(root, lower, upper)
-        if self.hint is not None and not self._good(root.value):
-            *other, self._proven = self.hint()
-            self._offer(*other)
         visited = 0
         while self._nodes and not self._good(max(self._nodes[0].value, self._proven)):
+            if self.hint is not None and self.effort() >= HARD:
+                (*other, self._proven), self.hint = self.hint(), None
+                self._offer(*other)
+                continue
             if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
             if self.tell is not None and visited % TELL_EVERY == 0:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from solvers import backends
+from solvers import branch as branch_search
 from solvers.backends import Options
 from solvers.branch import Relaxed, Search
 from solvers.program import Program
@@ -199,7 +200,8 @@ def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
     assert halved > 10
 
 
-def test_a_plan_found_in_another_way_is_taken_where_it_holds():
+def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
+    monkeypatch.setattr(branch_search, "HARD", 0)
     program = placed(0)
     cost = program.functional("cost")
     best = backends.solve(program, cost, "min", Options(gap=0.0))
@@ -220,7 +222,8 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds():
     assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
 
 
-def test_a_bound_found_in_another_way_ends_the_search():
+def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
+    monkeypatch.setattr(branch_search, "HARD", 0)
     program = placed(0)
     cost = program.functional("cost")
     best = backends.solve(program, cost, "min", Options(gap=0.0))
@@ -231,6 +234,12 @@ def test_a_bound_found_in_another_way_ends_the_search():
         assert told.status == "optimal" and told.bound == pytest.approx(best.objective, rel=1e-6)
         searched[bound] = len(lines)
     assert searched[best.objective] == 0 < searched[-np.inf]
+
+
+def test_another_way_is_not_asked_while_the_search_is_easy():
+    program = placed(0)
+    easy = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked"))
+    assert easy.status == "optimal"
 
 
 @pytest.mark.parametrize("gap", [0.2, 0.01])
