@@ -145,7 +145,7 @@ class Amounts(Decisions):
         if rows and divisible is None:
             self.say("bound_divisible", "must tell what the prices of the limits prove by themselves")
         if divisible is not None and (bound is None or divisible > bound + TOLERANCE * abs(bound)):
-            self.say("bound_divisible", f"{divisible!r} is no more than a part of what is proven, {bound!r}")
+            self.say("bound_divisible", f"must not lie above the bound {bound!r}, which counts choices as whole: {divisible!r}")
         if rows and divisible is not None:
             left = sum(max(row["slack"], 0.0) * -row["marginal_value_divisible"] for row in rows)
             if left > value - divisible + TOLERANCE * abs(value):

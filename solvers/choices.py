@@ -1,5 +1,6 @@
 """What is decided once made whole by branch and bound from within: much is decided at once where that costs little, and the search goes on
-from a node that it left as long as there is time. Sites, designs and places of jobs are decided on merged slots, counts over all."""
+from a node that it left as long as there is time. Sites, designs and places of jobs are decided on merged slots or over all, counts over all.
+Better choices are then looked at as they are proposed (proposals.py)."""
 
 from __future__ import annotations
 

@@ -70,11 +70,18 @@ def test_the_best_plan_keeps_every_row_and_every_cut_and_what_is_proven(seed):
     assert proposals.proven == before  # nothing is proven any more once something is left out
 
 
-def test_what_nothing_is_below_is_proven():
-    known = next(found for found in map(planned, range(100)) if found is not None)
-    dec, _, value, rng = known
-    proposals = Proposals(dec, dec.whole.integer, dec.certify(some_prices(dec, rng)))
-    assert proposals.propose(proposals.proven, 10.0) is None or proposals.proven < value
+def test_more_cuts_prove_more():
+    more = 0
+    known = [found for found in map(planned, range(60)) if found is not None]
+    for dec, _, value, rng in known:
+        proposals, below = Proposals(dec, dec.whole.integer, dec.certify(some_prices(dec, rng))), value + 0.1 * max(abs(value), 1.0)
+        proposals.propose(below, 10.0)
+        before = proposals.proven
+        for _ in range(4):
+            proposals.know(some_prices(dec, rng))
+        proposals.propose(below, 10.0)
+        more += proposals.proven > before + 1e-3 * max(abs(value), 1.0)
+    assert len(known) > 20 and more > 0.5 * len(known), (more, len(known))
 
 
 def test_the_least_whole_point_of_a_knapsack():
