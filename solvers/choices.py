@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
+from solvers.highs import least_whole
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
 from solvers.proposals import NEARLY_DONE, Proposals, done
@@ -323,10 +323,10 @@ class Search:
         given, part = matrix @ least, matrix[:, moves]
         rows, lacks = np.flatnonzero(np.diff(part.indptr)), 0 if price is None else len(price)
         short = sparse.csr_array((np.ones(lacks), (whole.matrix.shape[0] + np.arange(lacks), np.arange(lacks))), shape=(matrix.shape[0], lacks))
-        limits = [LinearConstraint(sparse.hstack([part, short]).tocsr()[rows], (lower - given)[rows], (upper - given)[rows])] if len(rows) else []
-        found = milp(np.append(cost[moves], price if lacks else []), integrality=np.append(wanted[moves], np.zeros(lacks)), constraints=limits,
-                     bounds=Bounds(0.0, np.append((most - least)[moves], np.full(lacks, np.inf))),
-                     options={"time_limit": min(max(self.left(), SHORTEST), LONGEST), "mip_rel_gap": ROUGHLY})  # fmt: skip
+        program = sparse.hstack([part, short]).tocsr()[rows].tocsc()
+        found = least_whole(np.append(cost[moves], price if lacks else []), program, ((lower - given)[rows], (upper - given)[rows]),
+                            (np.zeros(len(moves) + lacks), np.append((most - least)[moves], np.full(lacks, np.inf))),
+                            np.append(wanted[moves], np.zeros(lacks, dtype=bool)), ROUGHLY, min(max(self.left(), SHORTEST), LONGEST))  # fmt: skip
         if found.x is None:
             return None
         result = least.copy()
