@@ -261,7 +261,7 @@ def search_of(
 
     def count(lower: Floats, upper: Floats, target: float, most: float) -> Finished:
         limits = replace(options, time_limit_s=max(0.1, relaxation.left()))
-        return whole_counts(scaled, lower, upper, target, most, options.gap, lambda part: Linear(part.arrays, part.cost, limits))
+        return whole_counts(scaled, lower, upper, target, most, options.gap, lambda part: Linear(part.arrays, part.cost, limits, ends=time.perf_counter() + limits.time_limit_s))
 
     return Search(np.flatnonzero(binary), np.flatnonzero(arrays.integer & ~binary), relaxation.solve, count, finish, FreeChoices(scaled).settled,
                   options.gap, node_limit, known, relaxation.gain, arrays.halves, hint, lambda: relaxation.iterations, tell)

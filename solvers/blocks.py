@@ -172,7 +172,6 @@ class Blocks:
         self.done = np.where(self.runs, self.done, -1)
         going = np.flatnonzero(self.runs)
         going = going[np.argsort(view.site[places[going]], kind="stable")]
-        self.first_progress = len(self.moving) + np.searchsorted(view.site[places[going]], np.arange(self.sites + 1))
         self.progress = np.full(len(places), -1)
         self.progress[going] = len(self.moving) + np.arange(len(going))
         self.links = len(self.moving) + len(going)

@@ -19,16 +19,18 @@ from solvers import hosting, limit_worth, whole
 from solvers.certificate import Prices
 from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, structure
+from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
-from solvers.outcome import Options
+from solvers.outcome import Options, SolverError
 from solvers.program import Program
-from solvers.routing import arc_most
+from solvers.routing import arc_most, just_enough
 from solvers.schedule import able
 from solvers.sketch import sketch
 
 PAYS_FROM = 200_000  # columns of the full program, from which on it is beyond what a solver finishes in one piece
 LAST = 0.04  # of the time, kept for writing the plan down
 SAFETY = 1e-9  # of the bound, relative: rounding of its own sums
+BEYOND = 1e-5  # of the value, that a bound may lie beyond it by what rows are kept to
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def carries(data: PlanData) -> bool:
     """Whether nothing but what is decided once ties the slots together."""
     parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds, data.ports, data.choice, data.point_restart_s, data.site_storage, data.holding_lower)
     once = not any(np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost))
-    return all(part is None for part in parts) and once and data.objective.functional == COST and data.slots > 0
+    some = data.objective.functional == COST and data.slots > 0 and bool((data.job_work > 0).all())
+    return all(part is None for part in parts) and once and some and not just_enough(data).any()
 
 
 def pays(data: PlanData) -> bool:
@@ -74,6 +77,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     def left() -> float:
         return options.time_limit_s - (time.perf_counter() - begin)
 
+    take_threads(options.threads)
     say = options.progress or (lambda line: None)
     units = Units.of(data, data.objective.functional)
     one = _one_window(units.scaled(data))
@@ -82,10 +86,12 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         over = lambda part: Decomposition(part, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s, across)
         light = hosting.without(one)
         dec = over(light)
-        if light is not one and not hosting.cheap(one, options.gap * dec.least()):
-            dec = over(one)
+        least = dec.least()
+        left_out = 0.0 if light is one else hosting.cost_at_most(one)
+        if left_out > hosting.CHEAP * options.gap * least:
+            dec, left_out = over(one), 0.0
         rows, columns, integers = sizes(dec, data, build)
-        drawn = sketch(dec, options, dec.left)
+        drawn = sketch(dec, replace(options, gap=options.gap - left_out / least) if left_out > 0 else options, dec.left)
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)
@@ -96,6 +102,8 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     values = _values(dec, data, units, plan, flows, replicas)
     functionals = {name: total(data, values, name) for name in data.functionals()}
     value = functionals[data.objective.functional]
+    if bound - value > BEYOND * max(abs(value), 1.0 / units.cost):
+        raise SolverError(f"the bound {bound} lies beyond the value {value} of a solution")
     relaxed = _relaxed(dec, data, units, drawn.prices, values)
     held = {block: (relaxed[block][0], np.zeros(len(relaxed[block][0]))) for block in ("supply", "limit") if block in relaxed}
     if not len(data.job_work):  # with a job, slots would share what changes

@@ -49,7 +49,7 @@ class Decomposition:
                  left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
         """`across`: a map, that may do several things at the same time."""
         self.across = across
-        self.data, self.functional, self.build, self.threads, self.say, self.left = data, functional, build, threads, say, left
+        self.data, self.threads, self.say, self.left = data, threads, say, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
         self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
         self.power_limit = data.power_limit()[0]
@@ -84,7 +84,7 @@ class Decomposition:
         view = replace(self.view, training=places[inside[places]])
         part = self.whole.part(self.data, lots, view.training)
         master = Master(view, part, lots, self.groups, self.paces, self.power_limit, self.undone)
-        return Level(master, SlotPrograms(view, lots, self.power_limit, self._missing(lots), self.threads))
+        return Level(master, SlotPrograms(view, lots, self._missing(lots), self.threads))
 
     def inside(self, lots: Ints) -> np.ndarray:
         """[P]: points that use none but these lots."""
@@ -169,7 +169,7 @@ def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[
     capacity, able = np.zeros(len(data.point_pool)), np.concatenate([view.serving, view.training])
     capacity[able] = data.point_capacity[able]
     short = replace(
-        data, slot_window=np.arange(windows), slot_hours_s=data.slot_hours_s @ into, demand=peak, point_capacity=capacity,
+        data, order=None, slot_window=np.arange(windows), slot_hours_s=data.slot_hours_s @ into, demand=peak, point_capacity=capacity,
         point_cost={name: values @ into for name, values in data.point_cost.items()},
         arc_cost={name: values @ into for name, values in data.arc_cost.items()},
         job_window_mask=(data.job_window_mask @ into) > 0 if len(data.job_work) else np.zeros((0, windows), dtype=bool),

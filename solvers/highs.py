@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from solvers.outcome import SolverError
+from solvers.outcome import ENUMERATION, SolverError
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
     lp.integrality_ = [highspy.HighsVarType.kInteger if one else highspy.HighsVarType.kContinuous for one in whole]
-    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds)):
+    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION)):
         highs.setOptionValue(name, value)
     highs.passModel(lp)
     highs.run()
@@ -74,4 +74,5 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
         return Least(None, np.inf)
     if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
         raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
-    return Least(np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None, info.mip_dual_bound)
+    linear = info.objective_function_value if status == highspy.HighsModelStatus.kOptimal else -np.inf  # where nothing is whole HiGHS has no bound of its own
+    return Least(np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None, info.mip_dual_bound if whole.any() else linear)

@@ -24,10 +24,10 @@ def without(data: PlanData) -> PlanData:
     return replace(data, host_cost={}, edge_workload=none, edge_cost={}, tree_path=none.reshape(0, 3))
 
 
-def cheap(data: PlanData, much: float) -> bool:
-    """Whether all hosting that there could be costs little of `much` by the objective."""
+def cost_at_most(data: PlanData) -> float:
+    """What all hosting that there could be costs by the objective."""
     name = data.objective.functional
-    return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part) <= CHEAP * much
+    return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
 
 
 def placed(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:

@@ -2,8 +2,8 @@
 
 Sites, systems, designs and places of jobs are decided once (the structure); flows and replicas are decided in every slot; a
 job runs for a share of each slot. Prices of a slot: alpha_{k,t} of a system of lot k, sigma_{r,t} of a watt at
-site r, beta_{q,t} of a request/s of pool q, delta_{w,o,t} of demand. Solving is in decomposition.py, the bound in
-certificate.py.
+site r, beta_{q,t} of a request/s of pool q, delta_{w,o,t} of demand. Solving is in sketch.py and what it asks, the bound
+in certificate.py.
 """
 
 from __future__ import annotations
@@ -101,15 +101,11 @@ class Slotwise:
 
     # -- prices ----------------------------------------------------------------------------------------------------
 
-    def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, among: Ints | None = None) -> Floats:
-        """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma.
-
-        `among`: the points to look at; all that can matter where it is left out.
-        """
+    def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
+        """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma."""
         data, raised = self.data, alpha.copy()
-        among = self.serving if among is None else among
         for several in (False, True):
-            points = among[(np.bincount(self.use_point, minlength=len(data.point_pool))[among] > 1) == several]
+            points = self.serving[(np.bincount(self.use_point, minlength=len(data.point_pool))[self.serving] > 1) == several]
             if not len(points):
                 continue
             earns = data.point_capacity[points, None] * beta[data.point_pool[points]] - self.point_cost[points]

@@ -116,7 +116,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
             break
         try:
             newton = Newton(blocks, z, w)
-        except (np.linalg.LinAlgError, ValueError):  # numbers too far apart
+        except np.linalg.LinAlgError:  # numbers too far apart
             break
         direct = _step(newton, short, off, {name: -values for name, values in products.items()}, scale)
         far = _far(newton, direct, 1.0)

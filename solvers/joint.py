@@ -107,18 +107,19 @@ def slot_of_columns(program: Program) -> Ints:
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
     begin = time.perf_counter()
-    if decomposed.carries(data) and (options.method == "decomposed" or (options.method == "auto" and decomposed.pays(data))):
+    carried, tried = decomposed.carries(data), False
+    if carried and (options.method == "decomposed" or (options.method == "auto" and options.solver == "highs" and decomposed.pays(data))):
         found = _decomposed(data, options)
         if found is not None:
             return found
-        options = replace(options, method="auto", time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
+        tried, options = True, replace(options, method="auto", time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
     program = build(data)
     structural = tuple(unserved(data) if not data.objective.maximises else ()) + tuple(unfinished(data))
     if structural:
         return _solution(data, program, RawSolution("infeasible"), options, begin, structural)
     objective = objective_vector(program, data)
     sense = "max" if data.objective.maximises else "min"
-    hint = partial(_hint, data, program, options, begin) if decomposed.carries(data) and options.method == "auto" else None
+    hint = partial(_hint, data, program, options, begin) if carried and not tried and options.method == "auto" else None
     raw = with_fewest_units(program, objective, sense, backends.solve(program, objective, sense, options, hint=hint), options)
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
         raw = _cheapest_of_the_best(data, program, objective, sense, raw, options, begin)

@@ -152,7 +152,7 @@ class Newton:
     def step(self, short: Mapping[str, Floats], off: Mapping[str, Floats], apart: Mapping[str, Floats]) -> tuple[State, State, State]:
         """(changes of columns and slacks, of reduced costs and slacks' prices, of the free rows' prices) that make up for rows that are
         `short`, for reduced costs that are `off`, and bring each product of a pair nearer by what they are `apart`."""
-        o, z, w, mask, theta = self.blocks, self.z, self.w, self.blocks.mask, self.theta
+        o, w, mask, theta = self.blocks, self.w, self.blocks.mask, self.theta
         h = {name: off[name] - apart[name] * self.per_z[name] for name in ("x", "f", "v", "m")}
         side = {name: short[name] + apart[name] * self.per_w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")}
         flow = self.flow * h["f"]

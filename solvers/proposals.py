@@ -14,12 +14,14 @@ import numpy as np
 from scipy import sparse
 
 from solvers.certificate import Bound, Prices
-from solvers.data import Floats
+from solvers.data import Floats, Ints
 from solvers.highs import least_whole
 from solvers.hourwise import Slotwise
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
+
+Rows = tuple[sparse.sparray, Floats, Floats]  # matrix and sides
 
 UNIT = 1e-3  # of the value, that theta is counted in
 ROUGHLY = 1e-2  # of what theta is beyond the linear part, how far from the least a proposal may be
@@ -46,48 +48,66 @@ class Proposals:
         if np.isfinite(found.constant) and not np.isnan(found.slope).any():
             self._cuts.append(found)
 
+    def fix(self, fixing: np.ndarray) -> None:
+        """Other columns are proposed whole from now on, and what was excluded is no more."""
+        self.fixing, self._excluded = fixing, []
+
     def exclude(self, chosen: Floats) -> None:
         """These choices are not proposed again, although their cuts do not say how much they cost: no more is proven from now on."""
         self._excluded.append(chosen)
 
     def propose(self, below: float, seconds: float) -> Floats | None:
         """The structure's columns where least is known of them; None where nothing `below` is, or not in time."""
-        whole, base, cuts = self._dec.whole, self._base, self._cuts
-        least, most, _ = whole.forced(np.zeros(whole.size), whole.most)
-        more = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
-        never = np.any([~np.isfinite(cut.slope) for cut in cuts], axis=0)
-        most = np.where(never, least, np.minimum(most, least + np.maximum(more, 0.0)))
-        most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
-        least, most, broken = whole.forced(least, most)
+        whole, base = self._dec.whole, self._base
+        most, broken = self._limits(below)
         moves = np.flatnonzero(most > 0)
         if broken:
             self._prove(below)
         if broken or not len(moves):
             return None
         unit = UNIT * max(abs(base.value), abs(below), NOTHING)
-        slopes = np.column_stack([[cut.slope[moves] for cut in cuts], np.full(len(cuts), -unit)])
-        sides, largest = base.value - np.array([cut.constant for cut in cuts]), np.abs(slopes).max(axis=1)
-        slopes, sides, highest = slopes / largest[:, None], sides / largest, np.append(most[moves], (below - base.value) / unit)
-        little = np.abs(slopes) < NOTHING
-        sides += np.where(little & (slopes < 0), -slopes * np.minimum(highest, FAR), 0.0).sum(axis=1)  # what a cut loses so makes it weaker, never stronger
-        slopes[little] = 0.0
-        matrix = [sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))]), sparse.csc_array(slopes)]
-        lower, upper = [self._lower, np.full(len(cuts), -np.inf)], [self._upper, sides]
-        if self._excluded:
-            chosen = np.array(self._excluded)[:, moves] > 0.5
-            away = np.where(self.fixing[moves], np.where(chosen, -1.0, 1.0), 0.0)
-            matrix.append(sparse.csc_array(np.column_stack([away, np.zeros(len(away))])))
-            lower.append(1.0 - chosen.sum(axis=1))
-            upper.append(np.full(len(away), np.inf))
+        lowest, highest = np.append(np.zeros(len(moves)), -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
+        once = sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))])
+        rows, lower, upper = zip((once, self._lower, self._upper), self._of_cuts(moves, unit, highest), *self._others(moves), strict=True)
         theta = np.append(np.zeros(len(moves)), 1.0)
-        lowest = np.append(np.zeros(len(moves)), -1 / UNIT)
-        found = least_whole(theta, sparse.vstack(matrix).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds)
+        found = least_whole(
+            theta, sparse.vstack(rows).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds
+        )  # fmt: skip
         self._prove(min(base.value + unit * found.bound, below))
         if found.x is None:
             return None
         result = np.zeros(whole.size)
         result[moves] = found.x[:-1]
         return np.where(self.fixing, np.round(result), result)
+
+    def _limits(self, below: float) -> tuple[Floats, bool]:
+        """(the most of each column of what is `below`, by the reduced costs of the linear part; whether nothing is)."""
+        whole, base = self._dec.whole, self._base
+        least, most, _ = whole.forced(np.zeros(whole.size), whole.most)
+        more = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
+        never = np.any([~np.isfinite(cut.slope) for cut in self._cuts], axis=0)
+        most = np.where(never, least, np.minimum(most, least + np.maximum(more, 0.0)))
+        most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
+        _, most, broken = whole.forced(least, most)
+        return most, broken
+
+    def _of_cuts(self, moves: Ints, unit: float, highest: Floats) -> Rows:
+        """slope_k m - theta <= - constant_k  in the columns that move and theta, each as its largest coefficient is 1."""
+        slopes = np.column_stack([[cut.slope[moves] for cut in self._cuts], np.full(len(self._cuts), -unit)])
+        sides, largest = self._base.value - np.array([cut.constant for cut in self._cuts]), np.abs(slopes).max(axis=1)
+        slopes, sides = slopes / largest[:, None], sides / largest
+        little = np.abs(slopes) < NOTHING
+        sides += np.where(little & (slopes < 0), -slopes * np.minimum(highest, FAR), 0.0).sum(axis=1)  # what a cut loses so makes it weaker, never stronger
+        slopes[little] = 0.0
+        return sparse.csc_array(slopes), np.full(len(sides), -np.inf), sides
+
+    def _others(self, moves: Ints) -> list[Rows]:
+        """At least one choice other than in each that is excluded; nothing where none is."""
+        if not self._excluded:
+            return []
+        chosen = np.array(self._excluded)[:, moves] > 0.5
+        away = np.where(self.fixing[moves], np.where(chosen, -1.0, 1.0), 0.0)
+        return [(sparse.csc_array(np.column_stack([away, np.zeros(len(away))])), 1.0 - chosen.sum(axis=1), np.full(len(away), np.inf))]
 
     def _prove(self, value: float) -> None:
         if not self._excluded and np.isfinite(value):
@@ -103,8 +123,7 @@ def windows_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.c
     """Rows that are at least 0 where the windows in which a job runs at a place that is left are long enough for it:
     sum_w seconds_w rate_p run_{p,w} / work_j - y_p."""
     data, run, y = dec.data, dec.whole.columns["run"], dec.whole.columns["y"]
-    seconds = np.zeros((len(data.job_work), data.windows))
-    np.add.at(seconds.T, view.window, view.job_seconds.T)
+    seconds = by_window(view.job_seconds, view.window, data.windows)
     points = np.flatnonzero((run >= 0).any(axis=1) & (np.append(most, 0.0)[y] > 0))
     place, window = np.nonzero(run[points] >= 0)
     job = data.point_job[points]
@@ -119,8 +138,7 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
         sum_{w in W} seconds_w n_{k,w} - sum_p uses_{p,k} (work_j / rate_p y_p - sum_{w not in W} seconds_{j,w} run_{p,w}),
     and watts alike, of which idling systems take some as well."""
     data, run, y, n, opened = dec.data, *(dec.whole.columns[block] for block in ("run", "y", "n", "open"))
-    seconds, length = np.zeros((len(data.job_work), data.windows)), np.bincount(view.window, weights=view.seconds, minlength=data.windows)
-    np.add.at(seconds.T, view.window, view.job_seconds.T)
+    seconds, length = by_window(view.job_seconds, view.window, data.windows), by_window(view.seconds[None, :], view.window, data.windows)[0]
     sets = np.unique(np.vstack([np.eye(data.windows, dtype=bool), seconds > 0]), axis=0)
     places = view.training[np.append(most, 0.0)[y[view.training]] > 0]
     mine = np.flatnonzero(np.isin(view.use_point, places))
@@ -151,6 +169,13 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
     found = sparse.vstack(blocks).tocsr() if blocks else sparse.csr_array((0, dec.whole.size))
     size = abs(found).max(axis=1).toarray().ravel() if found.shape[0] else np.zeros(0)
     return (sparse.diags_array(1 / np.where(size > 0, size, 1.0)) @ found).tocsr()
+
+
+def by_window(values: Floats, window: Ints, windows: int) -> Floats:
+    """[., T] added up to [., V]."""
+    result = np.zeros((len(values), windows))
+    np.add.at(result.T, window, values.T)
+    return result
 
 
 def _reached(dec: Decomposition) -> sparse.csr_array:

@@ -190,7 +190,7 @@ def _narrowed(arrays: Arrays, lower: Floats, upper: Floats) -> tuple[Floats, Flo
     rows, values = arrays.matrix.indices, arrays.matrix.data
     up = (values > 0) & np.isfinite(arrays.row_upper[rows]) & np.isfinite(lower[entry_column])
     for _ in range(ROUNDS):
-        least = np.bincount(rows, np.where(values > 0, values * lower[entry_column], values * upper[entry_column]), arrays.matrix.shape[0])
+        least = np.bincount(rows, values * np.where(values < 0, upper[entry_column], lower[entry_column]), arrays.matrix.shape[0])
         room = (arrays.row_upper - least)[rows]
         told = up & np.isfinite(room)
         before = upper.copy()

@@ -139,13 +139,13 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
     row_of = np.full(used.shape, -1)
     row_of[pool, slot] = np.arange(len(pool))
     program.add_rows(
-        "capacity", np.where(_just_enough(data)[pool, slot], 0.0, -np.inf), 0.0,
+        "capacity", np.where(just_enough(data)[pool, slot], 0.0, -np.inf), 0.0,
         np.concatenate([row_of[data.arc_pool[arc], at], row_of[data.point_pool[point], when]]),
         np.concatenate([flow[arc, at], active[point, when]]),
         np.concatenate([np.ones(len(arc)), -data.point_capacity[point]]), index=np.column_stack([pool, slot]))
 
 
-def _just_enough(data: PlanData) -> NDArray[np.bool_]:
+def just_enough(data: PlanData) -> NDArray[np.bool_]:
     """[Q, T]: where no more may be at work than is needed: it could pay, or it would be missing in the sums of a meter."""
     pays = np.zeros((len(data.point_pool), data.slots), dtype=bool)
     for name in data.counted() & set(data.point_cost):

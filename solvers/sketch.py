@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, PATIENCE, TOLERANCE, Chosen, Search, choices, counted
+from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, PATIENCE, TOLERANCE, WORTH, Chosen, Search, choices, counted
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
@@ -20,7 +20,8 @@ from solvers.proposals import Proposals
 from solvers.start import ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
-PROPOSING, CHOICES, NEARLY = 0.7, 0.8, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be, and how near counts
+PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.8, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be
+# before counts, from where on only counts can bring more, and how near counts are to be
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
@@ -63,24 +64,44 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
 
 
 def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, left: Callable[[], float]) -> Sketch:
-    """Choices that are as good as is asked, or as time allows; counts for them; then whatever is proposed that is better, or proves more."""
+    """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more."""
     proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
     near = lambda share: lambda value, proven: value - proven <= share * options.gap * abs(value)
-    found = proposing.proposed(proposals, found, near(CHOICES))
-    search.left = _share(left, COUNTING)
-    counts = _whole_counts(search, found, False)
-    plan, proposing.left = _settled(dec, counts, options, left), left
-    if plan is not None and not near(CHOICES)(found.found.value, proposals.proven):
-        proposing.proposed(proposals, found, lambda _, proven: near(1.0)(plan.value, proven))
-    elif plan is not None and not near(1.0)(plan.value, proposals.proven):
-        proposals.fixing, better = dec.whole.integer, None
-        while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:
-            counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY))
-            other = None if better is counts else _settled(dec, better, options, left)
-            if other is None or other.value >= plan.value:  # what a look forgave was missing
-                break
-            plan = other
+    known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES))
+    counts, plan = _counts(search, found, known, options, left)
+    proposing.left = left
+    while plan is not None and left() > 0 and not near(1.0)(plan.value, proposals.proven):
+        worth = found.found.value - WORTH * abs(found.found.value)
+        better = proposing.proposed(proposals, found, lambda value, proven: value <= worth or near(CERTAIN)(value, proven) or near(1.0)(plan.value, proven))
+        if better.found.value > worth:  # what is left is in the counts, or nothing better is known
+            plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)
+            break
+        found, proposing.lots = better, np.union1d(proposing.lots, known)
+        counts, other = _counts(search, found, proposing.lots, options, left)
+        plan = plan if other is None or other.value >= plan.value else other
     return Sketch(max(start.bound.value, proposals.proven), plan, start.prices, start.bound.value)
+
+
+def _counts(search: Search, found: Chosen, lots: Ints, options: Options, left: Callable[[], float]) -> tuple[Chosen, WholePlan | None]:
+    """Whole counts for these choices among the lots, and a plan with them."""
+    search.lots, search.left = lots, _share(left, COUNTING)
+    counts = _whole_counts(search, found, False)
+    return counts, _settled(search.dec, counts, options, left)
+
+
+def _with_counts(
+    dec: Decomposition, options: Options, proposing: Search, proposals: Proposals, counts: Chosen, plan: WholePlan, near: Callable, left: Callable[[], float]
+) -> WholePlan:  # fmt: skip
+    """The best plan of those that are proposed with whole counts."""
+    proposals.fix(dec.whole.integer)
+    better = None
+    while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:
+        counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY))
+        other = None if better is counts else _settled(dec, better, options, left)
+        if other is None or other.value >= plan.value:  # what a look forgave was missing
+            break
+        plan = other
+    return plan
 
 
 def _share(left: Callable[[], float], share: float) -> Callable[[], float]:

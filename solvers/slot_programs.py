@@ -33,10 +33,10 @@ class SlotAnswer:
 class SlotPrograms:
     """The programs of all slots over the lots kept."""
 
-    def __init__(self, view: Slotwise, lots: Ints, power_limit: Floats, missing: tuple[Floats, Floats, Floats], threads: int):
+    def __init__(self, view: Slotwise, lots: Ints, missing: tuple[Floats, Floats, Floats], threads: int):
         """`missing`: prices of a request/s not served [D], a system too few [lots] and a watt too many [R], per slot."""
         data = view.data
-        self.view, self.lots, self.power_limit = view, lots, power_limit
+        self.view, self.lots = view, lots
         position = np.full(len(data.lot_site), -1)
         position[lots] = np.arange(len(lots))
         used = np.zeros(len(data.point_pool), dtype=bool)
@@ -115,7 +115,7 @@ class SlotPrograms:
                 one(t)
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(several, slots[:, None] if self._started else np.array_split(slots, self._threads)))
+            list(pool.map(several, slots[:, None] if self._started else [part for part in np.array_split(slots, self._threads) if len(part)]))
         self._started = True
         return SlotAnswer(
             value, -np.minimum(duals[:, self.installed], 0.0), -np.minimum(duals[:, self.power], 0.0), -np.minimum(duals[:, self.capacity], 0.0),

@@ -57,6 +57,7 @@ class SlotProgram:
 
     def __init__(self, *parts) -> None:
         self._highs = _loaded(*parts)
+        self._tolerance = float(self._highs.getOptionValue("primal_feasibility_tolerance")[1])
 
     def solve(self, rows: Ints, row_upper: Floats, most: Floats) -> tuple[float, Floats, Floats]:
         """(value, row duals, reduced costs of the first columns) with rows at most `row_upper`, first columns at most `most`."""
@@ -71,8 +72,9 @@ class SlotProgram:
                 break
             self._highs.clearSolver()
             if tolerance is not None:
-                self.hold(tolerance)
+                self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self._highs.run()
+        self.hold(self._tolerance)
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
         found = self._highs.getSolution()
@@ -83,7 +85,7 @@ class SlotProgram:
         return np.array(self._highs.getSolution().col_value)
 
     def go_on(self, old: SlotProgram, columns: Ints, rows: Ints) -> None:
-        """From where another program is, as `GrowingProgram.go_on`."""
+        """From where another program is, as far as the two have columns and rows in common."""
         _go_on(self._highs, old._highs, columns, rows)
 
     def price(self, columns: Ints, cost: Floats) -> None:
@@ -96,6 +98,7 @@ class SlotProgram:
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
+        self._tolerance = tolerance
         self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
 

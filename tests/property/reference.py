@@ -15,6 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck
 from scipy import sparse
 
+from solvers.highs import new_highs, take_threads
 from tests.property.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
@@ -51,8 +52,8 @@ class Linear:
         lp.row_lower_, lp.row_upper_ = (np.array([row[k] for row in table.rows], dtype=float) for k in (1, 2))
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        self.highs, self.cost, self.all = highspy.Highs(), cost, np.arange(len(cost), dtype=np.int32)
-        for name, value in (("output_flag", False), ("presolve", "off"), ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9)):
+        self.highs, self.cost, self.all = new_highs(), cost, np.arange(len(cost), dtype=np.int32)
+        for name, value in (("threads", take_threads()), ("presolve", "off"), ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9)):
             self.highs.setOptionValue(name, value)
         self.highs.passModel(lp)
 

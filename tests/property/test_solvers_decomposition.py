@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from solvers import decomposed
 from solvers.backends import Options
 from solvers.joint import build, solve, unfinished, unserved
+from solvers.meter_data import Chronology
 from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
 
@@ -82,6 +83,17 @@ def encloses(data, found) -> None:
     assert arrays.violation(x) <= 1e-8
     assert np.array_equal(x[arrays.integer], np.round(x[arrays.integer]))
     assert near(program.functional("cost") @ x, found.value)
+
+
+def test_there_may_be_more_threads_than_slots_and_an_order_that_nothing_asks_for():
+    plans = 0
+    for seed in range(12):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if not (unserved(data) or unfinished(data)):
+            found = decomposed.solve(replace(data, order=Chronology(next=np.roll(np.arange(data.slots), -1), step_s=data.slot_hours_s)), Options(gap=GAP, time_limit_s=60, threads=data.slots + 3), build)
+            encloses(data, found)
+            plans += found.value is not None
+    assert plans > 3
 
 
 @settings(max_examples=10, **SMALL)

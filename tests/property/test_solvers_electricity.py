@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from solvers.backends import Options
 from solvers.data import Limit, Objective, PlanData
+from solvers.decomposed import carries
 from solvers.joint import solve
 from solvers.meter_data import Chronology, MeterData
 from tests.property.reference import SMALL, TIMES, agree, agree_with_each_other, best
@@ -181,6 +182,7 @@ def test_nothing_idles_for_money_without_a_meter_either():
     solution = solve(data, EXACT)
     assert solution.value == pytest.approx(-3 + 1)
     assert solution.values["x"].tolist() == [[1.0, 1.0]]
+    assert carries(replace(alone(), meters=None, order=None)) and not carries(replace(data, order=None))  # slot by slot nothing keeps it from idling
 
 
 def test_a_wasteful_point_is_kept_where_power_pays():

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from solvers import backends
 from solvers import branch as branch_search
 from solvers.backends import Options
 from solvers.branch import Relaxed, Search
+from solvers.highs import least_whole
 from solvers.program import Program
 
 BOTH = pytest.mark.parametrize("solver", ["highs", "pulp"])
@@ -268,7 +270,7 @@ def test_no_time_is_a_limit_and_not_an_error(method):
     assert answer.gap is None or answer.gap > 1e-6
 
 
-def test_no_optimum_is_lost_in_presolve():
+def lost_in_presolve() -> Program:
     """A program, cut down from one of throughput, of which HiGHS 1.15 with all rules of its presolve says that 0 is the best value.
     The v add up to 1 and need open0, which bars open1, x7 and f5; of the 15.75 that leaves 13.75 for x6, half of which is served."""
     whole = "n2 n3 open0 open1 host y0 y1 run0 run1 run2 run3".split()
@@ -287,8 +289,25 @@ def test_no_optimum_is_lost_in_presolve():
         names = text.replace("= ", "").split()
         program.add_rows(f"r{row}", side if text[0] == "=" else -np.inf, [side], np.zeros(len(names), dtype=int),
                          np.concatenate([at[name.lstrip("-")] for name in names]), [-1.0 if name[0] == "-" else 1.0 for name in names])
+    return program
+
+
+def test_no_optimum_is_lost_in_presolve():
+    program = lost_in_presolve()
     answer = backends.solve(program, program.functional("served"), "max", Options(gap=0.0))
     assert answer.status == "optimal" and answer.objective == pytest.approx(6.875)
+
+
+def test_no_optimum_is_lost_where_a_bound_is_all_that_is_asked():
+    program = lost_in_presolve()
+    arrays = program.arrays()
+    found = least_whole(-program.functional("served"), arrays.matrix, (arrays.row_lower, arrays.row_upper), (arrays.lower, arrays.upper), arrays.integer, 0.0, 10.0)
+    assert found.x is not None and found.bound == pytest.approx(-6.875)
+
+
+def test_the_bound_of_what_has_nothing_whole_is_its_value():
+    found = least_whole(np.array([-1.0, -1.0]), sparse.csc_array([[1.0, 2.0]]), (np.array([-np.inf]), np.array([3.0])), (np.zeros(2), np.ones(2)), np.zeros(2, dtype=bool), 0.0, 10.0)
+    assert found.bound == pytest.approx(-2.0)
 
 
 def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypatch):
