@@ -1,6 +1,6 @@
 """The electricity block against PyPSA: the same three problems written in both, solved, and their objectives compared.
 
-    python -m venv VENV && VENV/bin/pip install pypsa highspy pydantic numpy-financial
+    python -m venv VENV && VENV/bin/pip install pypsa highspy pydantic numpy-financial threadpoolctl
     VENV/bin/python benchmarks/against_pypsa.py [--write]
 
 Runs in an interpreter that has PyPSA. Each problem has storage and requests that may wait; series are made up from a seed. Also

@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
     schema = verbs.add_parser("schema", help="JSON Schema of a spec or a case")
     schema.add_argument("of", nargs="?", choices=("spec", "case"), default="spec", help="what `plan` reads, or what `estimate` and `layouts` do (default: spec)")
-    schema.add_argument("--format", choices=("json",), default="json", help="the schema is JSON")
+    schema.add_argument("--format", choices=("json", "md"), default="json", help="JSON Schema, or its keys as a page in Markdown (default: json)")
     schema.add_argument("--output", metavar="FILE", help="write it there instead of standard output")
     _add_common_options(schema)
     schema.set_defaults(run=_schema)
@@ -192,7 +192,7 @@ def _batch(arguments: argparse.Namespace) -> int:
 def _schema(arguments: argparse.Namespace) -> int:
     from planner.schema import schema_text
 
-    _print(arguments, schema_text(arguments.of))
+    _print(arguments, schema_text(arguments.of, arguments.format))
     return OK
 
 

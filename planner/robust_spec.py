@@ -27,4 +27,4 @@ class Robust(Block):
     times: Switch = True
     """Whether predicted times and throughputs err as they did on measurements that they had not been fitted to."""
     prices: Switch = True
-    """Whether prices vary between their low, typical and high figures in the catalog."""
+    """Whether prices vary between their low, typical and high figures, of the catalog and of `prices.ranges`."""

@@ -31,9 +31,14 @@ def case_schema() -> dict[str, Any]:
     return {"$schema": DIALECT, **schema, "title": "tokenwatt case"}
 
 
-def schema_text(of: str = "spec") -> str:
-    """The schema of a "spec" or of a "case", as it is printed."""
-    return json.dumps({"spec": spec_schema, "case": case_schema}[of](), indent=1, ensure_ascii=False) + "\n"
+def schema_text(of: str = "spec", form: str = "json") -> str:
+    """The schema of a "spec" or of a "case" as it is printed; "md": its keys as a page."""
+    schema = {"spec": spec_schema, "case": case_schema}[of]()
+    if form == "md":
+        from planner.schema_page import schema_page
+
+        return schema_page(schema, of)
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def _as_written(node: Any) -> Any:

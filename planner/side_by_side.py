@@ -80,9 +80,9 @@ def _row(table: str, what: str, unit: str, names: Sequence[str], values: Sequenc
 
 
 def _of_phases(plan: Plan, key: str) -> float | None:
-    """Known where the spec has phases."""
+    """Known where the spec has phases, but what is paid not where electricity is a decision."""
     rows = plan.document.get("phases") or ()
-    return sum(row[key] for row in rows) if rows and all(key in row for row in rows) else None
+    return sum(row[key] for row in rows) if rows and all(row.get(key) is not None for row in rows) else None
 
 
 def _begins_s(plan: Plan) -> float | None:

@@ -420,7 +420,7 @@ class PlanSpec(Block):
     workloads: Annotated[list[Annotated[Serving | Training, Field(discriminator="kind")]], SOME]
     sites: Annotated[list[Site], SOME]
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
-    """Ways to obtain systems; all of the catalog for the systems that the sites name where it is left out."""
+    """Ways to obtain systems; where it is left out all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
     phases: Phases | None = None
     """Stretches of the build-out, from the start of the horizon on; all is obtained at the start where it is left out."""
     apis: Annotated[list[Api], SOME] | None = None

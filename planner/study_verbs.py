@@ -1,6 +1,7 @@
 """The verbs that ask around a plan (`compare`, `alternatives`, `frontier`, `ladder`, `roi`, `sharing`, `sensitivity`): their arguments, and the printing of what is found.
 
-What is found: `planner.comparison`, `planner.near_optimal`, `planner.frontiers`, `planner.ladder`, `planner.returns`, `planner.swings`.
+What is found: `planner.comparison`, `planner.near_optimal`, `planner.frontiers`, `planner.ladder`, `planner.returns`, `planner.sharing`,
+`planner.side_by_side`, `planner.swings`.
 """
 
 from __future__ import annotations

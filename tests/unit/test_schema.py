@@ -57,6 +57,17 @@ def test_the_shipped_copy_is_what_the_command_prints(capsys):
     assert SHIPPED.read_text(encoding="utf-8") == printed, "write it anew: tokenwatt schema --output docs/spec.schema.json"
 
 
+def test_the_page_of_keys_is_what_the_command_prints_and_has_every_key(capsys):
+    assert cli.main(["schema", "--format", "md"]) == 0
+    printed = capsys.readouterr().out
+    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == printed, "write it anew: tokenwatt schema --format md --output docs/spec.md"
+    blocks = [SCHEMA, *SCHEMA["$defs"].values()]
+    for key in {key for block in blocks for key in block.get("properties", {})} - {"$schema"}:
+        assert f"| `{key}`" in printed, key
+    for name in SCHEMA["$defs"]:
+        assert f"\n## {name}\n" in printed and f"(#{name.lower()})" in printed, name
+
+
 def test_there_are_examples():
     assert "mixed_fleet.json" in {path.name for path in EXAMPLES}
 
