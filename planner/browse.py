@@ -29,7 +29,7 @@ def list_rows(overlays: Sequence[Path], kind: str | None) -> list[dict[str, Any]
     if kind not in SCHEMAS:
         raise SpecError([Problem("catalog list", f'unknown kind "{kind}"{close_matches(kind, SCHEMAS)}')])
     return [
-        {"name": record.name, "figures": len(record.figures), "brief only": "yes" if record.brief_only else "", "aliases": ", ".join(record.aliases)}
+        {"name": record.name, "figures": len(record.figures), "announced only": "yes" if record.brief_only else "", "aliases": ", ".join(record.aliases)}
         for record in catalog.records(kind)
     ]
 
@@ -58,7 +58,7 @@ def show_record(overlays: Sequence[Path], name: str) -> tuple[str, list[dict[str
 
 
 def _heading(record: Record) -> str:
-    lines = [f"{record.kind}/{record.name}" + ("  (brief only: nobody sells it)" if record.brief_only else "")]
+    lines = [f"{record.kind}/{record.name}" + ("  (announced only: nobody sells it)" if record.brief_only else "")]
     lines += [f"  {key}: {value}" for key, value in record.text.items() if not isinstance(value, tuple)]
     return "\n".join(lines)
 

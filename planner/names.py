@@ -42,7 +42,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
         raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {lists}') from None
     labels = {name_key(label) for label in (record.name, *record.aliases)}
     if record.brief_only and not any(path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated):
-        raise WrongName(f'"{record.name}" is known from the brief only and nobody sells it; state its figures under "overrides"')
+        raise WrongName(f'"{record.name}" was announced only and nobody sells it; state its figures under "overrides"')
     return record
 
 

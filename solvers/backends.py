@@ -15,7 +15,7 @@ import numpy as np
 
 from solvers.branch import Finished, Relaxed, Search
 from solvers.cbc import run_pulp
-from solvers.highs import new_highs, take_threads
+from solvers.highs import new_highs, program_of, take_threads
 from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError
 from solvers.program import Arrays, Floats, Ints, Program, Scaled
 from solvers.rounding import FreeChoices, whole_counts
@@ -148,17 +148,7 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS refused the option {name} = {value}")
     arrays = scaled.arrays
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = arrays.matrix.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = scaled.cost, arrays.lower, arrays.upper
-    lp.row_lower_, lp.row_upper_ = arrays.row_lower, arrays.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = arrays.matrix.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = arrays.matrix.indices.astype(np.int32)
-    lp.a_matrix_.value_ = arrays.matrix.data
-    if arrays.integer.any():
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp.integrality_ = [kinds[int(whole)] for whole in arrays.integer]
+    lp = program_of(scaled.cost, arrays.matrix, (arrays.row_lower, arrays.row_upper), (arrays.lower, arrays.upper), arrays.integer)
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise SolverError("HiGHS refused the program")
     return highs

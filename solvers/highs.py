@@ -47,6 +47,21 @@ def take_threads(threads: int | None = None) -> int:
     return wanted
 
 
+def program_of(cost: Floats, matrix: sparse.csc_array, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats], whole: NDArray[np.bool_] | None = None) -> Any:
+    """min cost x  with  rows[0] <= matrix x <= rows[1],  columns[0] <= x <= columns[1]  as HiGHS takes it; `whole`: which columns are, none if left out."""
+    import highspy
+
+    lp, matrix = highspy.HighsLp(), matrix.tocsc()
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.col_cost_, (lp.row_lower_, lp.row_upper_), (lp.col_lower_, lp.col_upper_) = cost, rows, columns
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+    if whole is not None and whole.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(one)] for one in whole]
+    return lp
+
+
 class Least(NamedTuple):
     """A point that is whole where asked, and what none is below: inf where there is no point at all."""
 
@@ -59,15 +74,10 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     Raises SolverError where HiGHS ends in another way."""
     import highspy
 
-    lp, highs = highspy.HighsLp(), new_highs()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.col_cost_, (lp.row_lower_, lp.row_upper_), (lp.col_lower_, lp.col_upper_) = cost, sides, bounds
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    lp.integrality_ = [highspy.HighsVarType.kInteger if one else highspy.HighsVarType.kContinuous for one in whole]
+    highs = new_highs()
     for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION)):
         highs.setOptionValue(name, value)
-    highs.passModel(lp)
+    highs.passModel(program_of(cost, matrix, sides, bounds, whole))
     highs.run()
     info, status, feasible = highs.getInfo(), highs.getModelStatus(), highspy.SolutionStatus.kSolutionStatusFeasible
     if status == highspy.HighsModelStatus.kInfeasible:

@@ -59,7 +59,7 @@ class Slotwise:
         """The data as they are; `able`: points of jobs that can finish in time."""
         zero = np.zeros((len(data.point_pool), data.slots))
         origins = max(data.demand.shape[1], 1)
-        matters = useful(data, functional)
+        matters = useful(data)
         keep = matters.any(axis=1) & (data.point_capacity > 0)
         return cls(
             data=data,

@@ -15,13 +15,7 @@ from solvers.electricity import negative
 PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
 
 
-def counted(data: PlanData, cost: str) -> tuple[str, ...]:
-    """The functionals that steer a solution: the objective, the limits, and cost, which breaks ties."""
-    names = {limit.functional for limit in data.limits} | {data.objective.functional, cost}
-    return tuple(sorted(names & set(data.functionals())))
-
-
-def useful(data: PlanData, cost: str = "cost") -> NDArray[np.bool_]:
+def useful(data: PlanData) -> NDArray[np.bool_]:
     """[P, T]: False where a serving point is superfluous."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
     uses = np.zeros((len(data.point_pool), len(data.lot_site)))
@@ -31,7 +25,7 @@ def useful(data: PlanData, cost: str = "cost") -> NDArray[np.bool_]:
     groups: dict[tuple, list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
         groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
-    names = [name for name in counted(data, cost) if name in data.point_cost]
+    names = sorted(data.counted() & set(data.point_cost))
     for (_, *lots), members in groups.items():
         if len(members) < 2:
             continue

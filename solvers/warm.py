@@ -11,26 +11,17 @@ import numpy as np
 from scipy import sparse
 
 from solvers.data import Floats, Ints
-from solvers.highs import new_highs, take_threads
+from solvers.highs import new_highs, program_of, take_threads
 from solvers.outcome import ENUMERATION, SolverError
 
 NODES = 50  # of a search for whole columns
 
 
 def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats):
-    import highspy
-
     highs = new_highs()
     for name, value in (("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 1)):
         highs.setOptionValue(name, value)
-    program, matrix = highspy.HighsLp(), matrix.tocsc()
-    program.num_row_, program.num_col_ = matrix.shape
-    program.col_cost_, program.col_lower_, program.col_upper_ = cost, lower, upper
-    program.row_lower_, program.row_upper_ = row_lower, row_upper
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_, program.a_matrix_.index_ = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
-    program.a_matrix_.value_ = matrix.data
-    highs.passModel(program)
+    highs.passModel(program_of(cost, matrix, (row_lower, row_upper), (lower, upper)))
     return highs
 
 

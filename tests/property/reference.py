@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck
 from scipy import sparse
 
-from solvers.highs import new_highs, take_threads
+from solvers.highs import new_highs, program_of, take_threads
 from tests.property.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
@@ -46,12 +46,8 @@ class Linear:
 
     def __init__(self, table, cost):
         matrix = sparse.csc_array(np.array([row for row, _, _ in table.rows]))
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = matrix.shape
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.array(table.low, dtype=float), np.array(table.high, dtype=float)
-        lp.row_lower_, lp.row_upper_ = (np.array([row[k] for row in table.rows], dtype=float) for k in (1, 2))
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        lower, upper = (np.array([row[k] for row in table.rows], dtype=float) for k in (1, 2))
+        lp = program_of(cost, matrix, (lower, upper), (np.array(table.low, dtype=float), np.array(table.high, dtype=float)))
         self.highs, self.cost, self.all = new_highs(), cost, np.arange(len(cost), dtype=np.int32)
         for name, value in (("threads", take_threads()), ("presolve", "off"), ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9)):
             self.highs.setOptionValue(name, value)

@@ -169,6 +169,15 @@ def test_three_plans_can_be_compared_from_the_command_line(ask, tmp_path, capsys
     assert "What each costs, by component" in printed and "rented hall" in printed and "98 d" in printed
 
 
+def test_what_is_paid_in_phases_is_told_only_where_it_is_known(ask):
+    """Where electricity is a decision, a phase does not say what is paid in it."""
+    plan = ask("edge").document
+    rows = [{"capital": 2.0, "residual": 1.0, "paid": paid} for paid in (None, 3.0)]
+    found = side_by_side([Plan({**plan, "phases": rows})])
+    told = {row["what"]: row[plan["name"]] for row in found.rows if row["table"] == "totals"}
+    assert told["purchase price"] == 4.0 and "cost with purchases paid in full" not in told
+
+
 def test_plans_in_two_currencies_or_of_one_name_cannot_stand_side_by_side(ask):
     other = copy.deepcopy(ask("edge").document)
     other["spec"]["currency"] = "CNY"
