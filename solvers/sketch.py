@@ -17,7 +17,7 @@ from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
 from solvers.outcome import Options
 from solvers.proposals import Proposals
-from solvers.start import ROUGH_LARGE, Linear, held, linear, mattering
+from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
 PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.8, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be
@@ -50,7 +50,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     if start is None:
         return Sketch(dec.least())
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
-    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), proposals if dec.data.windows == 1 else None)
+    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), proposals if dec.data.windows == 1 and start.work < MANY else None)
     far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if start.climb is None:
         found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], left)

@@ -28,7 +28,7 @@ RUNS = 0.01  # share of a job from which on a place is looked at in any case
 LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
 LEAST_FIRST = 0.3  # such systems where questions are large: left out are those whose price costs the bound little
 PLACES, PLACES_LARGE = 500, 300  # such places of all jobs, about; where questions are large
-LARGE, LITTLE = 2e11, 1e8  # multiplications of an iteration, from which on not all lots are looked at, and up to which digits cost nothing
+LARGE, MANY, LITTLE = 2e11, 1.7e10, 1e8  # multiplications of an iteration, from which on not all lots are looked at, or choices made on merged slots first, and up to which digits cost nothing
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
@@ -47,6 +47,7 @@ class Linear:
     bound: Bound
     merged: Inside
     group: Ints
+    work: float  # multiplications of an iteration over all slots, about
     climb: Climb | None = None
 
     @property
@@ -103,8 +104,8 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
         climb = Climb(dec, _completed(dec, known, group))
         dec.say(f"over all {dec.view.slots} slots: proven {climb.proven.value:.6g} so far")
-        return Linear(known, certificate, climb.prices, climb.proven, known, group, climb)
-    return None if found is None else Linear(*(first or (found, certificate)), dec.spread(found), certificate, merged, group)
+        return Linear(known, certificate, climb.prices, climb.proven, known, group, work, climb)
+    return None if found is None else Linear(*(first or (found, certificate)), dec.spread(found), certificate, merged, group, work)
 
 
 def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
