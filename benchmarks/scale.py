@@ -1,6 +1,6 @@
 """Size: made-up questions of three sizes planned through the ordinary pipeline, with the gap that was proven for the whole problem.
 
-    python benchmarks/scale.py small|medium|large [--seed N] [--phases P] [--no-plain] [--gap G] [--time-limit S]
+    python benchmarks/scale.py small|medium|large [--seed N] [--phases P] [--no-plain] [--gap G] [--time-limit S] [--stages] [--threads N]
     python benchmarks/scale.py growth                  time against hours, sites and systems around the medium size
     python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md, which takes about two hours;
                                                        [--lines FILE] keeps what was measured, and what it holds is not measured again
@@ -46,7 +46,7 @@ STAGES = {
 }  # fmt: skip
 WITHIN = {  # the solver, where it goes slot by slot
     "linear part": ("solvers.sketch", "linear"), "choices": ("solvers.sketch", "choices"), "counts": ("solvers.sketch", "_over_all_slots"),
-    "settled": ("solvers.sketch", "_settled"),
+    "settled": ("solvers.sketch", "_settled"), "looks, whatever they are for": ("solvers.choices", "inside"), "small programs of proposals": ("solvers.proposals", "least_whole"),
 }  # fmt: skip
 BUILD = ("names and figures", "operating points", "arrays")
 
