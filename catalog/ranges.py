@@ -83,7 +83,9 @@ def range_of(figure: str, unit: str) -> Range | None:
     return _BY_UNIT.get("USD" + unit[3:] if units.is_money(unit) else unit)
 
 
-def range_around(kind: str, value: float, unit: str) -> Range:
-    """The range of a fitted constant or a default when a user moves it; a share stays one."""
+def range_around(kind: str, value: float, unit: str) -> Range | None:
+    """The range of a fitted constant or a default when a user moves it; a share stays one. Of one that is 0 that of its unit."""
+    if value == 0:
+        return range_of("", unit)
     least, most = value / FACTORS[kind], value * FACTORS[kind]
     return Range(least, min(most, 1.0) if kind == "defaults" and unit == "1" and value <= 1 else most, positive=True)

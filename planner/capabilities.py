@@ -38,6 +38,7 @@ class Capability:
     edits: Edits = ()
     figures: Mapping[str, str] | None = None
     restart_s: float = 0.0  # by how much longer a job stands still after an interruption
+    repair_s: float = 0.0  # by how much longer on systems of our own
     even_pace: bool = False  # jobs go on at one pace
 
 
@@ -53,6 +54,7 @@ def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capabili
                 tuple(edit for capability in together for edit in capability.edits),
                 {path: value for capability in together for path, value in (capability.figures or {}).items()},
                 sum(capability.restart_s for capability in together),
+                sum(capability.repair_s for capability in together),
                 any(capability.even_pace for capability in together),
             )
         )
@@ -64,6 +66,8 @@ def edits_without(problem: Problem, capability: Capability) -> Edits:
     figures = dict(capability.figures or {})
     if capability.restart_s:
         figures["defaults/recovery_s/value"] = f"{problem.constants.reliability.recovery_s + capability.restart_s:.6g} s"
+    if capability.repair_s:
+        figures["defaults/unspared_s/value"] = f"{capability.repair_s:.6g} s"
     if not figures:
         return capability.edits
     stated = {path: override.model_dump() for path, override in problem.spec.overrides.items()}
@@ -141,9 +145,10 @@ def _of_long_runs(problem: Problem) -> list[Capability]:
         Capability(RESUMING, f"restarted by hand after {show(BY_HAND_S, 's')}", restart_s=max(BY_HAND_S - facts.recovery_s, 0.0)),
         Capability(
             SPARES,
-            f"a job waits {show(facts.repair_s, 's')} for the repair of a failed chip, {broken:.0%} of all interruptions",
+            f"a job on systems of our own waits {show(facts.repair_s, 's')} for the repair of a failed chip, {broken:.0%} of all interruptions",
+            edits=tuple((f"{job.path}.availability", float(NO_SPARES)) for job in problem.training if job.spec.availability is not None),
             figures={"defaults/spares_availability/value": NO_SPARES},
-            restart_s=broken * facts.repair_s,
+            repair_s=broken * facts.repair_s,
         ),
         Capability(
             STORAGE,

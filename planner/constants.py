@@ -24,6 +24,8 @@ RELIABILITY_REASONS = {
     "spares_availability": "share of the time in which a job has all its systems",
 }
 
+UNSPARED = "unspared_s"  # no assumption: spares are held
+
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
@@ -36,6 +38,7 @@ class Reliability:
     checkpoint_bytes_per_parameter: float
     storage_bytes_per_s: float
     availability: float  # share of the time in which a job has all its systems
+    unspared_s: float  # by how much longer a job on systems of our own stands still after an interruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,12 @@ def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
         figures = [ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()]
     else:
         figures = [ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS]
+    unspared = ledger.figure("defaults", UNSPARED, "value").value if trains else 0.0
     return ModelConstants(
         training=_read(ledger, "training", TrainingConstants),
         serving=_read(ledger, "serving", ServingConstants),
         power=_read(ledger, "power", PowerConstants),
-        reliability=Reliability(*figures),
+        reliability=Reliability(*figures, unspared),
         measured_training=calibration(ledger, "training"),
         measured_serving=calibration(ledger, "serving"),
     )

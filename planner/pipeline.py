@@ -108,7 +108,8 @@ def answer(
     form = prepare(form) if prepare is not None else form
     options = options_of(problem.spec, threads)
     solution = (solve_program or solve_cold)(form.data, options_of(problem.spec, threads, progress))
-    say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status} in {solution.seconds:.1f} s")
+    gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
+    say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s")
     if not solution.values:
         diagnosis = None
         if solution.status == "infeasible" and diagnosing:

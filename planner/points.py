@@ -24,6 +24,7 @@ class Use:
     layout: Mapping[str, int]
     batch: int = 0
     workers: int = 1  # copies of the layout in one replica
+    spares: float = 0.0  # of these systems, for those in repair
 
 
 def use_row(use: Use) -> dict[str, Any]:
@@ -41,6 +42,7 @@ def use_row(use: Use) -> dict[str, Any]:
         "batch": use.batch,
         "workers": use.workers,
         "systems_per_replica": use.systems,
+        **({"spares": use.spares} if use.spares else {}),
         "extra_power_w": use.extra_it_w,
     }
 

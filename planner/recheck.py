@@ -236,14 +236,16 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant), lot.offer.spot, lot.site.storage_bytes_per_s)
+    width = training_points.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant), lot.offer.spot, lot.site.storage_bytes_per_s, lot.owned)
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")
-    systems = training_points.systems_needed(width.chips, lot.system, lot.owned, problem.constants.reliability)
+    spares = training_points.spares_of(job, width.chips, lot.system, lot.owned, problem.constants.reliability)
+    if "spares" in pool and pool["spares"] != spares:
+        raise ValueError(f"{spares:g} systems are spares, not {pool['spares']:g}")
     extra = working * training_points.extra_power_w(lot.system, problem)
     return _evaluated(
-        job, row, [lot], [systems], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
+        job, row, [lot], [working + spares], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
         width.time_s, training_bounds(width.interval, width.time_s, width.tokens_per_s), width.interval.tier,
         placement_of(job, lot.system, lot.plant, width.layout, pool["precision"], problem.constants), {"hfu": width.hfu} if "hfu" in row else {},  # plans of earlier versions do not say it
     )  # fmt: skip

@@ -261,6 +261,8 @@ class Training(Block):
     """What it costs to interrupt it; nothing where it is left out."""
     token_bytes: Bytes | None = None
     """Bytes of stored data that it reads per token, such as "60 kB" of video; those of text where it is left out."""
+    availability: Annotated[Real, Field(gt=0, lt=1)] | None = None
+    """Share of the time in which it is to have all its systems: spares of our own are held for that. 0.95 where it is left out."""
     residency: Annotated[list[Name], SOME] | None = None
     """Regions or residency zones within which the data must stay; anywhere where it is left out."""
     note: str = ""

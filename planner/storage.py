@@ -34,7 +34,7 @@ def rates(problem: Problem, point: Point) -> tuple[float, float]:
     use = point.uses[0]
     if not isinstance(point.workload, TrainingFacts):
         return 0.0, 0.0
-    return storage_rates(point.workload, use.layout, point.capacity, point.goodput, use.lot.system, use.lot.offer.spot, use.lot.site.storage_bytes_per_s, problem)
+    return storage_rates(point.workload, use.layout, point.capacity, point.goodput, use.lot.system, use.lot.offer.spot, use.lot.site.storage_bytes_per_s, use.lot.owned, problem)
 
 
 def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:

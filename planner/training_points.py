@@ -60,7 +60,7 @@ class Width:
 
 def evaluate_one(
     job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str,
-    plant: Plant | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf,
+    plant: Plant | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False,
 ) -> Width:  # fmt: skip
     """One layout in plain numbers, its interval that of a stated tier.
 
@@ -73,15 +73,15 @@ def evaluate_one(
     if not carries(plant, layouts)[0]:
         raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
     step = evaluate(job, system, scaleout, precision, layouts, problem.constants, plant)
-    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot, storage_bytes_per_s)
+    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot, storage_bytes_per_s, owned)
 
 
 def _width(
     job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem,
-    tier: str | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf,
+    tier: str | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False,
 ) -> Width:  # fmt: skip
     seconds = float(step.step_s[i])
-    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot, storage_bytes_per_s)
+    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot, storage_bytes_per_s, owned)
     tokens_per_s = float(step.tokens_per_s[i]) * lasting
     return Width(
         layout=layouts.row(i),
@@ -110,24 +110,25 @@ class Interruptions:
 
 
 def interruptions(
-    job: TrainingFacts, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf
+    job: TrainingFacts, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False
 ) -> Interruptions:
-    """`storage_bytes_per_s`: of the site, where that is less than what checkpoints are usually written with."""
+    """`storage_bytes_per_s`: of the site, where that is less than what checkpoints are usually written with; `owned`: systems are ours to repair."""
     parameters, bandwidth = parameter_counts(job.architecture).total, min(storage_bytes_per_s, facts.storage_bytes_per_s)
     write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
-    size = parameters * facts.checkpoint_bytes_per_parameter
+    size, recovery_s = parameters * facts.checkpoint_bytes_per_parameter, facts.recovery_s + owned * facts.unspared_s
     if spot is None:
-        return Interruptions(facts.chip_interruption_s, write_s, facts.recovery_s, size)
+        return Interruptions(facts.chip_interruption_s, write_s, recovery_s, size)
     failing, taken = 1.0 / facts.chip_interruption_s, 1.0 / (spot.interval_s * chips_per_system)  # of a chip, per second
-    restart_s = facts.recovery_s + spot.wait_s * taken / (failing + taken)  # one in so many interruptions also waits
+    restart_s = recovery_s + spot.wait_s * taken / (failing + taken)  # one in so many interruptions also waits
     return Interruptions(1.0 / (failing + taken), write_s, restart_s, size)
 
 
 def goodput_of(
-    job: TrainingFacts, chips: int, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf
-) -> float:
+    job: TrainingFacts, chips: int, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf,
+    owned: bool = False,
+) -> float:  # fmt: skip
     """Share of the time that is not lost to failures, systems taken away, and checkpoints at the best checkpoint interval."""
-    found = interruptions(job, facts, chips_per_system, spot, storage_bytes_per_s)
+    found = interruptions(job, facts, chips_per_system, spot, storage_bytes_per_s, owned)
     with np.errstate(over="ignore"):  # so wide that it never gets on
         return float(best_goodput(chips, found.between_s, found.write_s, found.restart_s))
 
@@ -143,23 +144,21 @@ def preemption_s_of(job: TrainingFacts, facts: Reliability, storage_bytes_per_s:
 
 def storage_rates(
     job: TrainingFacts, layout: Mapping[str, int], tokens_per_s: float, lasting: float, system: SystemFacts, spot: SpotFacts | None, storage_bytes_per_s: float,
-    problem: Problem,
+    owned: bool, problem: Problem,
 ) -> tuple[float, float]:  # fmt: skip
     """(bytes read per second, bytes of checkpoints written per second) of a job at full width; `lasting`: its goodput."""
     facts = problem.constants.reliability
-    found = interruptions(job, facts, system.chips, spot, storage_bytes_per_s)
+    found = interruptions(job, facts, system.chips, spot, storage_bytes_per_s, owned)
     between_s = mean_time_between_interruptions_s(int(Layouts.of(**layout).chips[0]), found.between_s)
     each = problem.bytes_per_token if job.spec.token_bytes is None else job.spec.token_bytes
     written = checkpoint_bytes_per_s(found.checkpoint_bytes, checkpoint_interval_s(found.write_s, between_s), found.write_s)
     return float(reading_bytes_per_s(tokens_per_s / lasting, each)) if lasting else 0.0, float(written)
 
 
-def systems_needed(chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
-    """Systems at work and, where they are ours to repair, the spares that keep them so."""
-    working = math.ceil(chips / system.chips)
-    if not owned:
-        return float(working)
-    return working + float(spares_needed(working, facts.chip_failure_s / system.chips, facts.repair_s, facts.availability))
+def spares_of(job: TrainingFacts, chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
+    """Systems held beside those at work, where they are ours to repair: the fewest with which the job has all of its own in the asked share of the time."""
+    asked = facts.availability if job.spec.availability is None else job.spec.availability
+    return float(spares_needed(math.ceil(chips / system.chips), facts.chip_failure_s / system.chips, facts.repair_s, asked)) if owned else 0.0
 
 
 class Searches:
@@ -273,7 +272,7 @@ def _best(
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1
-        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot, storage_bytes_per_s=lot.site.storage_bytes_per_s)
+        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot, storage_bytes_per_s=lot.site.storage_bytes_per_s, owned=lot.owned)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried
@@ -286,10 +285,12 @@ def extra_power_w(system: SystemFacts, problem: Problem) -> float:
 
 def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Point:
     working = math.ceil(width.chips / lot.system.chips)
+    spares = spares_of(job, width.chips, lot.system, lot.owned, problem.constants.reliability)
     use = Use(
         role="train",
         lot=lot,
-        systems=systems_needed(width.chips, lot.system, lot.owned, problem.constants.reliability),
+        systems=working + spares,
+        spares=spares,
         extra_it_w=working * extra_power_w(lot.system, problem),
         precision=width.precision,
         layout=width.layout,

@@ -92,7 +92,7 @@ class InterruptionCheck:
                 size = self.check.serving[computed.workload].weights_bytes
             else:
                 pool, lot = point["pools"][0], computed.extra[0][0]
-                read, written = storage_rates(job, pool["layout"], point["capacity"], point["goodput"], lot.system, lot.offer.spot, site.storage_bytes_per_s, self.problem)
+                read, written = storage_rates(job, pool["layout"], point["capacity"], point["goodput"], lot.system, lot.offer.spot, site.storage_bytes_per_s, lot.owned, self.problem)
                 size = interruptions(job, self.problem.constants.reliability).checkpoint_bytes
             yield name, {
                 "workload": computed.workload, "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,

@@ -16,7 +16,7 @@ import numpy as np
 from solvers.branch import Finished, Relaxed, Search
 from solvers.cbc import run_pulp
 from solvers.highs import new_highs, program_of, take_threads
-from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError
+from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError, Standing
 from solvers.program import Arrays, Floats, Ints, Program, Scaled
 from solvers.rounding import FreeChoices, whole_counts
 
@@ -30,6 +30,7 @@ LP_ROUNDING = 1e-7      # of a sum of terms with both signs
 MIP_TOLERANCE = 1e-6
 LARGE = 3000            # columns from which on the search over binaries is worth its linear programs
 NODES = 100             # of that search, before HiGHS takes over
+EVERY_S = 1.0           # between lines of progress
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -48,6 +49,8 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
     if kept is None and options.solver == "highs" and branches(arrays, options):
         run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, sign, *hint()))
+    if options.progress is not None and options.solver == "highs" and kept is None:
+        run = partial(run, standing=Standing(options.progress, sign / scaled.objective, EVERY_S))
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
@@ -155,7 +158,8 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
 
 
 def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-               target: float | None = None) -> Outcome:
+               target: float | None = None, standing: Standing | None = None) -> Outcome:
+    """`standing`: is told how a search for whole numbers goes."""
     import highspy
 
     if (scaled.arrays.lower > scaled.arrays.upper).any():
@@ -170,6 +174,8 @@ def _run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats
         known = highspy.HighsSolution()
         known.col_value = list(start)
         highs.setSolution(known)
+    if standing is not None and scaled.arrays.integer.any():
+        highs.cbMipInterrupt.subscribe(lambda now: standing.tell(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound))
     highs.run()
     status, kinds = highs.getModelStatus(), highspy.HighsModelStatus
     if status in (kinds.kUnboundedOrInfeasible, kinds.kUnbounded):
@@ -206,7 +212,8 @@ def branches(arrays: Arrays, options: Options) -> bool:
 
 
 def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-                relaxation: Relaxation | None = None, known: Sequence[Floats] = (), hint: Callable[[], tuple[float, Floats | None, float]] | None = None) -> Outcome:
+                relaxation: Relaxation | None = None, known: Sequence[Floats] = (), hint: Callable[[], tuple[float, Floats | None, float]] | None = None,
+                standing: Standing | None = None) -> Outcome:
     """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
     `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike; `hint`: as of the search."""
     begin = time.perf_counter()
@@ -216,26 +223,22 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
         relaxation = Relaxation(scaled, options, left)
     relaxation.left = left
 
-    def finish(lower: Floats, upper: Floats, known: Floats | None, target: float, gap: float) -> Finished:
+    def finish(lower: Floats, upper: Floats, known: Floats | None, target: float, gap: float, standing: Standing | None = None) -> Finished:
         part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
         limits = replace(options, time_limit_s=max(0.1, left()), gap=gap)
-        outcome = _run_highs(part, limits, tolerance, known, target)
+        outcome = _run_highs(part, limits, tolerance, known, target, standing)
         if outcome.status == "infeasible":
             return Finished(math.inf, None, math.inf)
         value = math.inf if outcome.x is None else float(scaled.cost @ outcome.x)
         return Finished(value, outcome.x, -math.inf if outcome.bound is None else outcome.bound)
 
-    def tell(parts: int, value: float, bound: float) -> None:
-        best = f"best {abs(value / scaled.objective):,.6g}, gap {relative_gap(value, bound):.3%}" if math.isfinite(value) else "no plan yet"
-        options.progress(f"  {parts} parts searched: {best}  {time.perf_counter() - begin:.1f} s")
-
-    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, tell if options.progress else None, hint)
+    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, None if standing is None else standing.tell, hint)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
         return _run_highs(scaled, options, tolerance)  # HiGHS tells the two apart, and unbounded from infeasible integers
     if not found.complete and left() > 1.0:
-        answer = finish(arrays.lower, arrays.upper, found.x, found.bound, options.gap)
+        answer = finish(arrays.lower, arrays.upper, found.x, found.bound, options.gap, standing)
         x = answer.x if answer.value < found.value else found.x
         return Outcome("optimal" if x is not None else "infeasible" if answer.bound == math.inf else "limit", x, max(found.bound, answer.bound))
     status = "optimal" if found.x is not None else ("infeasible" if found.bound == math.inf else "limit")
@@ -244,7 +247,7 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
 
 def search_of(
     scaled: Scaled, options: Options, relaxation: Relaxation, finish: Callable[..., Finished], node_limit: int, known: Sequence[Floats],
-    tell: Callable[..., None] | None, hint: Callable[[], tuple[float, Floats | None, float]] | None = None,
+    tell: Callable[[float, float], None] | None, hint: Callable[[], tuple[float, Floats | None, float]] | None = None,
 ) -> Search:  # fmt: skip
     arrays = scaled.arrays
     binary = arrays.integer & (arrays.upper - arrays.lower <= 1)

@@ -24,7 +24,6 @@ LOOKS_FAR = 0.002      # a child that costs this much more than its parent, rela
 LEAF_GAP = 0.5        # of the asked gap, to which counts are found: the bound of a leaf may be better than that of its node
 FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
 LEFT_OF_GAP, MOST_LEFT = 0.1, 1e-5  # share of the asked gap, and how much of it, that is for rounding: a search stops before
-TELL_EVERY = 10              # parts searched
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
 HARD = 25_000         # simplex iterations, from which on a search is hard and a plan found in another way is asked for
 
@@ -96,7 +95,7 @@ class Search:
     halves: Sequence[tuple[Ints, Ints]] = ()   # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
     hint: Callable[[], tuple[float, Floats | None, float]] | None = None   # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
     effort: Callable[[], float] = lambda: math.inf   # simplex iterations so far
-    tell: Callable[[int, float, float], None] | None = None   # (parts searched, best value, bound), now and then
+    tell: Callable[[float, float], None] | None = None   # (best value, bound)
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
@@ -128,8 +127,8 @@ class Search:
                 continue
             if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
-            if self.tell is not None and visited % TELL_EVERY == 0:
-                self.tell(visited, self.value, self.bound())
+            if self.tell is not None:
+                self.tell(self.value, self.bound())
             visited += 1
             self._visit(heapq.heappop(self._nodes))
         return Found(self.value, self.x, self.bound(), True)

@@ -88,16 +88,17 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     return Estimate(constant, slope, alpha)
 
 
-def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices) -> Bound:
+def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, within: tuple[Floats, Floats] | None = None) -> Bound:
     """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound, of those
-    that rows leave it, that its reduced cost asks for; of each job's points the one that is least."""
+    that rows leave it, that its reduced cost asks for; of each job's points the one that is least. `within`: bounds of the structure's columns
+    that the value and the reduced costs hold for, where these are narrower than its own."""
     found = estimate(view, structure, power_limit, prices)
     open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
     rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
     sides = np.where(rows > 0, structure.row_lower, structure.row_upper)
     value = found.constant + float((rows * np.where(rows == 0.0, 0.0, sides)).sum())
     reduced = found.slope - structure.matrix.T @ rows
-    least, most, _ = structure.forced(np.zeros(structure.size), structure.most)
+    least, most, _ = structure.forced(*((np.zeros(structure.size), structure.most) if within is None else within))
     reduced = np.where(most > 0, reduced, np.inf)  # what may not be there
     _run(view, structure, found, _paid(view, power_limit, prices), reduced)
     entering = reduced.copy()

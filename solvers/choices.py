@@ -94,7 +94,7 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
     start, onto = (linear.found, None) if proposals is not None else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
     root = search.look(np.zeros(whole.size), most, start, onto=onto)
     if root is not None:
-        dec.say(f"choices: {root.found.value:.6g} before any, {len(search.lots)} lots, {len(places)} places")
+        dec.say(f"choices: {dec.amount(root.found.value)} before any, {len(search.lots)} lots, {len(places)} places")
     found = None if root is None else search.run(root)
     return None if found is None else (found, group, search.lots)
 
@@ -137,7 +137,7 @@ class Search:
             state = self.look(least, most, best.found, self._worth(best))
             better = best if state is None else self._searched(state, self.costs, 0.0, best)
             if better.found.value < self._worth(best):
-                self.dec.say(f"job {job} elsewhere: {better.found.value:.6g}")
+                self.dec.say(f"job {job} elsewhere: {self.dec.amount(better.found.value)}")
                 best, waiting = better, [other for other in jobs if other != job]
         return best
 
@@ -155,15 +155,13 @@ class Search:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
-        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations, self._know)
+        told = None if self.proposals is None else lambda found, above: self.proposals.know(dec.spread(found), (least, most), above)
+        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations, told)
         if found is None:
             return None
-        self._know(found)
+        if told is not None:
+            told(found, -np.inf)
         return Chosen(least, most, found)
-
-    def _know(self, found: Inside) -> None:
-        if self.proposals is not None:
-            self.proposals.know(self.dec.spread(found))
 
     def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool]) -> Chosen:
         """The best of what is proposed, until its value and what is proven are `enough`, or nothing better is known of."""
@@ -174,7 +172,8 @@ class Search:
             longest, before = LONGEST if now != before else LONGER * longest, now
             goal = proposals.propose(best.found.value, min(self.left(), longest))
             if goal is None:
-                self.dec.say(f"nothing better proposed, proven {proposals.proven:.6g}")
+                self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")
+                self.dec.standing.tell(bound=proposals.proven)
                 break
             chosen = np.where(self.fixing, goal, 0.0)
             key = chosen.tobytes()
@@ -189,7 +188,8 @@ class Search:
             state = self.look(chosen, np.where(self.fixing, goal, self.dec.whole.most), best.found, best.found.value + FARTHER * abs(best.found.value))
             self.lots = lots
             best = best if state is None or state.found.value >= best.found.value else state
-            self.dec.say(f"proposed: {np.inf if state is None else state.found.value:.6g}, best {best.found.value:.6g}, proven {proposals.proven:.6g}")
+            self.dec.say(f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}")
+            self.dec.standing.tell(bound=proposals.proven)
         self.proposals = None
         return best
 
@@ -225,7 +225,7 @@ class Search:
                 at_once = self.fixing.size
                 continue
             if state is not None:
-                self.dec.say(f"whole: {state.found.value:.6g}")
+                self.dec.say(f"whole: {self.dec.amount(state.found.value)}")
                 if known is not None:
                     return state
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
@@ -377,7 +377,7 @@ class Search:
             little = min(state.found.value + costs * abs(state.found.value), cutoff)
             look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
             if look is not None and look.found.value < little:
-                self.dec.say(f"{look.found.value:.6g}, {certain + rest} of {len(ranked)} decided")
+                self.dec.say(f"{self.dec.amount(look.found.value)}, {certain + rest} of {len(ranked)} decided")
                 nodes.append(Node(state.found.value, len(ranked), state.least, state.most, state.found, (certain + rest) // 2))
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
@@ -393,7 +393,7 @@ class Search:
         look = self.look(*self._as_it_is(state, ranked[:1]), state.found, cutoff)
         if look is None or look.found.value >= cutoff:
             return None
-        self.dec.say(f"{look.found.value:.6g}, 1 of {len(ranked)} decided")
+        self.dec.say(f"{self.dec.amount(look.found.value)}, 1 of {len(ranked)} decided")
         return look
 
     def _as_it_is(self, state: Chosen, ranked: list[Step]) -> tuple[Floats, Floats]:

@@ -100,7 +100,7 @@ class Counts:
             if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
             value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
-            self.dec.say(f"counts: {model:.6g} by what was known, {value:.6g} once asked, {missing:.3g} missing")
+            self.dec.say(f"counts: {self.dec.amount(model)} by what was known, {self.dec.amount(value)} once asked, {missing:.3g} missing")
             if missing <= NOTHING_LEFT:
                 return WholePlan(self.level, whole, value)
             more = self._with_missing(whole) if number < self.adding else None

@@ -21,7 +21,7 @@ from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, structure
 from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
-from solvers.outcome import Options, SolverError
+from solvers.outcome import Options, SolverError, Standing
 from solvers.program import Program
 from solvers.routing import arc_most, just_enough
 from solvers.schedule import able
@@ -78,12 +78,12 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         return options.time_limit_s - (time.perf_counter() - begin)
 
     take_threads(options.threads)
-    say = options.progress or (lambda line: None)
     units = Units.of(data, data.objective.functional)
+    standing = Standing(options.progress or (lambda line: None), 1 / units.cost)
     one = _one_window(units.scaled(data))
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(options.threads) as pool:  # parts of slots go side by side: products are small
         across = pool.map if options.threads > 1 else map
-        over = lambda part: Decomposition(part, data.objective.functional, build, options.threads, say, lambda: left() - LAST * options.time_limit_s, across)
+        over = lambda part: Decomposition(part, data.objective.functional, build, options.threads, standing, lambda: left() - LAST * options.time_limit_s, across)
         light = hosting.without(one)
         dec = over(light)
         least = dec.least()

@@ -21,6 +21,7 @@ from solvers.hourwise import NOTHING, Slotwise, Structure, by_group, structure_o
 from solvers.interior import Inside
 from solvers.linked import Point
 from solvers.master import Master
+from solvers.outcome import Standing
 from solvers.program import Program
 from solvers.schedule import able
 from solvers.slot_programs import SlotPrograms
@@ -30,8 +31,6 @@ UNDONE = 3.0  # price of a job left undone, in its dearest place
 MOST_GROUPS, MOST_PACES = 84, 168  # of slots with a cut of their own, and of those in which jobs run at one pace
 WHOLE = 1e-6  # how far from whole a number may be
 NEVER = 1e3  # times the dearest system in a slot: price of one that there cannot be
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ class Level:
 class Decomposition:
     """One problem, in numbers near 1."""
 
-    def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, say: Say,
+    def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, standing: Standing,
                  left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
-        """`across`: a map, that may do several things at the same time."""
+        """`standing`: is told how it goes; `across`: a map, that may do several things at the same time."""
         self.across = across
-        self.data, self.threads, self.say, self.left = data, threads, say, left
+        self.data, self.threads, self.standing, self.say, self.amount, self.left = data, threads, standing, standing.say, standing.amount, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
         self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
         self.power_limit = data.power_limit()[0]
@@ -114,15 +113,14 @@ class Decomposition:
     # -- prices ----------------------------------------------------------------------------------------------------
 
     def spread(self, found: Inside) -> Prices:
-        """The prices of an answer over all lots, pools and rows: what it left out is as dear as demand lets it be."""
+        """The prices of an answer over all lots, pools and rows: what it left out, or had nothing for in a slot, is as dear as demand lets it be."""
         prices, o, data = found.prices(), found.blocks, self.data
         rows = np.zeros(len(self.whole.keys))
         rows[[self.row_of[key] for key in o.structure.keys]] = prices.rows
-        beta, empty = prices.beta.copy(), np.ones(data.pools, dtype=bool)
-        empty[data.point_pool[o.points]] = False
-        arcs = np.flatnonzero(empty[data.arc_pool])
-        beta[empty] = 0.0
-        np.maximum.at(beta, data.arc_pool[arcs], prices.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs])
+        beta = np.where(o.served, prices.beta, 0.0)
+        arcs = np.flatnonzero(~o.served.all(axis=1)[data.arc_pool])
+        pools = data.arc_pool[arcs]
+        np.maximum.at(beta, pools, np.where(o.served[pools], 0.0, prices.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs]))
         alpha = prices.alpha.copy()  # of systems that there can be none of in a window
         alpha[~self.ever[:, o.view.window]] = NEVER * max(float(alpha.max(initial=0.0)), NOTHING)
         return replace(prices, alpha=alpha, beta=beta, rows=rows)
@@ -153,9 +151,9 @@ class Decomposition:
         prices = Prices(self.each, none(self.data.sites), none(self.data.pools), none(len(self.view.demand)), np.zeros(len(self.whole.keys)))
         return self.certify(self.fitted(prices)).value
 
-    def certify(self, prices: Prices, view: Slotwise | None = None) -> Bound:
-        """The bound at these prices over every column there is; `view`: the slots that they are of."""
-        return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices)
+    def certify(self, prices: Prices, view: Slotwise | None = None, within: tuple[Floats, Floats] | None = None) -> Bound:
+        """The bound at these prices over every column there is; `view`: the slots that they are of; `within`: see certificate.py."""
+        return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices, within)
 
 
 def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[PlanData], Program]) -> Structure:

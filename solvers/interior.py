@@ -81,9 +81,9 @@ class Inside:
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where there is no answer prices grow beyond all bounds, which is told below
 def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS,
-           told: Callable[[Inside], None] | None = None) -> Inside | None:  # fmt: skip
-    """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff: then
-    `told` the last that was tried, whose prices may say so."""
+           told: Callable[[Inside, float], bool] | None = None) -> Inside | None:  # fmt: skip
+    """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff.
+    `told`: whether the prices of what was tried prove so much, which where there is no answer is asked of the last in any case."""
     if blocks.impossible:
         return None
     at = start or _anywhere(blocks)
@@ -112,8 +112,11 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
             nearest, near = Inside(blocks, at, warm, value, apart), far_from_near
         if merit <= 1 or (since >= STALLED and near <= NEAR):
             break
-        if left() <= 0 or mean <= 0 or not np.isfinite(far_off) or (wrong <= ALMOST and _dual(nothing, at, base) > cutoff):
+        beyond = np.isfinite(far_off) and _dual(nothing, at, base) > cutoff
+        if left() <= 0 or mean <= 0 or not np.isfinite(far_off) or (beyond and wrong <= ALMOST):
             break
+        if beyond and told is not None and told(last, cutoff):
+            return None
         try:
             newton = Newton(blocks, z, w)
         except np.linalg.LinAlgError:  # numbers too far apart
@@ -139,7 +142,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
     if near <= NEAR and nearest.value * (1 - nearest.apart) <= cutoff:
         return nearest
     if told is not None and last is not None:
-        told(last)
+        told(last, -np.inf)
     return None
 
 

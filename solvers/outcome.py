@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from solvers.program import Floats
 
@@ -24,7 +26,7 @@ class Options:
     node_limit: int | None = None
     method: str = "auto"              # direct: the solver's own search | branch: solvers.branch | decomposed: slot by slot | auto: by size
     presolve: bool = True             # of whole numbers by HiGHS; never where a program says that it must not (`Program.presolve`)
-    progress: Callable[[str], None] | None = None  # is told how a long search goes
+    progress: Callable[[str], None] | None = None  # is told how a long search goes: lines of `Standing`, and of what is being done
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):
@@ -57,3 +59,32 @@ class Outcome:
     x: Floats | None = None
     bound: float | None = None
     duals: Floats | None = None
+
+
+@dataclass(slots=True)
+class Standing:
+    """Tells the best value and the bound so far as they change, in the unit of the objective; gap = |value - bound| / max(|value|, 1e-9)."""
+
+    say: Callable[[str], None] = lambda line: None
+    factor: float = 1.0  # from the numbers of the search to that unit; below 0 where the search minimises what is maximised
+    every_s: float = 0.0  # a line comes no sooner after the one before
+    value: float = math.inf  # in the numbers of the search
+    bound: float = -math.inf
+    _begin: float = field(default_factory=time.perf_counter)
+    _last: float = -math.inf
+
+    def tell(self, value: float = math.inf, bound: float = -math.inf) -> None:
+        value, bound = min(value, self.value), max(bound, self.bound)
+        now = time.perf_counter()
+        if (value, bound) == (self.value, self.bound) or now - self._last < self.every_s:
+            return
+        self.value, self.bound, self._last = value, bound, now
+        parts = [f"best {self.amount(value)}" if math.isfinite(value) else "no plan yet", f"bound {self.amount(bound)}" if math.isfinite(bound) else "no bound yet"]
+        if math.isfinite(value) and math.isfinite(bound):
+            parts.append(f"gap {max(value - bound, 0.0) / max(abs(value), 1e-9 / abs(self.factor)):.3%}")
+        self.say(f"{', '.join(parts)}  {now - self._begin:.1f} s")
+
+    def amount(self, value: float) -> str:
+        """A number of the search in the unit of the objective."""
+        value = value * self.factor
+        return f"{value:,.0f}" if 1e5 <= abs(value) < math.inf else f"{value:.6g}"

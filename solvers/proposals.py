@@ -42,11 +42,14 @@ class Proposals:
         self._lower = np.concatenate([dec.whole.row_lower, np.full(enough.shape[0], -NEARLY_DONE), np.ones(reached.shape[0])])
         self._upper = np.append(dec.whole.row_upper, np.full(enough.shape[0] + reached.shape[0], np.inf))
 
-    def know(self, prices: Prices) -> None:
-        """A cut at these prices, whatever they are."""
-        found = self._dec.certify(prices).estimate
-        if np.isfinite(found.constant) and not np.isnan(found.slope).any():
-            self._cuts.append(found)
+    def know(self, prices: Prices, within: tuple[Floats, Floats] | None = None, above: float = -np.inf) -> bool:
+        """A cut at these prices, whatever they are, where they prove so much within bounds; whether they do."""
+        found = self._dec.certify(prices, within=within)
+        if not found.value >= above:
+            return False
+        if np.isfinite(found.estimate.constant) and not np.isnan(found.estimate.slope).any():
+            self._cuts.append(found.estimate)
+        return True
 
     def fix(self, fixing: np.ndarray) -> None:
         """Other columns are proposed whole from now on, and what was excluded is no more."""

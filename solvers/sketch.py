@@ -49,6 +49,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     start = linear(dec, tolerance)
     if start is None:
         return Sketch(dec.least())
+    dec.standing.tell(bound=start.bound.value)
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
     chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), proposals if dec.data.windows == 1 and start.work < MANY else None)
     far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
@@ -59,7 +60,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
         enough = -np.inf if plan is None else plan.value - options.gap * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
         found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
-    dec.say(f"plan: value {np.inf if found.plan is None else found.plan.value:.6g}, proven {found.proven:.6g}")
+    dec.standing.tell(np.inf if found.plan is None else found.plan.value, found.proven)
     return found
 
 
@@ -125,7 +126,7 @@ def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: 
     if found is None:
         dec.say("over all slots: no room for the choices")
         return None
-    dec.say(f"over all slots: {found.found.value:.6g} with linear counts")
+    dec.say(f"over all slots: {dec.amount(found.found.value)} with linear counts")
     if search.open(found):
         found = search.run(found) or found
     return search, found
@@ -161,7 +162,7 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
             search.lots = kept
             break
         found = again
-        search.dec.say(f"over {search.view.slots} slots: {found.found.value:.6g} with {len(search.lots)} lots")
+        search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
     return _hours(search, found) if large else search.run(found) or found
 
 
@@ -170,7 +171,7 @@ def _hours(search: Search, found: Chosen) -> Chosen:
     rounded = search.rounded(found)
     most = np.where(counted(search.dec), found.most, rounded.most)
     again = search.look(rounded.least, most, found.found, found.found.value * (1 + ROUNDING))
-    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {again.found.value:.6g}")
+    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
     return rounded if again is None else Chosen(rounded.least, rounded.most, again.found)
 
 
@@ -186,7 +187,10 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     part = level.master.structure
     point = Point(carried(whole, part, values), found.point().running)
     bounds = (np.maximum(carried(whole, part, chosen.least), 0.0), np.minimum(carried(whole, part, chosen.most), part.most))
-    return Counts(dec, level, *bounds, options.gap, options.seed, left, ADDING).run(point, prices, certificate)
+    plan = Counts(dec, level, *bounds, options.gap, options.seed, left, ADDING).run(point, prices, certificate)
+    if plan is not None:
+        dec.standing.tell(plan.value)
+    return plan
 
 
 def _near(dec: Decomposition, values: Floats, certificate: Bound, lots: Ints, places: Ints) -> Ints:

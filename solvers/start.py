@@ -77,7 +77,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     if merged is None:
         dec.say(f"{view.slots} merged slots: no answer, or not in time: the bound is that of systems busy throughout")
         return None
-    dec.say(f"{view.slots} merged slots: linear {merged.value:.6g}")
+    dec.say(f"{view.slots} merged slots: linear {dec.amount(merged.value)}")
     certificate = dec.certify(dec.spread(merged), view)
     places, here, onto = nearly(dec, merged, certificate, PLACES_LARGE if large else PLACES), dec.view, group
     if large:
@@ -91,7 +91,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         if again is None:
             break
         found, certificate = again, dec.certify(dec.spread(again), here)
-        dec.say(f"{here.slots} slots: linear {found.value:.6g}, proven {certificate.value:.6g}, {len(places)} places")
+        dec.say(f"{here.slots} slots: linear {dec.amount(found.value)}, proven {dec.amount(certificate.value)}, {len(places)} places")
         more = _wanted(dec, certificate, found)
         apart = (found.value - certificate.value) / (tolerance * max(abs(found.value), NOTHING))
         first = first or ((found, certificate) if apart <= PROVEN else None)
@@ -103,7 +103,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
             dec.say(f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots")
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
         climb = Climb(dec, _completed(dec, known, group))
-        dec.say(f"over all {dec.view.slots} slots: proven {climb.proven.value:.6g} so far")
+        dec.say(f"over all {dec.view.slots} slots: proven {dec.amount(climb.proven.value)} so far")
         return Linear(known, certificate, climb.prices, climb.proven, known, group, work, climb)
     return None if found is None else Linear(*(first or (found, certificate)), dec.spread(found), certificate, merged, group, work)
 

@@ -1,4 +1,5 @@
-"""What the bound charges a job for the windows in which it runs: never more than any way to do it there, and no less than without them."""
+"""What is proven at any prices, against the rows of the whole program at the same prices; and what a job is charged for the windows in which
+it runs: never more than any way to do it there, and no less than without them."""
 
 from __future__ import annotations
 
@@ -9,11 +10,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.certificate import Estimate, _run
+from solvers.certificate import Estimate, Prices, _run
 from solvers.decomposition import Decomposition
+from solvers.highs import new_highs, program_of, take_threads
 from solvers.joint import build, unfinished, unserved
+from solvers.outcome import Standing
 from tests.property import test_solvers_phases as phases
 from tests.property.reference import SMALL
+from tests.property.test_solvers_bruteforce import problem
 
 
 def least(price, work, asked, window, there) -> float:
@@ -36,7 +40,7 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
     data = replace(phases.phased(rng, ("cost",)), limits=())
     if unserved(data) or unfinished(data) or not build(data).column_count:
         return
-    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    dec = Decomposition(data, "cost", build, 1, Standing())
     run, y, view = dec.whole.columns["run"], dec.whole.columns["y"], dec.view
     alpha, sigma = rng.uniform(0.0, 2.0, (len(data.lot_site), view.slots)), rng.uniform(0.0, 1.0, (data.sites, view.slots))
     reduced = rng.uniform(-1.0, 4.0, dec.whole.size)
@@ -60,3 +64,47 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
         if (asked[run[p][run[p] >= 0]] >= 0).all():
             assert found >= before - 1e-6 * max(abs(before), 1.0)
     assert (reduced[run[run >= 0]] == 0).all()
+
+
+def relaxed(program, data, prices: dict[str, np.ndarray]) -> float:
+    """The least of the program with nothing whole where the rows of these blocks are paid for in place of being kept, with no flow above its demand:
+    -inf where that has no end."""
+    arrays, flow = program.arrays(), program.columns["f"]
+    most, there = data.demand[data.arc_workload, data.arc_origin], flow >= 0
+    upper = arrays.upper.copy()
+    upper[flow[there]] = np.minimum(upper[flow[there]], most[there])
+    paid, kept = np.zeros(program.row_count), np.ones(program.row_count, dtype=bool)
+    for block, (index, row) in program.by_block(np.arange(program.row_count)).items():
+        if block in prices:
+            low, high = np.isfinite(arrays.row_lower[row]), np.isfinite(arrays.row_upper[row])
+            assert (low | high).all()
+            paid[row] = np.where(low, 1.0, -1.0) * prices[block][tuple(index.T[: prices[block].ndim])]  # per unit of the row, as in a minimisation
+            kept[row] = False
+    cost, given = program.functional("cost") - arrays.matrix.T @ paid, np.where(paid >= 0, arrays.row_lower, arrays.row_upper)
+    highs = new_highs()
+    highs.setOptionValue("threads", take_threads())
+    highs.passModel(program_of(cost, arrays.matrix.tocsr()[kept], (arrays.row_lower[kept], arrays.row_upper[kept]), (arrays.lower, upper)))
+    highs.run()
+    status = highs.modelStatusToString(highs.getModelStatus())
+    assert status in ("Optimal", "Unbounded", "Primal infeasible or unbounded")
+    return float(paid[paid != 0] @ given[paid != 0]) + highs.getInfo().objective_function_value if status == "Optimal" else -np.inf
+
+
+@settings(max_examples=120, **SMALL)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_no_more_is_proven_than_the_rows_of_the_whole_program_say_at_the_same_prices(seed, in_phases):
+    """Its rows are put together by other code than the bound, and a solver finds what is left of it."""
+    rng = np.random.default_rng(seed)
+    data = replace((phases.phased if in_phases else problem)(rng, ("cost",)), limits=())
+    program = build(data)
+    if unserved(data) or unfinished(data) or not program.column_count:
+        return
+    dec, slots = Decomposition(data, "cost", build, 1, Standing()), data.slots
+    some = lambda count, high: rng.uniform(0.0, high, (count, slots)) * (rng.random((count, slots)) < 0.7)
+    shape = data.demand.shape
+    prices = Prices(some(len(data.lot_site), 2.0), some(data.sites, 1.0), some(data.pools, 2.0), some(shape[0] * shape[1], 6.0), rng.normal(0.0, 2.0, dec.whole.matrix.shape[0]))
+    proven = dec.certify(prices)
+    limited = np.where(np.isfinite(data.power_limit()[0][:, data.slot_window]), prices.sigma, 0.0)
+    paid = {"installed": proven.estimate.alpha, "power": limited, "capacity": prices.beta, "balance": prices.delta.reshape(shape)}
+    said = relaxed(program, data, paid)
+    assert proven.value <= said + 1e-6 * max(1.0, abs(said))

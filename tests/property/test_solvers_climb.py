@@ -10,6 +10,7 @@ from solvers.certificate import Prices
 from solvers.climb import Climb
 from solvers.decomposition import Decomposition
 from solvers.joint import build, unfinished, unserved
+from solvers.outcome import Standing
 from tests.property.reference import best
 from tests.property.test_solvers_bruteforce import problem
 
@@ -27,7 +28,7 @@ def beyond(dec, prices):
 
 def test_a_climb_goes_on_where_it_stopped_and_stops_where_it_is_enough():
     data = next(d for d in (replace(problem(np.random.default_rng(seed), ("cost",)), limits=()) for seed in range(80)) if d.slots > 1 and not unserved(d) and not unfinished(d))
-    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    dec = Decomposition(data, "cost", build, 1, Standing())
     none = lambda count: np.zeros((count, dec.view.slots))
     start = dec.fitted(Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))))
     at_once, in_turn = Climb(dec, start), Climb(dec, start)
@@ -50,7 +51,7 @@ def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots < 2 or unserved(data) or unfinished(data) or (least := best(data)) is None:
             continue
-        dec = Decomposition(data, "cost", build, 1, lambda line: None)
+        dec = Decomposition(data, "cost", build, 1, Standing())
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
         start = dec.fitted(Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))))
         climb = Climb(dec, start)

@@ -14,6 +14,7 @@ from solvers.decomposition import Decomposition
 from solvers.interior import _anywhere, _off, inside, taken_over
 from solvers.joint import build, unfinished, unserved
 from solvers.newton import Newton
+from solvers.outcome import Standing
 from solvers.start import blocks
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem
@@ -26,7 +27,7 @@ def questions(seeds):
     for seed in seeds:
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if not (unserved(data) or unfinished(data)) and build(data).column_count:
-            dec = Decomposition(data, "cost", build, 1, lambda line: None)
+            dec = Decomposition(data, "cost", build, 1, Standing())
             yield data, dec, blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training)
 
 

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solvers.certificate import Prices
+from solvers.choices import Search
 from solvers.decomposition import Decomposition
 from solvers.highs import least_whole
 from solvers.joint import build, solve, unfinished, unserved
-from solvers.outcome import Options
+from solvers.outcome import Options, Standing
 from solvers.proposals import Proposals, _reached, done
+from solvers.start import linear
 from tests.property import test_solvers_phases as phases
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem
@@ -30,7 +32,7 @@ def planned(seed: int):
     found = solve(data, Options(gap=0.0, time_limit_s=60, method="direct"))
     if not found.values:
         return None
-    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    dec = Decomposition(data, "cost", build, 1, Standing())
     best = np.zeros(dec.whole.size)
     for block, place in dec.whole.columns.items():
         best[place[place >= 0]] = found.values[block][place >= 0]
@@ -59,6 +61,9 @@ def test_the_best_plan_keeps_every_row_and_every_cut_and_what_is_proven(seed):
         prices = some_prices(dec, rng)
         cut = dec.certify(prices).estimate
         assert cut.constant + float(np.where(best > 0, cut.slope * best, 0.0).sum()) <= value + 1e-6 * scale
+        fixed = np.where(dec.whole.integer, best, 0.0), np.where(dec.whole.integer, best, dec.whole.most)
+        assert dec.certify(prices, within=fixed).value <= value + 1e-6 * scale
+        assert dec.certify(prices, within=(np.zeros(dec.whole.size), dec.whole.most)).value == dec.certify(prices).value
         proposals.know(prices)
         goal = proposals.propose(value + 0.1 * scale, 10.0)
         assert before <= proposals.proven <= value + 1e-6 * scale
@@ -82,6 +87,28 @@ def test_more_cuts_prove_more():
         proposals.propose(below, 10.0)
         more += proposals.proven > before + 1e-3 * max(abs(value), 1.0)
     assert len(known) > 20 and more > 0.5 * len(known), (more, len(known))
+
+
+def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
+    """Wherever nothing was held of a kind its price is 0 in that answer, which would let its cut say nothing of other fleets."""
+    failed = told = 0
+    for known in filter(None, map(planned, range(120))):
+        dec, _, value, _ = known
+        start = linear(dec, 1e-4)
+        if start is None or not dec.whole.integer.all():
+            continue
+        proposals = Proposals(dec, dec.whole.integer, start.bound)
+        search = Search(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer, 1e-4, 0.0, 0, lambda: 60.0)
+        search.proposals, cutoff = proposals, value + 0.05 * max(abs(value), 1.0)
+        for _ in range(4):
+            goal, cuts = proposals.propose(cutoff, 10.0), len(proposals._cuts)
+            if goal is None or (state := search.look(np.where(dec.whole.integer, goal, 0.0), np.where(dec.whole.integer, goal, dec.whole.most), start.found, cutoff)) is not None:
+                break
+            at = np.where(dec.whole.integer, goal, 0.0)
+            says = [cut.constant + float(np.where(at > 0, cut.slope * at, 0.0).sum()) for cut in proposals._cuts[cuts:]]
+            failed, told = failed + 1, told + (max(says, default=-np.inf) > cutoff)
+            if not (max(says, default=-np.inf) > cutoff): print(says, cutoff, goal, search.looks)
+    assert failed > 30 and told >= 0.9 * failed, (told, failed)
 
 
 def test_the_least_whole_point_of_a_knapsack():

@@ -9,6 +9,7 @@ import numpy as np
 from solvers.certificate import Prices
 from solvers.decomposition import Decomposition
 from solvers.joint import build, unfinished, unserved
+from solvers.outcome import Standing
 from solvers.used import _jobs, _serving, used
 from tests.property.test_solvers_bruteforce import problem
 
@@ -19,7 +20,7 @@ def asked():
         data, rng = replace(problem(np.random.default_rng(seed), ("cost",)), limits=()), np.random.default_rng(seed)
         if data.slots < 2 or unserved(data) or unfinished(data):
             continue
-        dec = Decomposition(data, "cost", build, 1, lambda line: None)
+        dec = Decomposition(data, "cost", build, 1, Standing())
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
         alpha = dec.each * rng.uniform(0.2, 0.8, dec.each.shape) + 1e-3 * rng.uniform(0.1, 1.0, dec.each.shape) * dec.each.max()
         dear = none(len(dec.view.demand)) + 1e3  # of a pool without any points

@@ -14,8 +14,7 @@ from planner.verify import verify_plan
 from solvers.joint import solve
 
 PER_USD = 7.2
-GAPS = {"auto": 1e-5, "decomposed": 0.1}  # way to solve -> asked gap; slot by slot so small a question keeps some per cent
-AS_GOOD = {"auto": 1e-5, "decomposed": 0.02}  # how near the values found lie together all the same
+GAPS = {"auto": 1e-5, "decomposed": 1e-4}  # way to solve -> asked gap
 
 BASE = {
     "name": "two places",
@@ -114,14 +113,13 @@ def test_a_plan_does_not_depend_on_how_its_question_is_written(base, change):
     method, plan = base
     other = planned(rewritten(CHANGES[change]), method)
     rate = PER_USD if change == "other_currency" else 1.0
-    assert other["objective"]["value"] == pytest.approx(rate * plan["objective"]["value"], rel=AS_GOOD[method])
+    assert other["objective"]["value"] == pytest.approx(rate * plan["objective"]["value"], rel=GAPS[method])
     assert other["bound"] <= rate * plan["objective"]["value"] * (1 + 1e-9) and rate * plan["bound"] <= other["objective"]["value"] * (1 + 1e-9)
     assert not verify_plan(other)
-    if method == "auto":  # to such a gap there is but one best fleet
-        assert fleet(other) == fleet(plan)
+    assert fleet(other) == fleet(plan)  # to such a gap there is but one that is best
 
 
 def test_both_ways_to_solve_agree():
     whole, by_slots = (planned(BASE, method) for method in ("auto", "decomposed"))
-    assert by_slots["objective"]["value"] == pytest.approx(whole["objective"]["value"], rel=AS_GOOD["decomposed"])
-    assert by_slots["bound"] <= whole["objective"]["value"] and by_slots["bound"] > 0
+    assert by_slots["objective"]["value"] == pytest.approx(whole["objective"]["value"], rel=GAPS["decomposed"])
+    assert by_slots["bound"] <= whole["objective"]["value"] and fleet(by_slots) == fleet(whole)

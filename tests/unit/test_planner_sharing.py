@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import planner
 from benchmarks.sharing import goodputs, ideal_gain, measured, profile, tokens_of_equal_work
-from models.reliability import best_goodput, checkpoint_write_s
+from models.reliability import best_goodput, checkpoint_write_s, spares_needed
 from planner.candidates import find_candidates
 from planner.capabilities import (
     ALL_OFF,
@@ -163,14 +163,56 @@ def test_without_spares_a_job_waits_for_repairs_of_chips_only():
     facts = problem.constants.reliability
     rows = {row["capability"]: row for row in sharing(filling()).rows}
     off = next(c for c in capabilities(problem, filling()) if c.name == SPARES)
-    assert off.restart_s == pytest.approx(facts.repair_s * facts.chip_interruption_s / facts.chip_failure_s)
+    assert off.repair_s == pytest.approx(facts.repair_s * facts.chip_interruption_s / facts.chip_failure_s) and not off.restart_s
     without = resolve_document(edited(filling(), edits_without(problem, off)))
-    assert without.constants.reliability.recovery_s == pytest.approx(facts.recovery_s + off.restart_s, rel=1e-5)
+    assert without.constants.reliability.recovery_s == facts.recovery_s and without.constants.reliability.unspared_s == pytest.approx(off.repair_s, rel=1e-5)
     point = find_candidates(without).training["tune"][0]
     assert sum(use.systems for use in point.uses) == -(-_chips(point) // 8)  # those at work and no more
     write_s = checkpoint_write_s(8.03e9, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
-    assert point.goodput == pytest.approx(best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.restart_s), rel=1e-4)
+    assert point.goodput == pytest.approx(best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.repair_s), rel=1e-4)
     assert rows[SPARES]["goodput"] < rows[ON]["goodput"]
+
+
+def test_without_spares_nothing_changes_on_systems_that_others_repair():
+    document = filling()
+    document["offers"] = [{**offer, "how": "reserved", "price": "2 USD/h"} for offer in document["offers"]]
+    problem = resolve_document(document)
+    off = next(c for c in capabilities(problem, document) if c.name == SPARES)
+    held, without = (find_candidates(resolve_document(edited(document, edits))).training["tune"] for edits in ((), edits_without(problem, off)))
+    assert held and [(p.capacity, p.goodput, p.uses[0].systems) for p in held] == [(p.capacity, p.goodput, p.uses[0].systems) for p in without]
+
+
+@pytest.mark.parametrize("asked, stated", [(0.5, 0.999), (0.95, None)])
+def test_the_longer_a_job_is_to_have_all_its_systems_the_more_spares_it_holds(asked, stated):
+    """At 7 days until a failed system is back; 95 % is what the catalog says."""
+    def points(availability):
+        document = filling()
+        document["overrides"] = {"defaults/repair_s/value": {"value": "7 d", "note": "far away"}}
+        job = next(w for w in document["workloads"] if w["kind"] == "training")
+        job |= {} if availability is None else {"availability": availability}
+        problem = resolve_document(document)
+        return problem, find_candidates(problem).training["tune"]
+    (problem, few), (_, many) = points(asked), points(stated)
+    facts = problem.constants.reliability
+    spares = {_chips(point): point.uses[0].spares for point in many}
+    assert len(few) and all(point.uses[0].systems == -(-_chips(point) // 8) + point.uses[0].spares for point in few)
+    if stated is None:
+        assert all(spares[_chips(point)] == point.uses[0].spares for point in few if _chips(point) in spares)
+        return
+    assert all(spares[_chips(point)] > point.uses[0].spares for point in few if _chips(point) in spares)
+    for chips, held in spares.items():
+        assert held == spares_needed(-(-chips // 8), facts.chip_failure_s / 8, facts.repair_s, stated)
+
+
+def test_a_plan_says_how_many_systems_are_spares_and_verify_holds_it_to_that():
+    document = filling()
+    job = next(w for w in document["workloads"] if w["kind"] == "training")
+    job["availability"] = 0.999
+    plan = planner.solve(document)
+    (pool,) = next(w for w in plan["workloads"] if w["kind"] == "training")["points"][0]["pools"]
+    assert pool["spares"] >= 1 and verify_plan(plan) == []
+    pool["spares"] += 1
+    assert any("spares" in str(finding) for finding in verify_plan(plan))
 
 
 def _chips(point) -> int:
@@ -197,7 +239,7 @@ def test_all_off_is_no_better_than_any_of_them_off_and_restarts_add_up():
     problem = resolve_document(document)
     known = {c.name: c for c in capabilities(problem, document)}
     assert WAITING in known and known[ALL_OFF].even_pace
-    assert known[ALL_OFF].restart_s == pytest.approx(known[SPARES].restart_s + BY_HAND_S - problem.constants.reliability.recovery_s)
+    assert known[ALL_OFF].restart_s == pytest.approx(BY_HAND_S - problem.constants.reliability.recovery_s) and known[ALL_OFF].repair_s == known[SPARES].repair_s > 0
     changed = resolve_document(edited(document, edits_without(problem, known[ALL_OFF])))
     assert changed.constants.reliability.repair_s == 2 * 86400 and changed.spec.sharing == "none"
     del document["workloads"][0]["demand"]["deferral"]

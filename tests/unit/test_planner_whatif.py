@@ -91,6 +91,15 @@ def test_a_price_is_changed_in_place_and_each_question_counts_from_the_spec_as_g
     assert kept.timing.how == IN_PLACE and again.objective["value"] == pytest.approx(before.objective["value"], rel=2.1 * GAP)
 
 
+def test_a_limit_is_moved_in_place_and_another_demand_needs_no_program_of_its_own(kept):
+    for changes, how in (
+        ({"limits.budget": "900M USD"}, {IN_PLACE}), ({"sites[0].power": "19 MW"}, {IN_PLACE}), ({"workloads[0].demand.requests_per_s": 91000.0}, {IN_PLACE, SEARCHED}),
+        ({"sites[0].fixed_cost": None, "sites[1].fixed_cost": "210000 USD/year"}, {IN_PLACE, SEARCHED}),
+    ):  # fmt: skip
+        same(kept.plan(changes), cold(changes))
+        assert kept.timing.how in how, changes
+
+
 def test_another_shape_is_rebuilt_and_said_so(kept):
     kept.plan({"limits.capital": "500M USD"})
     assert kept.timing.how == REBUILT

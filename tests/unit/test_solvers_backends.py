@@ -1,5 +1,7 @@
 """What a solver proved is what is reported: statuses, bound, gap, the polished answer and its duals."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +11,7 @@ from solvers import branch as branch_search
 from solvers.backends import Options
 from solvers.branch import Relaxed, Search
 from solvers.highs import least_whole
+from solvers.outcome import Standing
 from solvers.program import Program
 
 BOTH = pytest.mark.parametrize("solver", ["highs", "pulp"])
@@ -236,6 +239,47 @@ def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
         assert told.status == "optimal" and told.bound == pytest.approx(best.objective, rel=1e-6)
         searched[bound] = len(lines)
     assert searched[best.objective] == 0 < searched[-np.inf]
+
+
+STANDING = re.compile(r"(?:best (?P<best>[-\d,.e+]+)|no plan yet), (?:bound (?P<bound>[-\d,.e+]+)|no bound yet)(?:, gap (?P<gap>[\d.]+)%)?  [\d.]+ s$")
+
+
+def stood(lines):
+    """(best, bound, gap) of each line of progress that tells them, nan where there was none yet."""
+    number = lambda text: float("nan") if text is None else float(text.replace(",", ""))
+    return np.array([[number(found[name]) for name in ("best", "bound", "gap")] for found in map(STANDING.search, lines) if found]).reshape(-1, 3)
+
+
+@pytest.mark.parametrize("method", ["direct", "branch"])
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_progress_tells_the_best_value_and_what_is_proven_as_they_close_in(method, sense, monkeypatch):
+    monkeypatch.setattr(backends, "EVERY_S", 0.0)
+    program, lines = placed(1), []
+    sign = 1.0 if sense == "min" else -1.0
+    cost = sign * 3e4 * program.functional("cost")
+    answer = backends.solve(program, cost, sense, Options(gap=0.0, method=method, progress=lines.append))
+    best, bound, gap = stood(lines).T
+    assert len(best) == len(lines) > 1 and np.isfinite(best).any() and np.isfinite(bound).any()
+    known = np.isfinite(best)
+    least, little = sign * answer.objective, 1e-5 * abs(answer.objective)
+    assert (sign * best[known] >= least - little).all() and (np.diff(sign * best[known]) <= 0).all()
+    known = np.isfinite(bound)
+    assert (sign * bound[known] <= least + little).all() and (np.diff(sign * bound[known]) >= 0).all()
+    known = np.isfinite(gap)
+    assert gap[known] == pytest.approx(100 * np.abs(best - bound)[known] / np.abs(best)[known], abs=2e-3)
+
+
+def test_progress_waits_between_lines_and_says_nothing_twice():
+    lines = []
+    standing = Standing(lines.append, 2.0)
+    standing.tell(bound=1.0)
+    standing.tell(5.0, 0.5)
+    standing.tell(6.0, 1.0)
+    assert [line.split("  ")[0] for line in lines] == ["no plan yet, bound 2", "best 10, bound 2, gap 80.000%"]
+    rare = Standing(lines.append, every_s=1e3)
+    rare.tell(2e6)
+    rare.tell(1e6)
+    assert len(lines) == 3 and lines[-1].startswith("best 2,000,000, no bound yet  ")
 
 
 def test_another_way_is_not_asked_while_the_search_is_easy():

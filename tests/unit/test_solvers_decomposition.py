@@ -12,6 +12,7 @@ from solvers.backends import Options
 from solvers.data import Limit, Objective, PlanData
 from solvers.fleet import lot_upper
 from solvers.joint import build, solve
+from solvers.outcome import Standing
 from tests.property.test_solvers_bruteforce import problem
 
 
@@ -89,7 +90,7 @@ def _counts(data):
     from solvers.counts import Counts
     from solvers.decomposition import Decomposition
 
-    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    dec = Decomposition(data, "cost", build, 1, Standing())
     level = dec.level(np.arange(len(data.lot_site)), dec.view.training)
     most = level.master.structure.most
     return Counts(dec, level, np.zeros_like(most), most, 1e-3, 0, lambda: 1e9)
@@ -157,7 +158,7 @@ def test_a_job_that_is_no_better_elsewhere_is_not_moved_for_ever(monkeypatch):
     from solvers.choices import Chosen, Search
     from solvers.decomposition import Decomposition
 
-    search, root = _search(Decomposition(two_jobs(4), "cost", build, 1, lambda line: None))
+    search, root = _search(Decomposition(two_jobs(4), "cost", build, 1, Standing()))
     best, asked = search._searched(root, 0.0, 9.0), []
     monkeypatch.setattr(Search, "look", lambda search, *given: root)
     monkeypatch.setattr(Search, "_searched", lambda search, state, costs, hopeless, known: asked.append(1) or Chosen(known.least, known.most, known.found))
@@ -187,7 +188,7 @@ def test_a_job_at_a_dear_place_is_moved_to_the_best_one(seed, monkeypatch):
     from solvers.decomposition import Decomposition
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
-    search, root = _search(Decomposition(data, "cost", build, 1, lambda line: None))
+    search, root = _search(Decomposition(data, "cost", build, 1, Standing()))
     places, moved, wholes = search.dec.whole.columns["y"], Search._moved, []
     monkeypatch.setattr(Search, "_moved", lambda search, root, best: best)
     for place in places[places >= 0]:

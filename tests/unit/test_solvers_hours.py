@@ -11,6 +11,7 @@ from solvers.decomposition import Decomposition
 from solvers.hours import nearest
 from solvers.joint import build
 from solvers.linked import Point
+from solvers.outcome import Standing
 from tests.unit.test_solvers_decomposition import two_jobs
 
 
@@ -21,7 +22,7 @@ def questions(hours):
         data, slot_window=np.zeros(hours, dtype=int), slot_hours_s=np.full(hours, 3600.0), point_cost={"cost": np.zeros((4, hours))}, demand=np.zeros((0, 0, hours)),
         job_window_mask=np.ones((2, hours), dtype=bool),
     )  # fmt: skip
-    dec = Decomposition(data, "cost", build, 1, lambda line: None)
+    dec = Decomposition(data, "cost", build, 1, Standing())
     return dec.level(np.arange(2), dec.view.training).master
 
 
