@@ -163,14 +163,14 @@ class Search:
             told(found, -np.inf)
         return Chosen(least, most, found)
 
-    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool]) -> Chosen:
-        """The best of what is proposed, until its value and what is proven are `enough`, or nothing better is known of."""
+    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: tuple[Floats, Floats] | None = None) -> Chosen:
+        """The best of what is proposed, or proposed `within` bounds, until its value and what is proven are `enough`, or nothing better is known of."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
         times: dict[bytes, int] = {}
         longest, before = LONGEST, (best.found.value, proposals.proven)
         while self.left() > 0 and not enough(*(now := (best.found.value, proposals.proven))):
             longest, before = LONGEST if now != before else LONGER * longest, now
-            goal = proposals.propose(best.found.value, min(self.left(), longest))
+            goal = proposals.propose(best.found.value, min(self.left(), longest), within)
             if goal is None:
                 self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")
                 self.dec.standing.tell(bound=proposals.proven)

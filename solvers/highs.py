@@ -13,6 +13,9 @@ from solvers.outcome import ENUMERATION, SolverError
 
 Floats = NDArray[np.float64]
 
+SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), ("mip_heuristic_run_root_reduced_cost", False), ("mip_allow_restart", False))
+# programs within programs take longer than small ones do, and starting again as well
+
 _threads_in_use: int | None = None
 
 
@@ -75,7 +78,7 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     import highspy
 
     highs = new_highs()
-    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION)):
+    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION), *SMALL):
         highs.setOptionValue(name, value)
     highs.passModel(program_of(cost, matrix, sides, bounds, whole))
     highs.run()

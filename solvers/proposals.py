@@ -59,40 +59,46 @@ class Proposals:
         """These choices are not proposed again, although their cuts do not say how much they cost: no more is proven from now on."""
         self._excluded.append(chosen)
 
-    def propose(self, below: float, seconds: float) -> Floats | None:
-        """The structure's columns where least is known of them; None where nothing `below` is, or not in time."""
+    def propose(self, below: float, seconds: float, within: tuple[Floats, Floats] | None = None) -> Floats | None:
+        """The structure's columns where least is known of them, or least `within` bounds, which proves nothing of all there is; None where nothing
+        `below` is, or not in time."""
         whole, base = self._dec.whole, self._base
-        most, broken = self._limits(below)
+        least, most, broken = self._limits(below, within)
         moves = np.flatnonzero(most > 0)
-        if broken:
+        if broken and within is None:
             self._prove(below)
         if broken or not len(moves):
             return None
         unit = UNIT * max(abs(base.value), abs(below), NOTHING)
-        lowest, highest = np.append(np.zeros(len(moves)), -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
+        lowest, highest = np.append(least[moves], -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
         once = sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))])
         rows, lower, upper = zip((once, self._lower, self._upper), self._of_cuts(moves, unit, highest), *self._others(moves), strict=True)
         theta = np.append(np.zeros(len(moves)), 1.0)
         found = least_whole(
             theta, sparse.vstack(rows).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds
         )  # fmt: skip
-        self._prove(min(base.value + unit * found.bound, below))
+        if within is None:
+            self._prove(min(base.value + unit * found.bound, below))
         if found.x is None:
             return None
         result = np.zeros(whole.size)
         result[moves] = found.x[:-1]
         return np.where(self.fixing, np.round(result), result)
 
-    def _limits(self, below: float) -> tuple[Floats, bool]:
-        """(the most of each column of what is `below`, by the reduced costs of the linear part; whether nothing is)."""
+    def _limits(self, below: float, within: tuple[Floats, Floats] | None) -> tuple[Floats, Floats, bool]:
+        """(the least and the most of each column of what is `below`, by the reduced costs of the linear part; whether nothing is)."""
         whole, base = self._dec.whole, self._base
         least, most, _ = whole.forced(np.zeros(whole.size), whole.most)
         more = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
         never = np.any([~np.isfinite(cut.slope) for cut in self._cuts], axis=0)
         most = np.where(never, least, np.minimum(most, least + np.maximum(more, 0.0)))
         most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
-        _, most, broken = whole.forced(least, most)
-        return most, broken
+        if within is not None:
+            least, most = np.maximum(least, within[0]), np.minimum(most, within[1])
+            if (least > most + WHOLE).any():
+                return least, most, True
+        _, most, broken = whole.forced(least, np.maximum(least, most))
+        return least, most, broken
 
     def _of_cuts(self, moves: Ints, unit: float, highest: Floats) -> Rows:
         """slope_k m - theta <= - constant_k  in the columns that move and theta, each as its largest coefficient is 1."""

@@ -93,15 +93,18 @@ def _counts(search: Search, found: Chosen, lots: Ints, options: Options, left: C
 def _with_counts(
     dec: Decomposition, options: Options, proposing: Search, proposals: Proposals, counts: Chosen, plan: WholePlan, near: Callable, left: Callable[[], float]
 ) -> WholePlan:  # fmt: skip
-    """The best plan of those that are proposed with whole counts."""
+    """The best plan of those that are proposed with whole counts, first with these choices."""
     proposals.fix(dec.whole.integer)
-    better = None
-    while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:
-        counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY))
-        other = None if better is counts else _settled(dec, better, options, left)
-        if other is None or other.value >= plan.value:  # what a look forgave was missing
-            break
-        plan = other
+    free = counted(dec)
+    these = np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most)
+    for within in (these, None):
+        better = None
+        while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:
+            counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY), within)
+            other = None if better is counts else _settled(dec, better, options, left)
+            if other is None or other.value >= plan.value:  # what a look forgave was missing
+                break
+            plan = other
     return plan
 
 
