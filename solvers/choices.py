@@ -16,7 +16,7 @@ from solvers.data import Floats, Ints
 from solvers.highs import least_whole
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
-from solvers.proposals import NEARLY_DONE, Proposals, done
+from solvers.proposals import NEARLY_DONE, Proposals, Within, done
 from solvers.start import LEAST, PLACES, Linear, blocks, mattering, nearly
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
-AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones may take
-TRIED = 6  # looks that a better place for a job may take, and better choices where some were found so
+AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
+RINGS, TRIED = ((2, False), (4, True)), 3  # near the best: jobs that may be elsewhere, and whether more sites may be open; looks at each that bring nothing better
 WORTH = 1e-4  # of the value, that other choices must save
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST, LONGER = 0.1, 5.0, 1.5  # seconds that whole choices near by may take, at least and at most; how much longer where the last brought nothing
@@ -88,8 +88,7 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
     group = np.arange(dec.view.slots) if proposals is not None else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
     costs, tolerance = (COSTS_LARGE, TOLERANCE_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    again = 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, again, left, not linear.large and proposals is None)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN, left)
     search.proposals = proposals
     start, onto = (linear.found, None) if proposals is not None else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
     root = search.look(np.zeros(whole.size), most, start, onto=onto)
@@ -102,11 +101,11 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
 class Search:
     """Over the slots of a view and these lots, for the columns `fixing` of the whole structure."""
 
-    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float], moving: bool = False):
+    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float]):
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
-        better ones may take; `moving`: jobs one at a time before that."""
+        better ones may take."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
-        self.moving, self.looks, self.iterations, self.counts, self.paced = moving, 0, ITERATIONS, counted(dec), False
+        self.looks, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
         self.proposals: Proposals | None = None
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
@@ -121,25 +120,6 @@ class Search:
         found = self._searched(root, self.costs, HOPELESS[0])
         self.iterations = ITERATIONS
         return found or self._searched(root, 0.0, HOPELESS[1])
-
-    def _moved(self, root: Chosen, best: Chosen) -> Chosen:
-        """With another place and other windows for one job at a time, and sites to match, beside all the rest; those first whose place the linear
-        answer used least. As it is where none is better."""
-        run, y, opened = (self.dec.whole.columns[block] for block in ("run", "y", "open"))
-        places = y[y >= 0][best.least[y[y >= 0]] > 0.5]
-        jobs = self.job[places[np.argsort(self.values(root)[places], kind="stable")]].tolist()
-        waiting = list(jobs)
-        while waiting and self.left() > 0:
-            job, least, most = waiting.pop(0), best.least.copy(), best.most.copy()
-            free = np.concatenate([np.flatnonzero(self.job == job), run[self.dec.data.point_job == job].ravel(), opened])
-            free = free[free >= 0]
-            least[free], most[free] = root.least[free], root.most[free]
-            state = self.look(least, most, best.found, self._worth(best))
-            better = best if state is None else self._searched(state, self.costs, 0.0, best)
-            if better.found.value < self._worth(best):
-                self.dec.say(f"job {job} elsewhere: {self.dec.amount(better.found.value)}")
-                best, waiting = better, [other for other in jobs if other != job]
-        return best
 
     def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
@@ -163,14 +143,19 @@ class Search:
             told(found, -np.inf)
         return Chosen(least, most, found)
 
-    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: tuple[Floats, Floats] | None = None) -> Chosen:
-        """The best of what is proposed, or proposed `within` bounds, until its value and what is proven are `enough`, or nothing better is known of."""
+    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: Within | None = None) -> Chosen:
+        """The best of what is proposed, or proposed `within` a part of all there is, until its value and what is proven are `enough`, or nothing
+        better is known of. Without such a part first what is near the best, and again wherever that is a better one."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
         times: dict[bytes, int] = {}
-        longest, before = LONGEST, (best.found.value, proposals.proven)
+        longest, before, near = LONGEST, (best.found.value, proposals.proven), 0 if within is None else len(RINGS) * TRIED  # looks near by so far
         while self.left() > 0 and not enough(*(now := (best.found.value, proposals.proven))):
             longest, before = LONGEST if now != before else LONGER * longest, now
-            goal = proposals.propose(best.found.value, min(self.left(), longest), within)
+            part = self._near_by(best, *RINGS[near // TRIED]) if near < len(RINGS) * TRIED else None
+            goal = proposals.propose(best.found.value, min(self.left(), longest), part or within)
+            if goal is None and part is not None:
+                near = (near // TRIED + 1) * TRIED
+                continue
             if goal is None:
                 self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")
                 self.dec.standing.tell(bound=proposals.proven)
@@ -178,6 +163,9 @@ class Search:
             chosen = np.where(self.fixing, goal, 0.0)
             key = chosen.tobytes()
             times[key] = times.get(key, 0) + 1
+            if times[key] > 2 and part is not None:
+                near = (near // TRIED + 1) * TRIED
+                continue
             if times[key] > 2 and (self.fixing & self.counts).any():
                 break
             if times[key] > 2:
@@ -187,11 +175,25 @@ class Search:
             self.lots = every if times[key] == 2 else lots  # what kinds that are left out would save weakens a cut
             state = self.look(chosen, np.where(self.fixing, goal, self.dec.whole.most), best.found, best.found.value + FARTHER * abs(best.found.value))
             self.lots = lots
+            better = state is not None and state.found.value < self._worth(best)
+            near = 0 if better and within is None else near + 1
             best = best if state is None or state.found.value >= best.found.value else state
             self.dec.say(f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}")
             self.dec.standing.tell(bound=proposals.proven)
         self.proposals = None
         return best
+
+    def _near_by(self, best: Chosen, moved: int, opened: bool) -> Within | None:
+        """The same sites and designs, or with more sites `opened`, and all but so many jobs at the places where they are; None without jobs."""
+        y, run, n = (self.dec.whole.columns[block].ravel() for block in ("y", "run", "n"))
+        values = np.where(self.fixing, np.round(self.values(best)), 0.0)
+        ones = y[y >= 0][values[y[y >= 0]] > 0.5]
+        free = ~self.fixing
+        for block in (y, run, n):
+            free[block[block >= 0]] = True
+        rises = free.copy()
+        rises[[column for column in self.dec.whole.columns["open"] if column >= 0 and opened]] = True
+        return Within(np.where(free, 0.0, values), np.where(rises, self.dec.whole.most, values), ones, moved) if len(ones) else None
 
     def _with_lots_of(self, values: Floats) -> Ints:
         """The lots, and those that these values hold or run jobs on."""
@@ -203,12 +205,10 @@ class Search:
         """Of the whole structure's columns."""
         return carried(chosen.found.blocks.structure, self.dec.whole, chosen.found.point().structure)
 
-    def _searched(self, root: Chosen, costs: float, hopeless: float, known: Chosen | None = None) -> Chosen | None:
-        """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before. With a `known` one the
-        first that is better, or the known one after TRIED looks."""
-        best, state, last, nodes, at_once, most, fewest = known, root, root, [], self.fixing.size, 1, np.inf
-        enough = np.inf if known is None else self.looks + TRIED
-        widened = np.inf
+    def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
+        """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
+        best, state, last, nodes, at_once, most, fewest = None, root, root, [], self.fixing.size, 1, np.inf
+        enough = widened = np.inf
         while True:
             if best is None and self.left() <= 0:
                 self.dec.say(f"no time for {len(self.open(last) or [])} that are open")
@@ -226,11 +226,7 @@ class Search:
                 continue
             if state is not None:
                 self.dec.say(f"whole: {self.dec.amount(state.found.value)}")
-                if known is not None:
-                    return state
                 best, enough = state, min(enough, (1 + self.again) * self.looks)
-                if self.moving and (better := self._moved(root, best)) is not best:
-                    best, enough = better, min(enough, self.looks + TRIED)
                 if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
                     return best
             homeless = self._homeless(last) if state is None and best is None and not (self.fixing & self.counts).any() else ()

@@ -3,11 +3,13 @@
     min theta    theta >= constant_k + slope_k m  of each answer k (certificate.py),  the structure's rows,  whole choices m
 
 Its least is a bound on every plan, over every column there is, as each cut is; and one that knows that choices are whole, which prices alone
-cannot. Where it is reached is worth looking at next, which makes another cut. Benders, Numerische Mathematik 4 (1962).
+cannot. Where it is reached is worth looking at next, which makes another cut. Benders, Numerische Mathematik 4 (1962). Near the best that is known cuts
+say most, so that better choices are sought there first: Fischetti and Lodi, Local branching, Mathematical Programming 98 (2003).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +31,16 @@ NOTHING = 1e-9  # of a cut's largest coefficient, what the solver would leave ou
 WHOLE = 1e-6  # how far from whole a bound may be
 FAR = 1e12  # beyond any count
 NEARLY_DONE = 1e-7  # of a job, that windows may be too short for it
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Bounds of the structure's columns, and columns of which all but so many that are given `up` are 1."""
+
+    least: Floats
+    most: Floats
+    ones: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    up: int = 0
 
 
 class Proposals:
@@ -59,8 +71,8 @@ class Proposals:
         """These choices are not proposed again, although their cuts do not say how much they cost: no more is proven from now on."""
         self._excluded.append(chosen)
 
-    def propose(self, below: float, seconds: float, within: tuple[Floats, Floats] | None = None) -> Floats | None:
-        """The structure's columns where least is known of them, or least `within` bounds, which proves nothing of all there is; None where nothing
+    def propose(self, below: float, seconds: float, within: Within | None = None) -> Floats | None:
+        """The structure's columns where least is known of them, or least `within` a part of all there is, of which it proves nothing; None where nothing
         `below` is, or not in time."""
         whole, base = self._dec.whole, self._base
         least, most, broken = self._limits(below, within)
@@ -72,7 +84,7 @@ class Proposals:
         unit = UNIT * max(abs(base.value), abs(below), NOTHING)
         lowest, highest = np.append(least[moves], -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
         once = sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))])
-        rows, lower, upper = zip((once, self._lower, self._upper), self._of_cuts(moves, unit, highest), *self._others(moves), strict=True)
+        rows, lower, upper = zip((once, self._lower, self._upper), self._of_cuts(moves, unit, highest), *self._others(moves), *_around(moves, within), strict=True)
         theta = np.append(np.zeros(len(moves)), 1.0)
         found = least_whole(
             theta, sparse.vstack(rows).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds
@@ -85,7 +97,7 @@ class Proposals:
         result[moves] = found.x[:-1]
         return np.where(self.fixing, np.round(result), result)
 
-    def _limits(self, below: float, within: tuple[Floats, Floats] | None) -> tuple[Floats, Floats, bool]:
+    def _limits(self, below: float, within: Within | None) -> tuple[Floats, Floats, bool]:
         """(the least and the most of each column of what is `below`, by the reduced costs of the linear part; whether nothing is)."""
         whole, base = self._dec.whole, self._base
         least, most, _ = whole.forced(np.zeros(whole.size), whole.most)
@@ -94,7 +106,7 @@ class Proposals:
         most = np.where(never, least, np.minimum(most, least + np.maximum(more, 0.0)))
         most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
         if within is not None:
-            least, most = np.maximum(least, within[0]), np.minimum(most, within[1])
+            least, most = np.maximum(least, within.least), np.minimum(most, within.most)
             if (least > most + WHOLE).any():
                 return least, most, True
         _, most, broken = whole.forced(least, np.maximum(least, most))
@@ -121,6 +133,14 @@ class Proposals:
     def _prove(self, value: float) -> None:
         if not self._excluded and np.isfinite(value):
             self.proven = max(self.proven, value)
+
+
+def _around(moves: Ints, within: Within | None) -> list[Rows]:
+    """That no more ones are given up than may be."""
+    if within is None or not len(within.ones):
+        return []
+    row = np.append(np.isin(moves, within.ones), False).astype(float)
+    return [(sparse.csc_array(row[None, :]), np.array([float(len(within.ones) - within.up)]), np.array([np.inf]))]
 
 
 def done(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_array:

@@ -16,7 +16,7 @@ from solvers.decomposition import WHOLE, Decomposition
 from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
 from solvers.outcome import Options
-from solvers.proposals import Proposals
+from solvers.proposals import Proposals, Within
 from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
@@ -96,7 +96,7 @@ def _with_counts(
     """The best plan of those that are proposed with whole counts, first with these choices."""
     proposals.fix(dec.whole.integer)
     free = counted(dec)
-    these = np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most)
+    these = Within(np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most))
     for within in (these, None):
         better = None
         while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:

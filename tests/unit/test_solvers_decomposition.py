@@ -153,19 +153,6 @@ def test_jobs_that_each_fit_are_not_put_where_both_do_not(supply, cost):
     assert lot_upper(data).ravel().tolist() == [supply, 9]
 
 
-def test_a_job_that_is_no_better_elsewhere_is_not_moved_for_ever(monkeypatch):
-    """Choices that differ but cost as much were taken for better ones, in turn, until time was up."""
-    from solvers.choices import Chosen, Search
-    from solvers.decomposition import Decomposition
-
-    search, root = _search(Decomposition(two_jobs(4), "cost", build, 1, Standing()))
-    best, asked = search._searched(root, 0.0, 9.0), []
-    monkeypatch.setattr(Search, "look", lambda search, *given: root)
-    monkeypatch.setattr(Search, "_searched", lambda search, state, costs, hopeless, known: asked.append(1) or Chosen(known.least, known.most, known.found))
-    search.left = lambda: 1.0 if len(asked) < 50 else 0.0
-    assert search._moved(root, best) is best and len(asked) == 2
-
-
 def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
     """Found by its number: two counts over one slot; with both held no column is left, and that was taken for no answer."""
     found = decomposed.solve(replace(problem(np.random.default_rng(1007), ("cost",)), limits=()), Options(gap=1e-3, time_limit_s=60), build)
@@ -182,15 +169,17 @@ def _search(dec):
 
 
 @pytest.mark.parametrize("seed", [0, 15, 23, 43, 47, 51])
-def test_a_job_at_a_dear_place_is_moved_to_the_best_one(seed, monkeypatch):
+def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     """Found by their numbers: questions with one job that costs more at one of its places than at another."""
-    from solvers.choices import Search
+    from solvers.choices import counted
     from solvers.decomposition import Decomposition
+    from solvers.proposals import Proposals
+    from solvers.start import linear
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
-    search, root = _search(Decomposition(data, "cost", build, 1, Standing()))
-    places, moved, wholes = search.dec.whole.columns["y"], Search._moved, []
-    monkeypatch.setattr(Search, "_moved", lambda search, root, best: best)
+    dec = Decomposition(data, "cost", build, 1, Standing())
+    search, root = _search(dec)
+    places, wholes = dec.whole.columns["y"], []
     for place in places[places >= 0]:
         most = root.most.copy()
         most[places[places >= 0]] = 0.0
@@ -199,5 +188,5 @@ def test_a_job_at_a_dear_place_is_moved_to_the_best_one(seed, monkeypatch):
     best = min(whole.found.value for whole in wholes)
     assert max(whole.found.value for whole in wholes) > best * 1.01
     for whole in wholes:
-        better = moved(search, root, whole)
+        better = search.proposed(Proposals(dec, dec.whole.integer & ~counted(dec), linear(dec, 1e-6).bound), whole, lambda value, proven: False)
         assert better.found.value == pytest.approx(best, rel=1e-4) and search.open(better) == []
