@@ -31,7 +31,7 @@ COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
 AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
-RINGS, TRIED = ((2, False), (4, True)), 3  # near the best: jobs that may be elsewhere, and whether more sites may be open; looks at each that bring nothing better
+MOVED, TRIED = 2, 3  # near the best: jobs that may be elsewhere, and looks that bring nothing better before all is looked at
 WORTH = 1e-4  # of the value, that other choices must save
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST, LONGER = 0.1, 5.0, 1.5  # seconds that whole choices near by may take, at least and at most; how much longer where the last brought nothing
@@ -143,18 +143,18 @@ class Search:
             told(found, -np.inf)
         return Chosen(least, most, found)
 
-    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: Within | None = None) -> Chosen:
+    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: Within | None = None, near: bool = False) -> Chosen:
         """The best of what is proposed, or proposed `within` a part of all there is, until its value and what is proven are `enough`, or nothing
-        better is known of. Without such a part first what is near the best, and again wherever that is a better one."""
+        better is known of. `near`: first of what is near the best, and again wherever that is a better one."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
         times: dict[bytes, int] = {}
-        longest, before, near = LONGEST, (best.found.value, proposals.proven), 0 if within is None else len(RINGS) * TRIED  # looks near by so far
+        longest, before, tried = LONGEST, (best.found.value, proposals.proven), 0 if near else TRIED
         while self.left() > 0 and not enough(*(now := (best.found.value, proposals.proven))):
             longest, before = LONGEST if now != before else LONGER * longest, now
-            part = self._near_by(best, *RINGS[near // TRIED]) if near < len(RINGS) * TRIED else None
+            part = self._near_by(best) if tried < TRIED else None
             goal = proposals.propose(best.found.value, min(self.left(), longest), part or within)
             if goal is None and part is not None:
-                near = (near // TRIED + 1) * TRIED
+                tried = TRIED
                 continue
             if goal is None:
                 self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")
@@ -164,7 +164,7 @@ class Search:
             key = chosen.tobytes()
             times[key] = times.get(key, 0) + 1
             if times[key] > 2 and part is not None:
-                near = (near // TRIED + 1) * TRIED
+                tried = TRIED
                 continue
             if times[key] > 2 and (self.fixing & self.counts).any():
                 break
@@ -176,24 +176,22 @@ class Search:
             state = self.look(chosen, np.where(self.fixing, goal, self.dec.whole.most), best.found, best.found.value + FARTHER * abs(best.found.value))
             self.lots = lots
             better = state is not None and state.found.value < self._worth(best)
-            near = 0 if better and within is None else near + 1
+            tried = 0 if better and near else tried + 1
             best = best if state is None or state.found.value >= best.found.value else state
             self.dec.say(f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}")
             self.dec.standing.tell(bound=proposals.proven)
         self.proposals = None
         return best
 
-    def _near_by(self, best: Chosen, moved: int, opened: bool) -> Within | None:
-        """The same sites and designs, or with more sites `opened`, and all but so many jobs at the places where they are; None without jobs."""
+    def _near_by(self, best: Chosen) -> Within | None:
+        """The same sites and designs, and all but MOVED jobs at the places where they are; None without jobs."""
         y, run, n = (self.dec.whole.columns[block].ravel() for block in ("y", "run", "n"))
         values = np.where(self.fixing, np.round(self.values(best)), 0.0)
         ones = y[y >= 0][values[y[y >= 0]] > 0.5]
         free = ~self.fixing
         for block in (y, run, n):
             free[block[block >= 0]] = True
-        rises = free.copy()
-        rises[[column for column in self.dec.whole.columns["open"] if column >= 0 and opened]] = True
-        return Within(np.where(free, 0.0, values), np.where(rises, self.dec.whole.most, values), ones, moved) if len(ones) else None
+        return Within(np.where(free, 0.0, values), np.where(free, self.dec.whole.most, values), ones, MOVED) if len(ones) else None
 
     def _with_lots_of(self, values: Floats) -> Ints:
         """The lots, and those that these values hold or run jobs on."""

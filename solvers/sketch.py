@@ -51,10 +51,11 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
         return Sketch(dec.least())
     dec.standing.tell(bound=start.bound.value)
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
-    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), proposals if dec.data.windows == 1 and start.work < MANY else None)
+    merged = dec.data.windows > 1 or start.work >= MANY  # choices are made on merged slots first
+    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), None if merged else proposals)
     far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if start.climb is None:
-        found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], left)
+        found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], merged, left)
     else:
         plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
         enough = -np.inf if plan is None else plan.value - options.gap * abs(plan.value)
@@ -64,16 +65,17 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> S
     return found
 
 
-def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, left: Callable[[], float]) -> Sketch:
-    """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more."""
+def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, merged: bool, left: Callable[[], float]) -> Sketch:
+    """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
+    Those made on `merged` slots are made better near by first."""
     proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
     near = lambda share: lambda value, proven: value - proven <= share * options.gap * abs(value)
-    known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES))
+    known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES), near=merged)
     counts, plan = _counts(search, found, known, options, left)
     proposing.left = left
     while plan is not None and left() > 0 and not near(1.0)(plan.value, proposals.proven):
         worth = found.found.value - WORTH * abs(found.found.value)
-        better = proposing.proposed(proposals, found, lambda value, proven: value <= worth or near(CERTAIN)(value, proven) or near(1.0)(plan.value, proven))
+        better = proposing.proposed(proposals, found, lambda value, proven: value <= worth or near(CERTAIN)(value, proven) or near(1.0)(plan.value, proven), near=merged)
         if better.found.value > worth:  # what is left is in the counts, or nothing better is known
             plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)
             break
