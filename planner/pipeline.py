@@ -54,11 +54,12 @@ def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -
     from planner.resolve import resolve_document
 
     problem = resolve_document(document, overlays)
+    offers = [offer for offer in problem.offers if offer.how != "api"]
     return {
         "workloads": len(problem.demands()) + len(problem.training),
-        "sites": len(problem.sites),
-        "systems": len(problem.systems),
-        "offers": len(problem.offers),
+        "sites": sum(site.api is None for site in problem.sites),
+        "systems": len({offer.system for offer in offers}),
+        "offers": len(offers),
         "slots": problem.calendar.slots,
         "assumptions": len(problem.assumptions),
     }

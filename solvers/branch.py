@@ -25,7 +25,7 @@ LEAF_GAP = 0.5        # of the asked gap, to which counts are found: the bound o
 FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
 LEFT_OF_GAP, MOST_LEFT = 0.1, 1e-5  # share of the asked gap, and how much of it, that is for rounding: a search stops before
 ROUNDING = 1e-9       # relative differences of optima below this are the solver's
-HARD = 8_000         # simplex iterations, from which on a search is hard and a plan found in another way is asked for
+HARD_ROOT, HARD = 12_000, 25_000  # simplex iterations of the first relaxation alone, and of all, from which on a search is hard and a plan found in another way is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Search:
         if root.x is None:
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
         self._push(root, lower, upper, root.basis)
-        self._take_hint()
+        self._take_hint(HARD_ROOT)
         for columns in (np.concatenate([self.binary, self.counts]), self.binary):
             for x in self.known[:TRIED_KNOWN]:
                 if not self._good(max(root.value, self._proven)):
@@ -122,7 +122,7 @@ class Search:
             self._dive(root, lower, upper)
         visited = 0
         while self._nodes and not self._good(max(self._nodes[0].value, self._proven)):
-            if self._take_hint():
+            if self._take_hint(HARD):
                 continue
             if self.out_of_time or visited >= self.node_limit:
                 return Found(self.value, self.x, self.bound(), False)
@@ -132,9 +132,9 @@ class Search:
             self._visit(heapq.heappop(self._nodes))
         return Found(self.value, self.x, self.bound(), True)
 
-    def _take_hint(self) -> bool:
-        """Takes the plan found in another way, and what is proven there, once the search turns out to be hard; whether it just did."""
-        if self.hint is None or self.effort() < HARD:
+    def _take_hint(self, hard: int) -> bool:
+        """Takes the plan found in another way, and what is proven there, once the search turns out to be that hard; whether it just did."""
+        if self.hint is None or self.effort() < hard:
             return False
         (*other, self._proven), self.hint = self.hint(), None
         self._offer(*other)

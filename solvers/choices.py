@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from solvers.blocks import Blocks
 from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.highs import least_whole
@@ -33,6 +34,7 @@ PATIENCE = 50  # iterations of a look, unless nothing is found
 AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
 MOVED, TRIED = 2, 3  # near the best: jobs that may be elsewhere, and looks that bring nothing better before all is looked at
 WORTH = 1e-4  # of the value, that other choices must save
+LACKING = 10.0  # times the value, that demand costs which nothing can serve
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST, LONGER = 0.1, 5.0, 1.5  # seconds that whole choices near by may take, at least and at most; how much longer where the last brought nothing
 ROUGHLY = 0.01  # how far from proven they may be
@@ -135,6 +137,8 @@ class Search:
             return None
         program = blocks(dec, self.view, lots, places, least, most)
         same = np.arange(self.view.slots) if onto is None else onto
+        if self.proposals is not None and program.impossible:
+            self._know_lacking(program, start, cutoff)
         told = None if self.proposals is None else lambda found, above: self.proposals.know(dec.spread(found), (least, most), above)
         found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations, told)
         if found is None:
@@ -142,6 +146,17 @@ class Search:
         if told is not None:
             told(found, -np.inf)
         return Chosen(least, most, found)
+
+    def _know_lacking(self, program: Blocks, start: Inside, cutoff: float) -> None:
+        """A cut where demand is left that nothing at all can serve: it alone is dearer than the best, and so is what would serve it."""
+        prices, demand = self.dec.spread(start), self.view.demand
+        lacking = ~program.carrying & (demand > 0)
+        if not lacking.any() or prices.delta.shape != demand.shape:
+            return
+        dear = prices.delta + np.where(lacking, LACKING * max(abs(cutoff), abs(start.value), 1.0) / np.where(lacking, demand, 1.0), 0.0)
+        beta, demands = prices.beta.copy(), self.view.arc_demand
+        np.maximum.at(beta, self.dec.data.arc_pool, np.where(lacking[demands], dear[demands] - self.view.arc_cost, 0.0))
+        self.proposals.know(replace(prices, delta=dear, beta=beta))
 
     def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: Within | None = None, near: bool = False) -> Chosen:
         """The best of what is proposed, or proposed `within` a part of all there is, until its value and what is proven are `enough`, or nothing

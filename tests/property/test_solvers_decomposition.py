@@ -34,10 +34,9 @@ def test_bound_and_value_enclose_the_best_of_all_plans():
         rng, seed = np.random.default_rng(seed), seed + 1
         data = free = replace(problem(rng, ("cost",)), limits=())
         if seed % 3 == 0:
-            data = replace(
-                data, holding_cost=data.holding_cost | {"capital": rng.integers(0, 6, len(data.holding_lot)).astype(float)},
-                limits=(Limit("limits.capital", "capital", float(rng.integers(0, 12))),),
-            )  # fmt: skip
+            data = replace(data, holding_cost=data.holding_cost | {"capital": rng.integers(0, 6, len(data.holding_lot)).astype(float)})
+            paid = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build).functionals.get("capital", 0.0)
+            data = replace(data, limits=(Limit("limits.capital", "capital", max(paid - 1.0, 0.0)),))
         if unserved(data) or unfinished(data):
             continue
         assert decomposed.carries(data)

@@ -12,6 +12,7 @@ import pytest
 import planner
 from catalog.lookup import Catalog
 from catalog.units import KWH_J
+from planner.document import edited
 from planner.resolve import resolve
 from planner.spec import parse_spec
 
@@ -35,7 +36,7 @@ def example(root):
     return get
 
 
-EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining")
+EXAMPLES = ("inference_cluster", "inference_cluster_phases", "compute_network", "national_pretraining", "ways")
 
 
 def catalog_of(spec: dict[str, Any]) -> Catalog:
@@ -261,3 +262,18 @@ def test_the_target_is_hundreds_and_tens_of_millions_of_times_away(example):
     _, plan, _ = example("inference_cluster_phases")
     now = plan["phases"][-1]["cost_per_million_tokens"]
     assert 300 < now / 0.01 < 420 and 3e7 < now / (0.01 / 1e5) < 4.2e7
+
+
+def test_every_way_to_obtain_has_its_place_until_its_price_is_another(example):
+    spec, plan, _ = example("ways")
+    ways = lambda plan: {(row["system"], row["how"]) for row in plan["fleet"]}
+    bought = {("DGX H100", "buy"), ("DGX H100", "reserved"), ("DGX H100", "spot"), ("Gaudi3 8x node", "buy"), ("gateway", "api")}
+    assert ways(plan) == bought and planner.verify_plan(plan) == []
+    assert plan["costs"]["porting"] == pytest.approx(250_000) and plan["costs"]["colocation"] > 0
+    (paid,) = [workload for workload in plan["workloads"] if workload.get("revenue")]
+    assert paid["name"] == "assistant" and paid["margin"] == pytest.approx(paid["revenue"] - paid["cost"]) and paid["margin"] > 0
+    for change, left_out in (
+        ({"apis[0].output": "5 USD/1M tokens"}, "gateway"), ({"porting[0].cost": "20M USD"}, "Gaudi3 8x node"),
+    ):  # fmt: skip
+        other = planner.solve(edited(spec, tuple(change.items())))
+        assert left_out not in {system for system, _ in ways(other)} and other["totals"]["cost"] > plan["totals"]["cost"] * (1 - GAP)
