@@ -93,10 +93,11 @@ class Ladder:
 
 
 def ladder(
-    document: Mapping[str, Any], levers: Sequence[str], *, workload: str | None = None, target: str | None = None,
+    document: Mapping[str, Any], levers: Sequence[str], *, workload: str | None = None, phase: str | None = None, target: str | None = None,
     overlays: Sequence[Path] = (), progress: Progress | None = None,
 ) -> Ladder:  # fmt: skip
-    """The cost per million output tokens of a serving workload (of all of them together without a name) after each lever, those before it kept.
+    """The cost per million output tokens of a serving workload (of all of them together without a name) after each lever, those before it kept; over the
+    horizon, or of all that is done in one `phase`.
 
     `levers`: texts `NAME: PATH=VALUE; PATH=VALUE`, the value a new one or a change such as -30%. `target`: an amount per token.
     Raises SpecError for what cannot be read, naming the lever.
@@ -107,6 +108,8 @@ def ladder(
     names = serving if workload is None else (workload,)
     if not set(names) & set(serving):
         raise SpecError([Problem("--workload", f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}')])
+    if phase is not None and (phase not in (phases := [row.name for row in problem.spec.phases or ()]) or (workload is not None and len(serving) > 1)):
+        raise SpecError([Problem("--phase", f'expected one of the phases {", ".join(phases) or "(there are none)"}, whose cost is that of all workloads together, got "{phase}"')])
     wanted = None if target is None else _target(target, problem)
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
     rungs: list[Rung] = []
@@ -115,7 +118,7 @@ def ladder(
     for text in ("", *levers):
         lever = _lever(written, text) if text else Lever(TODAY, ())
         edits, written = edits + lever.edits, edited(written, lever.edits)
-        rungs.append(_rung(lever.name, _answer(variants, edits, options), written, names, rungs, wanted))
+        rungs.append(_rung(lever.name, _answer(variants, edits, options), written, names, phase, rungs, wanted))
         say(f"{lever.name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
     order = ("infeasible", "unbounded", "limit", "within_gap", "optimal")
     return Ladder(names, problem.spec.currency, wanted, tuple(rungs), min((rung.status for rung in rungs), key=order.index))
@@ -130,12 +133,15 @@ def _answer(variants: Variants, edits: Edits, options) -> Answer | None:
         return None
 
 
-def _rung(name: str, answer: Answer | None, document: Mapping[str, Any], names: Sequence[str], before: Sequence[Rung], target: float | None) -> Rung:
+def _rung(name: str, answer: Answer | None, document: Mapping[str, Any], names: Sequence[str], phase: str | None, before: Sequence[Rung], target: float | None) -> Rung:
     if answer is None or answer.value is None:
         return Rung(name, "unbounded" if answer is None else answer.solution.status, None, None, None, None, None)
-    rows = [row for row in answer.plan(document)["workloads"] if row.get("of", row["name"]) in names and row["cost_per_million_tokens"]]
+    plan = answer.plan(document)
+    rows = [row for row in plan["workloads"] if row.get("of", row["name"]) in names and row["cost_per_million_tokens"]]
     millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows)
     cost = sum(row["cost"] for row in rows) / millions if millions else None
+    if phase is not None:
+        cost = next(row for row in plan["phases"] if row["name"] == phase)["cost_per_million_tokens"]
     known = [rung.cost_per_million_tokens for rung in before if rung.cost_per_million_tokens is not None]
     return Rung(
         name, answer.solution.status, cost, answer.solution.gap,

@@ -37,6 +37,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared
     ladder.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
     ladder.add_argument("--lever", metavar="NAME:PATH=VALUE", action="append", default=[], help='what is changed next, such as "cheaper systems: offers[0].price=-30%%; offers[1].price=-30%%"; may be repeated')
     ladder.add_argument("--workload", metavar="NAME", help="the serving workload whose cost counts (default: all together)")
+    ladder.add_argument("--phase", metavar="NAME", help="of a question with phases the one whose cost counts (default: the whole horizon)")
     ladder.add_argument("--target", metavar="PRICE", help='the cost to reach, such as "0.01 CNY/1M tokens"')
     solver_options(ladder)
     ladder.set_defaults(run=_ladder)
@@ -120,7 +121,7 @@ def _ladder(arguments: argparse.Namespace) -> int:
     from planner.ladder import ladder
 
     found = ladder(
-        _spec_document(arguments), arguments.lever, workload=arguments.workload, target=arguments.target, overlays=_overlays(arguments), progress=_progress(arguments)
+        _spec_document(arguments), arguments.lever, workload=arguments.workload, phase=arguments.phase, target=arguments.target, overlays=_overlays(arguments), progress=_progress(arguments)
     )
     _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]

@@ -13,6 +13,8 @@ import planner
 from catalog.lookup import Catalog
 from catalog.units import KWH_J
 from planner.document import edited
+from planner.errors import SpecError
+from planner.ladder import ladder
 from planner.resolve import resolve
 from planner.spec import parse_spec
 
@@ -277,3 +279,14 @@ def test_every_way_to_obtain_has_its_place_until_its_price_is_another(example):
     ):  # fmt: skip
         other = planner.solve(edited(spec, tuple(change.items())))
         assert left_out not in {system for system, _ in ways(other)} and other["totals"]["cost"] > plan["totals"]["cost"] * (1 - GAP)
+
+
+def test_levers_of_one_phase_are_those_of_its_cost(example):
+    spec, plan, _ = example("inference_cluster_phases")
+    found = ladder(copy.deepcopy(spec), ["electricity: sites[0].electricity_price=0.04 CNY/kWh"], phase="third", target="0.01 CNY/1M tokens")
+    third = next(row for row in plan["phases"] if row["name"] == "third")["cost_per_million_tokens"]
+    today, cheaper = found.rungs
+    assert today.cost_per_million_tokens == pytest.approx(third, rel=0.01) and today.to_target == pytest.approx(third / 0.01, rel=0.01)
+    assert cheaper.factor > 1.02
+    with pytest.raises(SpecError, match="--phase"):
+        ladder(spec, [], phase="fourth")
