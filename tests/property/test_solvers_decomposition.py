@@ -18,6 +18,7 @@ from solvers.joint import build, solve, unfinished, unserved
 from solvers.meter_data import Chronology
 from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
+from tests.unit.test_solvers_backends import stood
 
 GAP = 1e-3
 COMPARED = 40 if TIMES == 1 else 500
@@ -58,6 +59,22 @@ def test_most_questions_that_have_a_plan_get_one():
             gaps += [] if found.value is None else [(found.value - least) / max(least, 1e-6)]
     assert asked > 15 and len(gaps) >= 0.9 * asked
     assert np.median(gaps) <= GAP
+
+
+def test_progress_ends_at_the_plan_and_its_bound_in_the_units_of_the_data():
+    told = 0
+    for seed in range(30):
+        data, lines = replace(problem(np.random.default_rng(seed), ("cost",)), limits=()), []
+        if unserved(data) or unfinished(data):
+            continue
+        data = replace(data, holding_cost={"cost": 3e5 * data.holding_cost["cost"]}, point_cost={"cost": 3e5 * data.point_cost["cost"]})
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
+        values, bounds, _ = stood(lines).T
+        if found.value is None or found.value < 1e4:
+            continue
+        told += 1
+        assert np.nanmin(values) == pytest.approx(found.value, rel=1e-4) and np.nanmax(bounds) == pytest.approx(found.bound, rel=1e-4)
+    assert told > 5
 
 
 def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch):
