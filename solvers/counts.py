@@ -20,6 +20,7 @@ from solvers.whole import WholePlan
 COUNTED = 0.04  # of the time left, that one set of counts may take to find
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
 EXACT, NOTHING_LEFT = 1e-9, 1e-7  # how far rows may be broken, and what may be missing in all
+CLOSER = 3  # times that other hours are looked for, where next to nothing is missing, with nothing missing
 RATHER = 100.0  # times the price of watts and requests that are missing, where systems are added: these can be
 DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
 HALFWAY = 0.5  # how far hours of jobs go to those of the master, while the counts stay
@@ -68,6 +69,7 @@ class Counts:
         near = np.maximum(np.floor(n) - NEARBY, 0.0), np.minimum(np.ceil(n) + NEARBY, self.structure.most[self.n])
         self.least[self.n], self.most[self.n] = (np.round(n), near[1]) if given else near
         found, before, lacked, added_from = (-np.inf, point) if given else None, None, np.inf, 0 if given else FEW
+        plan, closer = None, 0
         full = np.zeros(len(self.left_over), dtype=bool)  # kinds with no room for more, which is dearer to miss
         for number in range(COUNTS):
             found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
@@ -97,13 +99,16 @@ class Counts:
                 self.level.programs.raise_systems(filled, RATHER)
                 full |= filled
                 whole = nearest(self.level.master, whole, self.price, self.left_over) or whole  # else what jobs lack is added like the rest
-            if before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
+            if plan is None and before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 whole = before.towards(whole, HALFWAY)
             value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
             self.dec.say(f"counts: {self.dec.amount(model)} by what was known, {self.dec.amount(value)} once asked, {missing:.3g} missing")
             if missing <= NOTHING_LEFT:
-                return WholePlan(self.level, whole, value)
-            more = self._with_missing(whole) if number < self.adding else None
+                plan = WholePlan(self.level, whole, value)
+            closer += plan is not None
+            if plan is not None and (missing <= EXACT or closer > CLOSER):
+                break
+            more = self._with_missing(whole) if plan is None and number < self.adding else None
             if more is not None:
                 found, before, lacked = (-np.inf, more), whole, missing
                 continue
@@ -115,7 +120,7 @@ class Counts:
             if number >= added_from:  # what they miss is added, and nothing taken away
                 self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
                 self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
-        return None
+        return plan
 
     def _with_missing(self, point: Point) -> Point | None:
         """The point with as many systems more of each kind as it had too few of in any slot, where there is room for them; jobs are to leave what
@@ -167,7 +172,7 @@ class Counts:
         """The master learns what no slot can do with less, where something is missing at a point; where nothing need be, missing is too cheap."""
         master, programs = self.level.master, self.level.programs
         answer = programs.shortage(master.given(point))
-        short = np.unique(master.group[answer.value > NOTHING_LEFT])
+        short = np.unique(master.group[answer.value > EXACT])
         if len(short):
             master.add_cuts(master.keep(answer, short=True), short)
         else:

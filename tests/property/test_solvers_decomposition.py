@@ -93,6 +93,11 @@ def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch):
     assert plans > 10
 
 
+def test_jobs_that_hardly_run_in_a_slot_leave_the_systems_that_requests_need():
+    data = replace(problem(np.random.default_rng(5095), ("cost",)), limits=())
+    encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
+
+
 def encloses(data, found) -> None:
     """Bound, best of all plans and value stand in that order, and the plan meets every row."""
     program = build(data)
