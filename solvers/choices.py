@@ -37,6 +37,7 @@ WORTH = 1e-4  # of the value, that other choices must save
 LACKING = 10.0  # times the value, that demand costs which nothing can serve
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST, LONGER = 0.1, 5.0, 1.5  # seconds that whole choices near by may take, at least and at most; how much longer where the last brought nothing
+PROVING = 20.0  # such seconds, from which on nothing is taken to be left where nothing was found
 ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
 MORE, DEAR = 0.001, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
@@ -158,18 +159,22 @@ class Search:
         np.maximum.at(beta, self.dec.data.arc_pool, np.where(lacking[demands], dear[demands] - self.view.arc_cost, 0.0))
         self.proposals.know(replace(prices, delta=dear, beta=beta))
 
-    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float, float], bool], within: Within | None = None, near: bool = False) -> Chosen:
-        """The best of what is proposed, or proposed `within` a part of all there is, until its value and what is proven are `enough`, or nothing
-        better is known of. `near`: first of what is near the best, and again wherever that is a better one."""
+    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float], float], within: Within | None = None, near: bool = False, worth: float = -np.inf) -> Chosen:
+        """The best of what is proposed, or proposed `within` a part of all there is, until it is below what is of `worth`, or so much is proven as is
+        `enough` for its value, or nothing better is known of. `near`: first of what is near the best, and again wherever that is a better one."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
         times: dict[bytes, int] = {}
         longest, before, tried = LONGEST, (best.found.value, proposals.proven), 0 if near else TRIED
-        while self.left() > 0 and not enough(*(now := (best.found.value, proposals.proven))):
+        while self.left() > 0 and best.found.value > worth and proposals.proven < enough(best.found.value):
+            now = best.found.value, proposals.proven
             longest, before = LONGEST if now != before else LONGER * longest, now
             part = self._near_by(best) if tried < TRIED else None
-            goal = proposals.propose(best.found.value, min(self.left(), longest), part or within)
+            below = best.found.value if part or within else enough(best.found.value)  # what leaves no more than that is not looked for
+            goal = proposals.propose(below, min(self.left(), longest), part or within)
             if goal is None and part is not None:
                 tried = TRIED
+                continue
+            if goal is None and not within and longest < PROVING and proposals.proven < below and not proposals.excluded:  # not in time
                 continue
             if goal is None:
                 self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")

@@ -67,6 +67,11 @@ class Proposals:
         """Other columns are proposed whole from now on, and what was excluded is no more."""
         self.fixing, self._excluded = fixing, []
 
+    @property
+    def excluded(self) -> bool:
+        """Whether any choices are."""
+        return bool(self._excluded)
+
     def exclude(self, chosen: Floats) -> None:
         """These choices are not proposed again, although their cuts do not say how much they cost: no more is proven from now on."""
         self._excluded.append(chosen)

@@ -20,7 +20,7 @@ from solvers.proposals import Proposals, Within
 from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
-PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.8, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be
+PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be
 # before counts, from where on only counts can bring more, and how near counts are to be
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
@@ -69,13 +69,13 @@ def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Pr
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
     proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
-    near = lambda share: lambda value, proven: value - proven <= share * options.gap * abs(value)
+    near = lambda share: lambda value: value - share * options.gap * abs(value)
     known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES), near=merged)
     counts, plan = _counts(search, found, known, options, left)
     proposing.left = left
-    while plan is not None and left() > 0 and not near(1.0)(plan.value, proposals.proven):
+    while plan is not None and left() > 0 and proposals.proven < near(1.0)(plan.value):
         worth = found.found.value - WORTH * abs(found.found.value)
-        better = proposing.proposed(proposals, found, lambda value, proven: value <= worth or near(CERTAIN)(value, proven) or near(1.0)(plan.value, proven), near=merged)
+        better = proposing.proposed(proposals, found, lambda value: min(near(CERTAIN)(value), near(1.0)(plan.value)), near=merged, worth=worth)
         if better.found.value > worth:  # what is left is in the counts, or nothing better is known
             plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)
             break
@@ -101,7 +101,7 @@ def _with_counts(
     these = Within(np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most))
     for within in (these, None):
         better = None
-        while better is not counts and not near(1.0)(plan.value, proposals.proven) and left() > 0:
+        while better is not counts and proposals.proven < near(1.0)(plan.value) and left() > 0:
             counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY), within)
             other = None if better is counts else _settled(dec, better, options, left)
             if other is None or other.value >= plan.value:  # what a look forgave was missing
