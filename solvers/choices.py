@@ -157,7 +157,9 @@ class Search:
         dear = prices.delta + np.where(lacking, LACKING * max(abs(cutoff), abs(start.value), 1.0) / np.where(lacking, demand, 1.0), 0.0)
         beta, demands = prices.beta.copy(), self.view.arc_demand
         np.maximum.at(beta, self.dec.data.arc_pool, np.where(lacking[demands], dear[demands] - self.view.arc_cost, 0.0))
-        self.proposals.know(replace(prices, delta=dear, beta=beta))
+        absent = np.ones_like(prices.alpha, dtype=bool)
+        absent[program.linked.lots] = ~program.there
+        self.proposals.know(replace(prices, delta=dear, beta=beta, alpha=self.dec.view.alpha_of(absent, beta, prices.sigma, prices.alpha)))
 
     def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float], float], within: Within | None = None, near: bool = False, worth: float = -np.inf) -> Chosen:
         """The best of what is proposed, or proposed `within` a part of all there is, until it is below what is of `worth`, or so much is proven as is
@@ -169,7 +171,7 @@ class Search:
             now = best.found.value, proposals.proven
             longest, before = LONGEST if now != before else LONGER * longest, now
             part = self._near_by(best) if tried < TRIED else None
-            below = best.found.value if part or within else enough(best.found.value)  # what leaves no more than that is not looked for
+            below = best.found.value if part or within else min(enough(best.found.value), best.found.value)  # what leaves no more than that is not looked for
             goal = proposals.propose(below, min(self.left(), longest), part or within)
             if goal is None and part is not None:
                 tried = TRIED

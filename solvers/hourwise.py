@@ -119,6 +119,22 @@ class Slotwise:
             raised[lots] += most
         return raised
 
+    def alpha_of(self, absent: np.ndarray, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
+        """[K, T]: alpha with that of `absent` [K, T] systems raised until no replica that needs any of them earns more than it takes, whatever
+        the others cost: these are there and would be worth as much anywhere."""
+        data, raised = self.data, alpha.copy()
+        mine = np.flatnonzero(np.isin(self.use_point, self.serving))
+        place, lot, uses = np.searchsorted(self.serving, self.use_point[mine]), self.use_lot[mine], self.use_systems[mine]
+        earns = data.point_capacity[self.serving, None] * beta[data.point_pool[self.serving]] - self.point_cost[self.serving]
+        earns -= data.point_power_w[self.serving, None] * sigma[self.site[self.serving]]
+        np.add.at(earns, place, -uses[:, None] * alpha[lot])
+        width = np.zeros_like(earns)
+        np.add.at(width, place, uses[:, None] * absent[lot])
+        short = np.divide(np.maximum(earns, 0.0), width, out=np.zeros_like(earns), where=width > 0)
+        most = np.zeros_like(raised)
+        np.maximum.at(most, lot, short[place])
+        return np.where(absent, raised + most, raised)
+
     def running_price(self, points: Ints, alpha: Floats, sigma: Floats) -> Floats:
         """[points, T]: what running a job at full width through what it may of a slot takes at these prices."""
         data = self.data

@@ -188,5 +188,5 @@ def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     best = min(whole.found.value for whole in wholes)
     assert max(whole.found.value for whole in wholes) > best * 1.01
     for whole in wholes:
-        better = search.proposed(Proposals(dec, dec.whole.integer & ~counted(dec), linear(dec, 1e-6).bound), whole, lambda value, proven: False)
+        better = search.proposed(Proposals(dec, dec.whole.integer & ~counted(dec), linear(dec, 1e-6).bound), whole, lambda value: np.inf)
         assert better.found.value == pytest.approx(best, rel=1e-4) and search.open(better) == []
