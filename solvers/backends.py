@@ -38,9 +38,9 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def solve(program: Program, objective: Floats, sense: str, options: Options, *, polished: bool = True,
-          start: Floats | None = None, hint: Callable[[], tuple[Floats | None, float]] | None = None, kept: Kept | None = None) -> RawSolution:
+          start: Floats | None = None, hint: Callable[[], tuple[Floats | None, float]] | None = None, at_once: bool = False, kept: Kept | None = None) -> RawSolution:
     """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `hint`: finds a solution in another way,
-    where the search over the binaries is hard, and what no solution is better than; `kept`: one of a program alike, which is changed to this one and tells what it can."""
+    where the search over the binaries is hard, or `at_once`, and what no solution is better than; `kept`: one of a program alike, which is changed to this one and tells what it can."""
     begin = time.perf_counter()
     sign, options = -1.0 if sense == "max" else 1.0, replace(options, presolve=options.presolve and program.presolve)
     arrays = program.arrays()
@@ -48,7 +48,7 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
     run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
     if kept is None and options.solver == "highs" and branches(arrays, options):
-        run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, sign, *hint()))
+        run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, sign, *hint()), at_once=at_once)
     if options.progress is not None and options.solver == "highs" and kept is None:
         run = partial(run, standing=Standing(options.progress, sign / scaled.objective, EVERY_S))
     outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
@@ -213,9 +213,9 @@ def branches(arrays: Arrays, options: Options) -> bool:
 
 def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
                 relaxation: Relaxation | None = None, known: Sequence[Floats] = (), hint: Callable[[], tuple[float, Floats | None, float]] | None = None,
-                standing: Standing | None = None) -> Outcome:
+                at_once: bool = False, standing: Standing | None = None) -> Outcome:
     """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
-    `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike; `hint`: as of the search."""
+    `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike; `hint`, `at_once`: as of the search."""
     begin = time.perf_counter()
     arrays = scaled.arrays
     left = lambda: options.time_limit_s - (time.perf_counter() - begin)
@@ -232,7 +232,7 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
         value = math.inf if outcome.x is None else float(scaled.cost @ outcome.x)
         return Finished(value, outcome.x, -math.inf if outcome.bound is None else outcome.bound)
 
-    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, None if standing is None else standing.tell, hint)
+    search = search_of(scaled, options, relaxation, finish, options.node_limit or NODES, known, None if standing is None else standing.tell, hint, at_once)
     value = math.inf if start is None else float(scaled.cost @ start)
     found = search.run(arrays.lower, arrays.upper, start, value)
     if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
@@ -247,7 +247,7 @@ def run_branch(scaled: Scaled, options: Options, tolerance: float, start: Floats
 
 def search_of(
     scaled: Scaled, options: Options, relaxation: Relaxation, finish: Callable[..., Finished], node_limit: int, known: Sequence[Floats],
-    tell: Callable[[float, float], None] | None, hint: Callable[[], tuple[float, Floats | None, float]] | None = None,
+    tell: Callable[[float, float], None] | None, hint: Callable[[], tuple[float, Floats | None, float]] | None = None, at_once: bool = False,
 ) -> Search:  # fmt: skip
     arrays = scaled.arrays
     binary = arrays.integer & (arrays.upper - arrays.lower <= 1)
@@ -257,7 +257,7 @@ def search_of(
         return whole_counts(scaled, lower, upper, target, most, options.gap, lambda part: Linear(part.arrays, part.cost, limits, ends=time.perf_counter() + limits.time_limit_s))
 
     return Search(np.flatnonzero(binary), np.flatnonzero(arrays.integer & ~binary), relaxation.solve, count, finish, FreeChoices(scaled).settled,
-                  options.gap, node_limit, known, relaxation.gain, arrays.halves, hint, lambda: relaxation.iterations, tell)
+                  options.gap, node_limit, known, relaxation.gain, arrays.halves, hint, at_once, lambda: relaxation.iterations, tell)
 
 
 class Relaxation:

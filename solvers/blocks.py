@@ -31,6 +31,8 @@ LEAST_RANGE = 1e-12  # of a column, from which on it moves
 BESIDES = 2e7  # multiplications that take as long as what a site in a part takes besides
 AT_ONCE = 4  # parts, about, where several are looked at at the same time
 MOST_NUMBERS = 1e6  # of the squares of demand of a part's slots: more are slower to come by than to multiply
+DENSE = 20_000  # entries, nothing or not, up to which a matrix is multiplied with as a dense one: what a sparse one takes besides is more
+MAPS = ("uses", "watts", "serves", "job_uses", "job_watts", "systems", "idle", "equal", "above", "into_demand", "into_pool")
 State = dict[str, Floats]
 
 
@@ -113,6 +115,8 @@ class Blocks:
         }  # fmt: skip
         self.carrying = self.into_demand @ carries > 0  # [D, T] that some arc carries
         self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
+        maps = {name: _ready(getattr(self, name)) for name in MAPS}
+        self.go, self.back = ({name: both[k] for name, both in maps.items()} for k in (0, 1))  # each and its transpose
         self.parts = self._parts()
 
     def _site_of_columns(self) -> Ints:
@@ -235,14 +239,14 @@ class Blocks:
         all_places = np.flatnonzero((view.site[self.places] == r) & self.runs)
         arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
         gated = arcs[self.gate[arcs] >= 0]
-        served = _squares(sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]]))
+        served = _ready(_squares(sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]])))[0]
         own = np.arange(self.first[r], self.first[r + 1])
         lot_window, power_window = lots[:, None] * self.windows + np.arange(self.windows), power[:, None] * self.windows + np.arange(self.windows)
         systems, idle = self.systems[lot_window.ravel()][:, own].toarray(), self.idle[power_window.ravel()][:, own].toarray()
         fixed = np.zeros((self.windows, b, len(own)))
         fixed[:, : len(lots)] = systems.reshape(len(lots), self.windows, len(own)).transpose(1, 0, 2)
         fixed[:, b - len(power) :] = -idle.reshape(len(power), self.windows, len(own)).transpose(1, 0, 2)
-        some = lambda values, rows, columns, shape: sparse.csr_array((values, (rows, columns)), shape=shape)
+        some = lambda values, rows, columns, shape: _ready(sparse.csr_array((values, (rows, columns)), shape=shape))[0]
         count, arc = np.arange(len(gated)), np.arange(len(arcs))
         balance = some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs)))
         job_runs = sparse.vstack([-self.job_uses[lots][:, all_places], sparse.csr_array((len(pools), len(all_places))), -self.job_watts[power][:, all_places]]).tocsc()
@@ -291,35 +295,43 @@ class Blocks:
 
     def rows(self, z: Mapping[str, Floats], *, change: bool = False) -> State:
         """What each row comes to, left sides less right ones; of a `change` of the columns, what it changes by."""
-        given = 0.0 if change else 1.0
+        given, go = 0.0 if change else 1.0, self.go
         m, running = np.append(z["m"], 0.0), z["v"] * self.reach
-        systems = self.spread(self.systems @ z["m"] + given * self.systems_fixed)
-        idle = self.spread(self.idle @ z["m"] + given * self.idle_fixed)
+        systems = self.spread(go["systems"] @ z["m"] + given * self.systems_fixed)
+        idle = self.spread(go["idle"] @ z["m"] + given * self.idle_fixed)
         return {
-            "balance": self.into_demand @ z["f"] - given * self.view.demand,
-            "capacity": self.mask["capacity"] * (self.serves @ z["x"] - self.into_pool @ z["f"] - z["capacity"]),
-            "installed": self.there * (systems - self.uses @ z["x"] - self.job_uses @ running - z["installed"]),
-            "power": self.mask["power"] * (given * self.limit - idle - self.watts @ z["x"] - self.job_watts @ running - z["power"]),
+            "balance": go["into_demand"] @ z["f"] - given * self.view.demand,
+            "capacity": self.mask["capacity"] * (go["serves"] @ z["x"] - go["into_pool"] @ z["f"] - z["capacity"]),
+            "installed": self.there * (systems - go["uses"] @ z["x"] - go["job_uses"] @ running - z["installed"]),
+            "power": self.mask["power"] * (given * self.limit - idle - go["watts"] @ z["x"] - go["job_watts"] @ running - z["power"]),
             "hosted": self.mask["hosted"] * (self.let * m[self.gates][:, None] - z["f"][self.gated] - z["hosted"]),
             "running": self.may_run * (np.where(self.switch >= 0, m[self.switch], given * self.switched) - z["v"] - z["running"]),
             "progress": self.runs * ((self.rate * z["v"]).sum(axis=1) - np.where(self.done >= 0, m[self.done], given * self.done_fixed)),
-            "equal": self.equal @ z["m"] - given * self.equal_sides,
-            "above": self.above @ z["m"] - given * self.above_sides - z["above"],
+            "equal": go["equal"] @ z["m"] - given * self.equal_sides,
+            "above": go["above"] @ z["m"] - given * self.above_sides - z["above"],
             "most": np.where(self.mask["most"], z["m"] + z["most"] - given * np.where(self.mask["most"], self.most, 0.0), 0.0),
         }
 
     def worth(self, p: Mapping[str, Floats]) -> State:
         """What the rows' prices make of each column: reduced costs are costs less these; of a change of prices, their change."""
-        alpha, sigma = p["installed"], p["power"] * self.mask["power"]
+        alpha, sigma, back = p["installed"], p["power"] * self.mask["power"], self.back
         flows = p["balance"][self.arc_demand] - p["capacity"][self.arc_pool]
         flows[self.gated] -= p["hosted"]
         return {
-            "x": self.serves.T @ p["capacity"] - self.uses.T @ alpha - self.watts.T @ sigma,
+            "x": back["serves"] @ p["capacity"] - back["uses"] @ alpha - back["watts"] @ sigma,
             "f": flows,
-            "v": self.rate * p["progress"][:, None] - (self.job_uses.T @ alpha + self.job_watts.T @ sigma) * self.reach - p["running"],
-            "m": self.systems.T @ (alpha @ self.in_window).ravel() - self.idle.T @ (sigma @ self.in_window).ravel() + self.equal.T @ p["equal"]
-            + self.above.T @ p["above"] + self.to_gates(self.let * p["hosted"]) + self.to_switches(p["running"]) - self.to_done(p["progress"]),
+            "v": self.rate * p["progress"][:, None] - (back["job_uses"] @ alpha + back["job_watts"] @ sigma) * self.reach - p["running"],
+            "m": back["systems"] @ (alpha @ self.in_window).ravel() - back["idle"] @ (sigma @ self.in_window).ravel() + back["equal"] @ p["equal"]
+            + back["above"] @ p["above"] + self.to_gates(self.let * p["hosted"]) + self.to_switches(p["running"]) - self.to_done(p["progress"]),
         }  # fmt: skip
+
+
+def _ready(matrix: sparse.csr_array) -> tuple[sparse.csr_array | Floats, sparse.csr_array | Floats]:
+    """(matrix, transpose) to be multiplied with again and again: dense where it is small."""
+    if matrix.shape[0] * matrix.shape[1] <= DENSE:
+        dense = matrix.toarray()
+        return dense, np.ascontiguousarray(dense.T)
+    return matrix, matrix.T.tocsr()
 
 
 def _squares(matrix: sparse.sparray) -> sparse.csr_array:

@@ -94,6 +94,7 @@ class Search:
     gain: Gains = field(default_factory=dict)
     halves: Sequence[tuple[Ints, Ints]] = ()   # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
     hint: Callable[[], tuple[float, Floats | None, float]] | None = None   # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
+    at_once: bool = False   # the hint is asked before anything else
     effort: Callable[[], float] = lambda: math.inf   # simplex iterations so far
     tell: Callable[[float, float], None] | None = None   # (best value, bound)
     value: float = math.inf
@@ -109,6 +110,8 @@ class Search:
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
         if start is not None:
             self.value, self.x = start_value, start
+        if self.at_once and self._take_hint(0) and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value):
+            return Found(self.value, self.x, min(self._proven, self.value), True)
         root = self.relax(lower, upper, None, math.inf)
         if root.x is None:
             return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from solvers import hosting, limit_worth, whole
 from solvers.certificate import Prices
 from solvers.data import COST, Floats, Ints, PlanData
-from solvers.decomposition import Decomposition, structure
+from solvers.decomposition import Decomposition, columns, structure
 from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
 from solvers.outcome import Options, SolverError, Standing
@@ -61,13 +61,7 @@ def carries(data: PlanData) -> bool:
 
 def pays(data: PlanData) -> bool:
     """Whether the whole program is too large for a solver to finish in one piece."""
-    return data.slots > 1 and _columns(data) >= PAYS_FROM
-
-
-def _columns(data: PlanData) -> int:
-    """About the columns of the full program."""
-    return int(data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum()) + (data.job_window_mask.sum(axis=1) * np.bincount(
-        data.point_job[data.point_job >= 0], minlength=len(data.job_work))).sum() if len(data.job_work) else data.slots * (len(data.arc_site) + len(data.point_pool)))
+    return data.slots > 1 and columns(data) >= PAYS_FROM
 
 
 def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> Found:
@@ -91,7 +85,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         if left_out > hosting.CHEAP * options.gap * least:
             dec, left_out = over(one), 0.0
         rows, columns, integers = sizes(dec, data, build)
-        drawn = sketch(dec, replace(options, gap=options.gap - left_out / least) if left_out > 0 else options, dec.left)
+        drawn = sketch(dec, options, dec.left, left_out)
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)

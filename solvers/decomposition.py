@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -30,6 +31,7 @@ MISSING = 1.0  # price of a missing system in one slot, as a share of what the s
 UNDONE = 3.0  # price of a job left undone, in its dearest place
 MOST_GROUPS, MOST_PACES = 84, 168  # of slots with a cut of their own, and of those in which jobs run at one pace
 WHOLE = 1e-6  # how far from whole a number may be
+SMALL = 20_000  # columns, up to which the whole program is asked in one piece what else is open
 NEVER = 1e3  # times the dearest system in a slot: price of one that there cannot be
 
 
@@ -47,7 +49,7 @@ class Decomposition:
     def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, standing: Standing,
                  left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
         """`standing`: is told how it goes; `across`: a map, that may do several things at the same time."""
-        self.across = across
+        self.across, self.functional, self._build = across, functional, build
         self.data, self.threads, self.standing, self.say, self.amount, self.left = data, threads, standing, standing.say, standing.amount, left
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
         self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
@@ -62,6 +64,11 @@ class Decomposition:
         self.each = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))  # of a system in a slot
         self.alone = self.view.cheapest(self.view.training, self.each, np.zeros((self.data.sites, self.view.slots)))  # cost of each point's job at what systems cost
         self.undone = self._undone(self.alone)
+
+    @cached_property
+    def program(self) -> Program | None:
+        """The whole program, in these numbers; None where it is not small."""
+        return self._build(self.data) if columns(self.data) <= SMALL else None
 
     def _together(self, most: int) -> Ints:
         """[T]: group of each slot, of one window and so many in all or little more."""
@@ -154,6 +161,12 @@ class Decomposition:
     def certify(self, prices: Prices, view: Slotwise | None = None, within: tuple[Floats, Floats] | None = None) -> Bound:
         """The bound at these prices over every column there is; `view`: the slots that they are of; `within`: see certificate.py."""
         return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices, within)
+
+
+def columns(data: PlanData) -> int:
+    """About the columns of the full program."""
+    return int(data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum()) + (data.job_window_mask.sum(axis=1) * np.bincount(
+        data.point_job[data.point_job >= 0], minlength=len(data.job_work))).sum() if len(data.job_work) else data.slots * (len(data.arc_site) + len(data.point_pool)))
 
 
 def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[PlanData], Program]) -> Structure:

@@ -13,8 +13,9 @@ from solvers.outcome import ENUMERATION, SolverError
 
 Floats = NDArray[np.float64]
 
-SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), ("mip_heuristic_run_root_reduced_cost", False), ("mip_allow_restart", False))
-# programs within programs take longer than small ones do, and starting again as well
+SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), ("mip_heuristic_run_root_reduced_cost", False), ("mip_allow_restart", False),
+         ("mip_heuristic_run_feasibility_jump", False), ("mip_detect_symmetry", False), ("mip_pscost_minreliable", 2))  # fmt: skip
+# programs within programs take longer than small ones do, starting again as well, and trying each branching eight times
 
 _threads_in_use: int | None = None
 
@@ -72,13 +73,14 @@ class Least(NamedTuple):
     bound: float
 
 
-def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float) -> Least:
-    """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows.
+def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float,
+                settings: tuple[tuple[str, Any], ...] = SMALL) -> Least:  # fmt: skip
+    """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows. `settings`: options of HiGHS.
     Raises SolverError where HiGHS ends in another way."""
     import highspy
 
     highs = new_highs()
-    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION), *SMALL):
+    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION), *settings):
         highs.setOptionValue(name, value)
     highs.passModel(program_of(cost, matrix, sides, bounds, whole))
     highs.run()

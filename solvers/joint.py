@@ -120,7 +120,7 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
     objective = objective_vector(program, data)
     sense = "max" if data.objective.maximises else "min"
     hint = partial(_hint, data, program, options, begin) if carried and not tried and options.method == "auto" else None
-    raw = with_fewest_units(program, objective, sense, backends.solve(program, objective, sense, options, hint=hint), options)
+    raw = with_fewest_units(program, objective, sense, backends.solve(program, objective, sense, options, hint=hint, at_once=len(data.job_work) > 1), options)
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
         raw = _cheapest_of_the_best(data, program, objective, sense, raw, options, begin)
     return _solution(data, program, raw, options, begin)

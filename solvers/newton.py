@@ -122,8 +122,12 @@ class Newton:
         place, slot = np.nonzero(o.may_run & (o.switch >= 0))
         np.add.at(links, (o.progress[place], o.switch[place, slot]), (self.to_switch * o.rate)[place, slot])
         links[o.progress[done], o.done[done]] -= 1.0
-        above = (o.above.T @ o.above.multiply((1.0 / self.theta["above"])[:, None])).tocoo()
-        links[above.row, above.col] -= above.data
+        per = (1.0 / self.theta["above"])[:, None]
+        if isinstance(o.go["above"], np.ndarray):
+            links[:count, :count] -= o.back["above"] @ (o.go["above"] * per)
+        else:
+            above = (o.back["above"] @ o.above.multiply(per)).tocoo()
+            links[above.row, above.col] -= above.data
         return links
 
     def _factor(self, links: Floats) -> None:
@@ -159,13 +163,13 @@ class Newton:
         flow[o.gated] += self.to_gate * side["hosted"]
         run = self.run * h["v"] + self.to_switch * side["running"]
         here, replicas = run * o.reach, theta["x"] * h["x"]
-        balance = (short["balance"] + o.into_demand @ flow).T
-        pools = side["capacity"] + o.serves @ replicas - o.into_pool @ flow
-        lots = side["installed"] - o.uses @ replicas - o.job_uses @ here
-        power = side["power"] - o.watts @ replicas - o.job_watts @ here
+        balance = (short["balance"] + o.go["into_demand"] @ flow).T
+        pools = side["capacity"] + o.go["serves"] @ replicas - o.go["into_pool"] @ flow
+        lots = side["installed"] - o.go["uses"] @ replicas - o.go["job_uses"] @ here
+        power = side["power"] - o.go["watts"] @ replicas - o.go["job_watts"] @ here
         count = len(o.moving)
         right = np.zeros(o.links)
-        right[:count] = h["m"] + (apart["most"] - w["most"] * short["most"]) * self.per_z["most"] - o.above.T @ (side["above"] / theta["above"])
+        right[:count] = h["m"] + (apart["most"] - w["most"] * short["most"]) * self.per_z["most"] - o.back["above"] @ (side["above"] / theta["above"])
         right[:count] -= o.to_gates(divided(o.let * (side["hosted"] - self.gated * h["f"][o.gated]), self.both_f, mask["hosted"]))
         right[:count] -= o.to_switches(divided(side["running"] - theta["v"] * h["v"], self.both_v, mask["running"]))
         runs = np.flatnonzero(o.runs)
@@ -225,7 +229,7 @@ class Newton:
         change["v"] = self.run * v - self.to_switch * (side["running"] - switched)
         price["hosted"] = divided(side["hosted"] - open_to + self.gated * f[o.gated], self.both_f, mask["hosted"])
         price["running"] = divided(side["running"] - switched + theta["v"] * v, self.both_v, mask["running"])
-        price["above"] = (side["above"] - o.above @ m) / theta["above"]
+        price["above"] = (side["above"] - o.go["above"] @ m) / theta["above"]
         for name in ("capacity", "installed", "power", "hosted", "running", "above"):
             change[name] = (apart[name] - z[name] * price[name]) * self.per_w[name]
         change["most"] = np.where(mask["most"], short["most"] - m, 0.0)

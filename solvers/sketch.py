@@ -4,7 +4,7 @@ on few or on all of them, better ones proposed, counts over all."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
+from solvers.one_piece import counts as counts_held
 from solvers.outcome import Options
 from solvers.proposals import Proposals, Within
 from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering
@@ -29,6 +30,7 @@ FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and wha
 FINER = 1e-3  # of the value, how far from proven looks for whole counts may be
 ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
+ASKED = 5.0  # seconds that counts of small programs may take
 ADDING = 20  # times that missing systems are added to counts
 CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.45, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
 
@@ -43,12 +45,13 @@ class Sketch:
     priced: float = -np.inf
 
 
-def sketch(dec: Decomposition, options: Options, left: Callable[[], float]) -> Sketch:
-    """In the numbers of the decomposition, whose slots and structure are used."""
+def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left_out: float = 0.0) -> Sketch:
+    """In the numbers of the decomposition, whose slots and structure are used; `left_out`: what a plan may cost more than it says."""
     tolerance = max(SHARE * options.gap, LEAST_SHARE)
     start = linear(dec, tolerance)
     if start is None:
         return Sketch(dec.least())
+    options = replace(options, gap=options.gap - left_out / max(abs(start.bound.value), NOTHING))
     dec.standing.tell(bound=start.bound.value)
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
     merged = dec.data.windows > 1 or start.work >= MANY  # choices are made on merged slots first
@@ -88,8 +91,22 @@ def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Pr
 def _counts(search: Search, found: Chosen, lots: Ints, options: Options, left: Callable[[], float]) -> tuple[Chosen, WholePlan | None]:
     """Whole counts for these choices among the lots, and a plan with them."""
     search.lots, search.left = lots, _share(left, COUNTING)
-    counts = _whole_counts(search, found, False)
+    counts = _in_one_piece(search, found, options) or _whole_counts(search, found, False)
     return counts, _settled(search.dec, counts, options, left)
+
+
+def _in_one_piece(search: Search, found: Chosen, options: Options) -> Chosen | None:
+    """With the counts that cost least, where the whole program is small; None where they are not found so."""
+    whole, seconds = search.dec.whole, min(search.left(), ASKED)
+    values = counts_held(search.dec, found.least, found.most, options.gap, seconds)
+    if values is None:
+        return None
+    search.lots = np.union1d(search.lots, search.dec.data.holding_lot[np.append(values, 0.0)[whole.columns["n"]] > HELD])
+    search.fixing, search.tolerance = whole.integer, min(search.tolerance, FINER)
+    again = search.look(np.where(whole.integer, values, found.least), np.where(whole.integer, values, found.most), found.found)
+    if again is not None:
+        search.dec.say(f"in one piece: {search.dec.amount(again.found.value)}")
+    return again
 
 
 def _with_counts(
@@ -99,11 +116,12 @@ def _with_counts(
     proposals.fix(dec.whole.integer)
     free = counted(dec)
     these = Within(np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most))
-    for within in (these, None):
-        better = None
-        while better is not counts and proposals.proven < near(1.0)(plan.value) and left() > 0:
-            counts, better = better or counts, proposing.proposed(proposals, better or counts, near(NEARLY), within)
-            other = None if better is counts else _settled(dec, better, options, left)
+    for within, share in ((these, 1.0), (these, NEARLY), (None, 1.0), (None, NEARLY)):  # a plan may be a little dearer than the counts it was made of
+        while proposals.proven < near(1.0)(plan.value) and left() > 0:
+            better = proposing.proposed(proposals, counts, near(share), within)
+            if better is counts:
+                break
+            counts, other = better, _settled(dec, better, options, left)
             if other is None or other.value >= plan.value:  # what a look forgave was missing
                 break
             plan = other
