@@ -78,9 +78,9 @@ class Part:
 class Blocks:
     """The program over linked lots and places and of these serving points, with the structure within bounds."""
 
-    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map):
-        """`across`: a map, that may look at several parts at the same time."""
-        self.across = across
+    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map, threads: int = 1):
+        """`across`: a map, that may look at several parts at the same time; `threads`: of large products."""
+        self.across, self.threads = across, threads
         view, s = linked.view, linked.structure
         data = view.data
         self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places

@@ -12,17 +12,31 @@ Birge and Qi, Management Science 34 (1988), for taking out the parts that linkin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
+from threadpoolctl import ThreadpoolController
 
 from solvers.blocks import Blocks, Part, State
 from solvers.data import Floats, Ints
 
 TINY = 1e-12  # relative, added to what must be positive
+WIDE = 2e8  # multiplications of one product or factor, from which on more threads make it quicker
 FEW_RUNS = 8  # rows side by side, up to which they are looked at run by run
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def threaded(threads: int, multiplications: float) -> AbstractContextManager:
+    """While this lasts, linear algebra has so many threads if it is about so much that they help."""
+    return _pools().limit(limits=threads, user_api="blas") if threads > 1 and multiplications > WIDE else nullcontext()
 
 
 def divided(a: Floats, b: Floats, where: np.ndarray) -> Floats:
@@ -63,7 +77,8 @@ class Newton:
             for site, of_site in zip(part.sites, done.links, strict=True):
                 links[np.ix_(site.linked, site.linked)] -= of_site
             _take(links, part.linked, done.taken)
-        self._factor(links)
+        with threaded(o.threads, len(o.moving) ** 3 / 3):
+            self._factor(links)
 
     def _taken_out(self, part: Part) -> Eliminated:
         """The slots of a part taken out of the equations, with what that takes from those of the links: sites first, then demand."""
@@ -108,7 +123,9 @@ class Newton:
         square -= of_pools @ solved_pools
         half = _half(square)
         halves = (half @ of_links).reshape(slots * demands, len(part.linked))
-        return Eliminated(sites, links, of_pools, half, halves, halves.T @ halves)
+        with threaded(1 if len(o.parts) > 1 and o.across is not map else o.threads, slots * demands * len(part.linked) ** 2):
+            taken = halves.T @ halves
+        return Eliminated(sites, links, of_pools, half, halves, taken)
 
     def _links(self) -> Floats:
         """What the linking columns and the progress of jobs add by themselves, the lower half."""

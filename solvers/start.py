@@ -63,7 +63,7 @@ def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: 
     linked = Linked(view, part, lots, dec.power_limit)
     of_part = lambda values: None if values is None else carried(dec.whole, part, values)
     across = dec.across if _work(dec, view.slots, part.size) > SIDE_BY_SIDE else map
-    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across)
+    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across, dec.threads)
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
