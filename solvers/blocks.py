@@ -1,7 +1,7 @@
 """The linear part over all slots in the blocks that an interior-point method takes it apart into (interior.py, newton.py).
 
 Columns (at least 0)                                      Rows, with what is left over and the price of each
-    m       what is decided once, beyond its least          balance    sum f = demand                                  delta, free
+    m       what is decided once, beyond its least          balance    sum f (+ unmet) = demand                        delta, free
     f_{a,t} requests/s on an arc                            capacity   cap x - f - left = 0                            beta
     x_{p,t} replicas at work                                installed  N(m) - uses x - uses v - left = 0               alpha
     v_{p,t} share of what a job may run of a slot           power      limit - idle N(m) - watts x - watts v - left = 0  sigma
@@ -78,8 +78,10 @@ class Part:
 class Blocks:
     """The program over linked lots and places and of these serving points, with the structure within bounds."""
 
-    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map, threads: int = 1):
-        """`across`: a map, that may look at several parts at the same time; `threads`: of large products."""
+    def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map, threads: int = 1,
+                 unmet: Floats | None = None):  # fmt: skip
+        """`across`: a map, that may look at several parts at the same time; `threads`: of large products; `unmet` [D, T]: what a request/s costs that
+        nothing carries, where some may be left so."""
         self.across, self.threads = across, threads
         view, s = linked.view, linked.structure
         data = view.data
@@ -106,14 +108,15 @@ class Blocks:
         self._arcs()
         self._places()
         self._once()
-        self.cost = {"m": s.cost[self.moving], "f": view.arc_cost[self.arcs], "x": view.point_cost[points], "v": view.point_cost[self.places] * self.reach}
+        self.cost = {"m": s.cost[self.moving], "f": view.arc_cost[self.arcs], "x": view.point_cost[points], "v": view.point_cost[self.places] * self.reach,
+                     "unmet": np.zeros_like(view.demand) if unmet is None else unmet}  # fmt: skip
         carries = (self.carried > 0) & self.served[self.arc_pool]
         self.mask = {
             "m": np.ones(len(self.moving), dtype=bool), "most": np.isfinite(self.most), "above": np.ones(self.above.shape[0], dtype=bool), "f": carries, "x": ~self.lacking,
             "v": self.may_run, "capacity": self.served, "installed": self.there, "power": np.repeat(self.limited[:, None], self.slots, axis=1),
-            "hosted": carries[self.gated], "running": self.may_run,
+            "hosted": carries[self.gated], "running": self.may_run, "unmet": (view.demand > 0) & (unmet is not None),
         }  # fmt: skip
-        self.carrying = self.into_demand @ carries > 0  # [D, T] that some arc carries
+        self.carrying = (self.into_demand @ carries > 0) | self.mask["unmet"]  # [D, T] that some arc carries, or may be left
         self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
         maps = {name: _ready(getattr(self, name)) for name in MAPS}
         self.go, self.back = ({name: both[k] for name, both in maps.items()} for k in (0, 1))  # each and its transpose
@@ -300,7 +303,7 @@ class Blocks:
         systems = self.spread(go["systems"] @ z["m"] + given * self.systems_fixed)
         idle = self.spread(go["idle"] @ z["m"] + given * self.idle_fixed)
         return {
-            "balance": go["into_demand"] @ z["f"] - given * self.view.demand,
+            "balance": go["into_demand"] @ z["f"] + z["unmet"] - given * self.view.demand,
             "capacity": self.mask["capacity"] * (go["serves"] @ z["x"] - go["into_pool"] @ z["f"] - z["capacity"]),
             "installed": self.there * (systems - go["uses"] @ z["x"] - go["job_uses"] @ running - z["installed"]),
             "power": self.mask["power"] * (given * self.limit - idle - go["watts"] @ z["x"] - go["job_watts"] @ running - z["power"]),
@@ -319,7 +322,7 @@ class Blocks:
         flows[self.gated] -= p["hosted"]
         return {
             "x": back["serves"] @ p["capacity"] - back["uses"] @ alpha - back["watts"] @ sigma,
-            "f": flows,
+            "f": flows, "unmet": p["balance"],
             "v": self.rate * p["progress"][:, None] - (back["job_uses"] @ alpha + back["job_watts"] @ sigma) * self.reach - p["running"],
             "m": back["systems"] @ (alpha @ self.in_window).ravel() - back["idle"] @ (sigma @ self.in_window).ravel() + back["equal"] @ p["equal"]
             + back["above"] @ p["above"] + self.to_gates(self.let * p["hosted"]) + self.to_switches(p["running"]) - self.to_done(p["progress"]),

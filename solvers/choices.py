@@ -15,7 +15,7 @@ from solvers.blocks import Blocks
 from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.highs import least_whole
-from solvers.hourwise import Slotwise, carried
+from solvers.hourwise import NOTHING, Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
 from solvers.proposals import NEARLY_DONE, Proposals, Within, done
 from solvers.start import LEAST, PLACES, Linear, blocks, mattering, nearly
@@ -33,6 +33,8 @@ HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where not
 PATIENCE = 50  # iterations of a look, unless nothing is found
 AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
 MOVED, TRIED = 2, 3  # near the best: jobs that may be elsewhere, and looks that bring nothing better before all is looked at
+UNMET = 30.0  # times what a demand pays in its dearest slot, that it costs where nothing carries it: a cut of what has no answer says by how much
+LITTLE = 1e-4  # of the value, that this price may come to in an answer
 WORTH = 1e-4  # of the value, that other choices must save
 LACKING = 10.0  # times the value, that demand costs which nothing can serve
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
@@ -110,6 +112,7 @@ class Search:
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
         self.looks, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
         self.proposals: Proposals | None = None
+        self.unmet: Floats | None = None  # what demand costs that nothing carries, where some may be left so
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
@@ -136,7 +139,7 @@ class Search:
         count = np.bincount(dec.data.point_job[places], minlength=len(dec.data.job_work))
         if broken or (count == 0).any() or self.left() <= 0:
             return None
-        program = blocks(dec, self.view, lots, places, least, most)
+        program = blocks(dec, self.view, lots, places, least, most, self.unmet)
         same = np.arange(self.view.slots) if onto is None else onto
         if self.proposals is not None and program.impossible:
             self._know_lacking(program, start, cutoff)
@@ -146,6 +149,9 @@ class Search:
             return None
         if told is not None:
             told(found, -np.inf)
+        if found.lacking > LITTLE:
+            dec.say(f"{dec.amount(found.value)}, of which {found.lacking:.2%} is the price of what nothing carries")
+            return None
         return Chosen(least, most, found)
 
     def _know_lacking(self, program: Blocks, start: Inside, cutoff: float) -> None:
@@ -165,6 +171,7 @@ class Search:
         """The best of what is proposed, or proposed `within` a part of all there is, until it is below what is of `worth`, or so much is proven as is
         `enough` for its value, or nothing better is known of. `near`: first of what is near the best, and again wherever that is a better one."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
+        self.unmet = self._dear(best)
         times: dict[bytes, int] = {}
         longest, before, tried = LONGEST, (best.found.value, proposals.proven), 0 if near else TRIED
         while self.left() > 0 and best.found.value > worth and proposals.proven < enough(best.found.value):
@@ -202,8 +209,16 @@ class Search:
             best = best if state is None or state.found.value >= best.found.value else state
             self.dec.say(f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}")
             self.dec.standing.tell(bound=proposals.proven)
-        self.proposals = None
+        self.proposals = self.unmet = None
         return best
+
+    def _dear(self, best: Chosen) -> Floats | None:
+        """[D, T]: UNMET times what each demand pays in its dearest slot of an answer, at the slots' lengths; None where that answer is of other slots."""
+        delta = self.dec.spread(best.found).delta
+        if delta.shape != self.view.demand.shape:
+            return None
+        dearest = delta.max(axis=1, initial=0.0)
+        return np.repeat(UNMET * np.maximum(dearest, NOTHING * dearest.max(initial=1.0))[:, None], self.view.slots, axis=1)
 
     def _near_by(self, best: Chosen) -> Within | None:
         """The same sites and designs, and all but MOVED jobs at the places where they are; None without jobs."""

@@ -87,7 +87,7 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     info, status, feasible = highs.getInfo(), highs.getModelStatus(), highspy.SolutionStatus.kSolutionStatusFeasible
     if status == highspy.HighsModelStatus.kInfeasible:
         return Least(None, np.inf)
-    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kSolutionLimit):  # the last one also of nodes
         raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
     linear = info.objective_function_value if status == highspy.HighsModelStatus.kOptimal else -np.inf  # where nothing is whole HiGHS has no bound of its own
     return Least(np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None, info.mip_dual_bound if whole.any() else linear)

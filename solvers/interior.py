@@ -29,6 +29,7 @@ NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more d
 WARM = 0.02  # how far primal and dual are apart where other programs start
 ANYWHERE = 0.25  # of a start anywhere, mixed with that from other slots: what these lack takes more room than their answer has
 PACES = ("v", "running")  # columns and slacks of jobs at work
+LEFT = 1e-3  # of demand, that nothing carries where a start is anywhere, if it may be so
 ROOM = 0.1  # of a limit, that is left where a start is anywhere
 REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
 WORSE = 0.2  # of the direct step, that one towards the centre must reach
@@ -59,6 +60,11 @@ class Inside:
     warm: Iterate
     value: float
     apart: float
+
+    @property
+    def lacking(self) -> float:
+        """Share of the value that is the price of what nothing carries."""
+        return float((self.blocks.cost["unmet"] * self.at.z["unmet"]).sum()) / max(abs(self.value), NEAR_NOTHING)
 
     def point(self) -> Point:
         o = self.blocks
@@ -98,7 +104,7 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         off = _off(blocks, at)
         products = {name: z[name] * w[name] for name in mask}  # 0 where there is no such pair
         mean = sum(float(values.sum()) for values in products.values()) / count
-        value = base + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v"))
+        value = base + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v", "unmet"))
         scale = max(abs(value), NEAR_NOTHING)
         apart = mean * count / scale
         missing = sum(float((np.abs(values) * np.abs(w[name] if name in w else at.free[name])).sum()) for name, values in short.items()) / scale
@@ -184,7 +190,7 @@ def _dual(nothing: State, at: Iterate, base: float) -> float:
 def _off(blocks: Blocks, at: Iterate) -> State:
     """What reduced costs differ from those that prices make."""
     worth = blocks.worth({name: at.w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")} | at.free)
-    off = {name: np.where(blocks.mask[name], blocks.cost[name] - worth[name] - at.w[name], 0.0) for name in ("x", "f", "v", "m")}
+    off = {name: np.where(blocks.mask[name], blocks.cost[name] - worth[name] - at.w[name], 0.0) for name in ("x", "f", "v", "unmet", "m")}
     off["m"] = off["m"] + at.w["most"]
     return off
 
@@ -208,7 +214,7 @@ def _anywhere(blocks: Blocks) -> Iterate:
     serves = np.asarray(o.serves.sum(axis=0)).ravel()
     pool = view.data.point_pool[o.points]
     z["x"] = np.maximum((o.into_pool @ z["f"] / among[:, None])[pool] / serves[:, None], 0.01)
-    z["v"] = ones(len(o.places), 0.05)
+    z["v"], z["unmet"] = ones(len(o.places), 0.05), LEFT * view.demand
     most = np.where(o.mask["most"], o.most, np.inf)
     z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(most), most, 1.0), 0.05), 0.5 * most)
     z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
@@ -236,7 +242,7 @@ def _anywhere(blocks: Blocks) -> Iterate:
     flow = o.cost["f"] + w["capacity"][o.arc_pool] - delta[o.arc_demand]
     flow[o.gated] += w["hosted"]
     w["f"] = np.maximum(flow, max(0.1 * float(np.median(delta)) if delta.size else 0.0, 1e-4))
-    w["v"] = np.maximum(o.job_uses.T @ alpha, 1e-3)
+    w["v"], w["unmet"] = np.maximum(o.job_uses.T @ alpha, 1e-3), np.maximum(o.cost["unmet"] - delta, ROOM * o.cost["unmet"])
     w["m"], w["most"] = np.maximum(0.3 * np.abs(cost), 0.1 * usual), np.where(o.mask["most"], 0.1 * usual, 0.0)
     return Iterate(_masked(o, z), _masked(o, w), {"balance": delta, "progress": np.zeros(len(o.places)), "equal": np.zeros(o.equal.shape[0])})
 
@@ -255,7 +261,7 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
     arcs, gated, places = (old.arcs, new.arcs, len(data.arc_pool)), (old.arcs[old.gated], new.arcs[new.gated], len(data.arc_pool)), (old.places, new.places, len(data.point_job))
     known = {
         "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": gated, "v": places, "running": places, "power": same(old.sites),
-        "installed": (old.linked.lots, new.linked.lots, len(data.lot_site)), "capacity": same(old.pools),
+        "unmet": same(old.demands), "installed": (old.linked.lots, new.linked.lots, len(data.lot_site)), "capacity": same(old.pools),
     }  # fmt: skip
     for name, which in known.items():
         row = _rows_of(*which)
@@ -281,11 +287,29 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
     free["equal"] = np.append(at.free["equal"], 0.0)[equal]
     above = np.where(above >= 0, above - len(old.row_parts[0]), -1)
     z["above"], w["above"] = (np.where(above >= 0, np.append(values["above"], 0.0)[above], start["above"]) for values, start in ((at.z, fresh.z), (at.w, fresh.w)))
+    if not paced:
+        _sent(new, _rows_of(*places) < 0, z, w, free)
     result = Iterate(_masked(new, z), _masked(new, w), free)
     if np.array_equal(group, np.arange(old.slots)):
         return result
     mixed = lambda a, b: {name: (1 - ANYWHERE) * values + ANYWHERE * b[name] for name, values in a.items()}
     return Iterate(mixed(result.z, fresh.z) | {name: result.z[name] for name in (PACES if paced else ())}, mixed(result.w, fresh.w), mixed(result.free, fresh.free))
+
+
+def _sent(o: Blocks, unknown: np.ndarray, z: State, w: State, free: State) -> None:
+    """Jobs that are to be done at places `unknown` so far start at an even width with which they are done, and pay what that takes at the prices there
+    are: from nothing most of the steps went by until they were on their way."""
+    places = np.flatnonzero(unknown & o.runs & (o.done < 0) & (o.done_fixed > 0.5))
+    if not len(places):
+        return
+    rate, may = o.rate[places], o.may_run[places]
+    width = np.clip(1.0 / np.maximum((rate * may).sum(axis=1), NEAR_NOTHING), NEAR_NOTHING, 1 - ROOM)
+    takes = (o.cost["v"] + (o.back["job_uses"] @ w["installed"] + o.back["job_watts"] @ w["power"]) * o.reach)[places]
+    price = np.divide((takes * may).sum(axis=1), (rate * may).sum(axis=1), out=np.zeros(len(places)), where=(rate * may).sum(axis=1) > 0)
+    least = ROOM * np.maximum(takes, np.maximum(takes.mean(axis=1), NEAR_NOTHING)[:, None])
+    z["v"][places], z["running"][places] = width[:, None], 1 - width[:, None]
+    w["v"][places], w["running"][places] = np.maximum(takes - price[:, None] * rate, least), np.maximum(price[:, None] * rate - takes, least)
+    free["progress"][places] = price
 
 
 def _to_demand(old: Blocks, new: Blocks, group: Ints, z: State) -> None:

@@ -90,7 +90,7 @@ class Newton:
         into_pool = o.into_pool @ flow
         square = np.zeros((slots, demands, demands))
         diagonal = np.arange(demands)
-        square[:, diagonal, diagonal] = (o.into_demand @ flow + ~o.carrying[:, at]).T
+        square[:, diagonal, diagonal] = (o.into_demand @ flow + self.theta["unmet"][:, at] + ~o.carrying[:, at]).T
         sites, links, of_links = [], [], np.zeros((slots, demands, len(part.linked)))
         once, before = len(o.moving), 0
         of_pools, solved_pools = (np.zeros((slots, *shape)) for shape in ((demands, part.pools), (part.pools, demands)))  # of all sites, for one product
@@ -174,13 +174,13 @@ class Newton:
         """(changes of columns and slacks, of reduced costs and slacks' prices, of the free rows' prices) that make up for rows that are
         `short`, for reduced costs that are `off`, and bring each product of a pair nearer by what they are `apart`."""
         o, w, mask, theta = self.blocks, self.w, self.blocks.mask, self.theta
-        h = {name: off[name] - apart[name] * self.per_z[name] for name in ("x", "f", "v", "m")}
+        h = {name: off[name] - apart[name] * self.per_z[name] for name in ("x", "f", "v", "m", "unmet")}
         side = {name: short[name] + apart[name] * self.per_w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")}
         flow = self.flow * h["f"]
         flow[o.gated] += self.to_gate * side["hosted"]
         run = self.run * h["v"] + self.to_switch * side["running"]
         here, replicas = run * o.reach, theta["x"] * h["x"]
-        balance = (short["balance"] + o.go["into_demand"] @ flow).T
+        balance = (short["balance"] + o.go["into_demand"] @ flow + theta["unmet"] * h["unmet"]).T
         pools = side["capacity"] + o.go["serves"] @ replicas - o.go["into_pool"] @ flow
         lots = side["installed"] - o.go["uses"] @ replicas - o.go["job_uses"] @ here
         power = side["power"] - o.go["watts"] @ replicas - o.go["job_watts"] @ here
@@ -240,7 +240,7 @@ class Newton:
         padded = np.append(m, 0.0)
         open_to, switched = o.let * padded[o.gates][:, None], np.where(o.switch >= 0, padded[o.switch], 0.0)
         f, v = worth["f"] - h["f"], worth["v"] - h["v"]
-        change = {"m": m, "x": theta["x"] * (worth["x"] - h["x"])}
+        change = {"m": m} | {name: theta[name] * (worth[name] - h[name]) for name in ("x", "unmet")}
         change["f"] = self.flow * f
         change["f"][o.gated] -= self.to_gate * (side["hosted"] - open_to)
         change["v"] = self.run * v - self.to_switch * (side["running"] - switched)
@@ -250,7 +250,7 @@ class Newton:
         for name in ("capacity", "installed", "power", "hosted", "running", "above"):
             change[name] = (apart[name] - z[name] * price[name]) * self.per_w[name]
         change["most"] = np.where(mask["most"], short["most"] - m, 0.0)
-        for name in ("m", "x", "f", "v", "most"):
+        for name in ("m", "x", "f", "v", "unmet", "most"):
             price[name] = (apart[name] - w[name] * change[name]) * self.per_z[name]
         return change, price, free
 

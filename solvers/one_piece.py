@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
 NEAR = 0.3  # of the asked gap, how near to the least the counts are to be
-SETTINGS = (("mip_heuristic_run_root_reduced_cost", False),)  # takes longer than it saves; the other programs within the program find what nothing else does
+SETTINGS = (("mip_heuristic_run_root_reduced_cost", False), ("mip_max_nodes", 100))
+# the first takes longer than it saves; the other programs within the program find what nothing else does; what is good is found early
 
 
 def counts(dec: Decomposition, least: Floats, most: Floats, gap: float, seconds: float) -> Floats | None:

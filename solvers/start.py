@@ -55,15 +55,15 @@ class Linear:
         return self.climb is not None
 
 
-def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: Floats | None = None, most: Floats | None = None) -> Blocks:
-    """The program over these lots and places and this view's slots; bounds are over the whole structure's columns."""
+def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: Floats | None = None, most: Floats | None = None, unmet: Floats | None = None) -> Blocks:
+    """The program over these lots and places and this view's slots; bounds are over the whole structure's columns; `unmet`: as of the blocks."""
     inside_lots = dec.inside(lots)
     view = replace(view, training=places[inside_lots[places]])
     part = dec.whole.part(dec.data, lots, view.training)
     linked = Linked(view, part, lots, dec.power_limit)
     of_part = lambda values: None if values is None else carried(dec.whole, part, values)
     across = dec.across if _work(dec, view.slots, part.size) > SIDE_BY_SIDE else map
-    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across, dec.threads)
+    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across, dec.threads, unmet)
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
