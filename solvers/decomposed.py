@@ -81,11 +81,10 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         light = hosting.without(one)
         dec = over(light)
         least = dec.least()
-        left_out = 0.0 if light is one else hosting.cost_at_most(one)
-        if left_out > hosting.CHEAP * options.gap * least:
-            dec, left_out = over(one), 0.0
+        if light is not one and hosting.cost_at_most(one) > hosting.CHEAP * options.gap * least:
+            dec, light = over(one), one
         rows, columns, integers = sizes(dec, data, build)
-        drawn = sketch(dec, options, dec.left, left_out)
+        drawn = sketch(dec, options, dec.left, np.zeros(data.sites) if light is one else hosting.cost_by_site(one))
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)

@@ -30,6 +30,17 @@ def cost_at_most(data: PlanData) -> float:
     return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
 
 
+def cost_by_site(data: PlanData) -> Floats:
+    """[R]: what all hosting at a site, and all on the way there, costs at most by the objective."""
+    name, result = data.objective.functional, np.zeros(data.sites)
+    if name in data.host_cost:
+        result += data.host_cost[name].sum(axis=0)
+    if name in data.edge_cost:
+        _, site, on = data.tree_path.T
+        np.add.at(result, site, data.edge_cost[name][on])
+    return result
+
+
 def placed(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:
     """(host [W, R], edge [E]) for flows [A, T]: 1 where placing costs something and any flow goes, and on all the way there."""
     host, edge = np.zeros((data.demand.shape[0], data.sites)), np.zeros(len(data.edge_workload))

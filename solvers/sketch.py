@@ -4,7 +4,7 @@ on few or on all of them, better ones proposed, counts over all."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,34 +45,41 @@ class Sketch:
     priced: float = -np.inf
 
 
-def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left_out: float = 0.0) -> Sketch:
-    """In the numbers of the decomposition, whose slots and structure are used; `left_out`: what a plan may cost more than it says."""
+def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left_out: Floats) -> Sketch:
+    """In the numbers of the decomposition, whose slots and structure are used; `left_out` [R]: what a plan may cost more for each site that is open."""
     tolerance = max(SHARE * options.gap, LEAST_SHARE)
     start = linear(dec, tolerance)
     if start is None:
         return Sketch(dec.least())
-    options = replace(options, gap=options.gap - left_out / max(abs(start.bound.value), NOTHING))
     dec.standing.tell(bound=start.bound.value)
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
     merged = dec.data.windows > 1 or start.work >= MANY  # choices are made on merged slots first
     chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), None if merged else proposals)
     far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
     if start.climb is None:
-        found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, start, proposals, *far, chosen[2], merged, left)
+        found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, left_out, start, proposals, *far, chosen[2], merged, left)
     else:
         plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
-        enough = -np.inf if plan is None else plan.value - options.gap * abs(plan.value)
+        enough = -np.inf if plan is None else plan.value - _gap(dec, options, left_out, far[1]) * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
         found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
     dec.standing.tell(np.inf if found.plan is None else found.plan.value, found.proven)
     return found
 
 
-def _proposed(dec: Decomposition, options: Options, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, merged: bool, left: Callable[[], float]) -> Sketch:
+def _gap(dec: Decomposition, options: Options, left_out: Floats, chosen: Chosen) -> float:
+    """What is asked less what may be left out at the sites that these choices open."""
+    opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
+    return options.gap - float(left_out[opened].sum()) / max(abs(chosen.found.value), NOTHING)
+
+
+def _proposed(
+    dec: Decomposition, options: Options, left_out: Floats, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, merged: bool, left: Callable[[], float]
+) -> Sketch:  # fmt: skip
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
     proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
-    near = lambda share: lambda value: value - share * options.gap * abs(value)
+    near = lambda share: lambda value: value - share * _gap(dec, options, left_out, found) * abs(value)
     known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES), near=merged)
     counts, plan = _counts(search, found, known, options, left)
     proposing.left = left
