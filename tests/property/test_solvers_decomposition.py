@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import decomposed
+from solvers import decomposed, decomposition
 from solvers.backends import Options
 from solvers.data import Limit
 from solvers.joint import build, solve, unfinished, unserved
@@ -21,15 +21,17 @@ from tests.property.test_solvers_bruteforce import problem
 from tests.unit.test_solvers_backends import stood
 
 GAP = 1e-3
-COMPARED = 40 if TIMES == 1 else 500
+COMPARED = 20 if TIMES == 1 else 250  # each way
 
 
 def problems():
     return st.integers(0, 2**32 - 1).map(lambda seed: replace(problem(np.random.default_rng(seed), ("cost",)), limits=()))
 
 
-def test_bound_and_value_enclose_the_best_of_all_plans():
-    """Every third question limits what is paid at once. Counted are those that have a best plan and got one, with and without a limit that costs."""
+@pytest.mark.parametrize("in_one_piece", [True, False])
+def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch):
+    """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once. Counted are those that have a best plan and got one, with and without a limit that costs."""
+    monkeypatch.setattr(decomposition, "SMALL", decomposition.SMALL if in_one_piece else 0)
     compared = bound_by_limit = seed = 0
     while compared < COMPARED:
         rng, seed = np.random.default_rng(seed), seed + 1
@@ -45,10 +47,12 @@ def test_bound_and_value_enclose_the_best_of_all_plans():
         encloses(data, found)
         compared += found.value is not None
         bound_by_limit += found.value is not None and data is not free and best(data) > best(free) + 1e-6
-    assert seed < 6 * COMPARED and bound_by_limit >= COMPARED / 40
+    assert seed < 6 * COMPARED and bound_by_limit >= COMPARED // 40
 
 
-def test_most_questions_that_have_a_plan_get_one():
+@pytest.mark.parametrize("in_one_piece", [True, False])
+def test_most_questions_that_have_a_plan_get_one(in_one_piece, monkeypatch):
+    monkeypatch.setattr(decomposition, "SMALL", decomposition.SMALL if in_one_piece else 0)
     asked, gaps = 0, []
     for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())

@@ -22,13 +22,14 @@ from tests.property.test_solvers_bruteforce import problem
 PRICED = ("capacity", "installed", "power", "hosted", "running", "above")
 
 
-def questions(seeds):
-    """(data, decomposition, the program over everything)."""
+def questions(seeds, dear=None):
+    """(data, decomposition, the program over everything), where demand may be left at the price `dear` if there is one."""
     for seed in seeds:
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if not (unserved(data) or unfinished(data)) and build(data).column_count:
             dec = Decomposition(data, "cost", build, 1, Standing())
-            yield data, dec, blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training)
+            unmet = None if dear is None else np.full(dec.view.demand.shape, dear)
+            yield data, dec, blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, unmet=unmet)
 
 
 def linear_optimum(data) -> float | None:
@@ -39,10 +40,10 @@ def linear_optimum(data) -> float | None:
 
 
 @settings(max_examples=40, **SMALL)
-@given(st.integers(0, 10_000), st.integers(0, 10_000))
-def test_a_step_satisfies_the_equations_that_it_solves(seed, number):
+@given(st.integers(0, 10_000), st.integers(0, 10_000), st.sampled_from([None, 2.0]))
+def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
     """At any inner point: rows make up for what they are short, reduced costs for what they are off, each pair for what it is apart."""
-    for _, _, program in questions([seed]):
+    for _, _, program in questions([seed], dear):
         if program.impossible:
             continue
         rng, at = np.random.default_rng(number), _anywhere(program)
@@ -57,7 +58,7 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number):
         size = 1 + max(np.abs(values).max(initial=0.0) for part in (change, price, free) for values in part.values())
         for name, values in rows.items():
             assert np.allclose(values, short[name], atol=1e-6 * size), name
-        for name in ("x", "f", "v", "m"):
+        for name in ("x", "f", "v", "unmet", "m"):
             less = price["most"] if name == "m" else 0.0
             assert np.allclose(np.where(program.mask[name], worth[name] + price[name] - less, 0.0), off[name], atol=1e-6 * size), name
         for name, which in program.mask.items():
@@ -81,6 +82,67 @@ def test_value_and_proof_are_those_of_the_whole_linear_program():
             assert proven <= least + 1e-9 * max(abs(least), 1.0)
             sure += proven >= least - near
     assert asked > 12 and told >= 0.95 * asked and sure >= 0.85 * told
+
+
+def elastic_optimum(data, dear: float) -> float | None:
+    """The linear program with a column for what nothing carries of each demand in each slot, and what that is a price of at the best."""
+    from scipy import sparse
+
+    program = build(data)
+    arrays = program.arrays()
+    rows = [(row, index) for part in program.row_blocks.get("balance", ()) for row, index in zip(range(part.rows.start, part.rows.stop), part.index.tolist())]
+    if not rows:
+        return None
+    unmet = sparse.csc_array((np.ones(len(rows)), ([row for row, _ in rows], np.arange(len(rows)))), shape=(arrays.matrix.shape[0], len(rows)))
+    more = lambda values, value: np.append(values, np.full(len(rows), value))
+    found = milp(more(program.functional("cost"), dear), constraints=LinearConstraint(sparse.hstack([arrays.matrix, unmet]), arrays.row_lower, arrays.row_upper),
+                 bounds=Bounds(more(arrays.lower, 0.0), more(arrays.upper, np.inf)))  # fmt: skip
+    return found.fun if found.status == 0 else None
+
+
+@pytest.mark.parametrize("dear", [0.05, 1.0, 100.0])
+def test_with_demand_that_may_be_left_at_a_price_the_value_is_that_of_such_a_program_and_its_prices_prove_no_more(dear):
+    asked, lacking = 0, 0
+    for data, dec, program in questions(range(30), dear):
+        least, found = elastic_optimum(data, dear), inside(program, 1e-6, lambda: 1e9)
+        if least is None or found is None:
+            continue
+        asked, lacking = asked + 1, lacking + (found.lacking > 0.01)
+        assert found.value == pytest.approx(least, abs=2e-3 * max(abs(least), 1.0))
+        strict = linear_optimum(data)
+        if strict is not None:
+            assert found.value <= strict + 2e-3 * max(abs(strict), 1.0)
+            assert dec.certify(dec.spread(found)).value <= strict + 1e-9 * max(abs(strict), 1.0)
+    assert asked > 8 and (lacking > 2 or dear > 1.0)
+
+
+def test_a_job_that_is_sent_elsewhere_starts_on_its_way():
+    """Its progress is made up for at once, where it took most steps from nothing; the answer is the same."""
+    asked = 0
+    for data, dec, program in questions(range(120)):
+        y = dec.whole.columns["y"]
+        for job in np.unique(data.point_job[program.places]):
+            mine = program.places[data.point_job[program.places] == job]
+            at = []
+            for p in mine[:2] if len(mine) > 1 else ():
+                most, least = dec.whole.most.copy(), np.zeros(dec.whole.size)
+                most[y[mine]] = 0.0
+                most[y[p]] = least[y[p]] = 1.0
+                sent = blocks(dec, dec.view, np.arange(len(data.lot_site)), np.append(np.setdiff1d(dec.view.training, mine), p), least, most)
+                at.append((sent, inside(sent, 1e-5, lambda: 1e9)))
+            if len(at) < 2 or any(found is None for _, found in at):
+                continue
+            (_, first), (sent, second) = at
+            start = taken_over(first.blocks, first.warm, sent, np.arange(dec.view.slots))
+            here = np.flatnonzero(sent.runs & (data.point_job[sent.places] == job))
+            if (sent.done[here] >= 0).any() or sent.rate[here].sum() < 1:
+                continue
+            short = np.abs(sent.rows(start.z)["progress"][here])
+            assert (short <= 0.11).all() and (start.free["progress"][here] >= 0).all()
+            again = inside(sent, 1e-5, lambda: 1e9, start)
+            assert again is not None and again.value == pytest.approx(second.value, abs=2e-3 * max(abs(second.value), 1.0))
+            asked += 1
+    assert asked > 5
 
 
 def test_the_way_to_an_answer_does_not_change_it():

@@ -282,6 +282,21 @@ def test_progress_waits_between_lines_and_says_nothing_twice():
     assert len(lines) == 3 and lines[-1].startswith("best 2,000,000, no bound yet  ")
 
 
+@pytest.mark.parametrize("share", [1.0, 0.995, 0.9])
+def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(share):
+    """Within the gap its plan and its bound are the answer's, before anything else is solved; beyond it the search goes on from them."""
+    program = placed(0)
+    cost = program.functional("cost")
+    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    lines = []
+    told = backends.solve(program, cost, "min", Options(gap=0.01, method="branch", progress=lines.append), hint=lambda: (best.x, share * best.objective), at_once=True)
+    assert told.objective == pytest.approx(best.objective, rel=1e-7) and told.gap <= 0.01
+    if share > 0.99:
+        assert told.bound == pytest.approx(share * best.objective, rel=1e-7) and not lines
+    else:
+        assert told.bound > share * best.objective * 1.05
+
+
 def test_another_way_is_not_asked_while_the_search_is_easy():
     program = placed(0)
     easy = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked"))
