@@ -166,8 +166,10 @@ def report(rows: list[dict[str, Any]], told: dict[str, Any]) -> str:
         f"By the wall clock: median {told['ratio_median']:.1f}, least {told['ratio_least']:.1f}, {ASKED:g} or more for {told['share_5x']:.0%}. The first plan took {told['first_plan_cpu_s']:.1f} s.",
     ]  # fmt: skip
     for each in told.get("frontiers", ()):
-        took = f"took {each['frontier_cpu_s']:.1f} s with its kept program, the limited points among them from nothing {each['limited_points_cold_cpu_s']:.1f} s (processor time)."
-        lines += ["", f"A frontier against {each['against']} of {each['points']} points {took}"]
+        took = f"{each['limited_points_s']:.1f} s with the kept program, {each['limited_points_cold_s']:.1f} s from nothing ({each['ratio']:.1f} times as long)"
+        lines += ["", f"A frontier against {each['against']} of {each['points']} points: its limited points took {took}, all of it {each['frontier_s']:.1f} s (wall clock)."]
+    if told.get("frontiers"):
+        lines += ["", "The ends of a frontier against carbon are made least by carbon, for which no program is kept."]
     return "\n".join(lines) + "\n"
 
 

@@ -46,12 +46,12 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     arrays = program.arrays()
     cost = sign * np.asarray(objective, dtype=float)
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
-    run = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run
+    run, known = {"pulp": run_pulp, "highs": _run_highs}[options.solver] if kept is None else kept.run, {}
     if kept is None and options.solver == "highs" and branches(arrays, options):
-        run = partial(run_branch, hint=None if hint is None else lambda: _scaled_to(scaled, sign, *hint()), at_once=at_once)
+        run, known = run_branch, {"hint": None if hint is None else lambda: _scaled_to(scaled, sign, *hint()), "at_once": at_once}
     if options.progress is not None and options.solver == "highs" and kept is None:
         run = partial(run, standing=Standing(options.progress, sign / scaled.objective, EVERY_S))
-    outcome = run(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
+    outcome = partial(run, **known)(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
     if x is not None and polished:

@@ -110,11 +110,12 @@ class Search:
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
         if start is not None:
             self.value, self.x = start_value, start
-        if self.at_once and self._take_hint(0) and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value):
+        if self.at_once and self._take_hint(0) and self.x is not None and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value):
             return Found(self.value, self.x, min(self._proven, self.value), True)
         root = self.relax(lower, upper, None, math.inf)
         if root.x is None:
-            return Found(self.value, self.x, -math.inf if root.value is None else root.value, root.value is not None)
+            bound = self._proven if root.value is None else root.value if self.x is None else min(root.value, self.value)
+            return Found(self.value, self.x, bound, root.value is not None)
         self._push(root, lower, upper, root.basis)
         self._take_hint(HARD_ROOT)
         for columns in (np.concatenate([self.binary, self.counts]), self.binary):

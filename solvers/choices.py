@@ -171,7 +171,7 @@ class Search:
         """The best of what is proposed, or proposed `within` a part of all there is, until it is below what is of `worth`, or so much is proven as is
         `enough` for its value, or nothing better is known of. `near`: first of what is near the best, and again wherever that is a better one."""
         self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
-        self.unmet = self._dear(best)
+        dear = None if (self.fixing & self.counts).any() else self._dear(best)  # a system more may cost more than any price of what is left
         times: dict[bytes, int] = {}
         longest, before, tried = LONGEST, (best.found.value, proposals.proven), 0 if near else TRIED
         while self.left() > 0 and best.found.value > worth and proposals.proven < enough(best.found.value):
@@ -201,7 +201,7 @@ class Search:
                 proposals.exclude(chosen)
                 continue
             every, lots = np.arange(len(self.dec.data.lot_site)), self._with_lots_of(goal)
-            self.lots = every if times[key] == 2 else lots  # what kinds that are left out would save weakens a cut
+            self.lots, self.unmet = (lots, dear) if times[key] == 1 else (every, None)  # what kinds that are left out would save weakens a cut, and a price of what is left
             state = self.look(chosen, np.where(self.fixing, goal, self.dec.whole.most), best.found, best.found.value + FARTHER * abs(best.found.value))
             self.lots = lots
             better = state is not None and state.found.value < self._worth(best)

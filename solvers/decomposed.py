@@ -84,7 +84,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         if light is not one and hosting.cost_at_most(one) > hosting.CHEAP * options.gap * least:
             dec, light = over(one), one
         rows, columns, integers = sizes(dec, data, build)
-        drawn = sketch(dec, options, dec.left, np.zeros(data.sites) if light is one else hosting.cost_by_site(one))
+        drawn = sketch(dec, options, dec.left, hosting.LeftOut.nothing(one) if light is one else hosting.LeftOut.of(one))
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)

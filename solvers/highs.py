@@ -80,7 +80,7 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     import highspy
 
     highs = new_highs()
-    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", seconds), ("presolve_rule_off", ENUMERATION), *settings):
+    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", max(seconds, 0.0)), ("presolve_rule_off", ENUMERATION), *settings):
         highs.setOptionValue(name, value)
     highs.passModel(program_of(cost, matrix, sides, bounds, whole))
     highs.run()

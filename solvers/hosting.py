@@ -5,7 +5,7 @@ What a plan costs at least stays true without it, since hosting only ever adds; 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,22 @@ def cost_at_most(data: PlanData) -> float:
     """What all hosting that there could be costs by the objective."""
     name = data.objective.functional
     return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What hosting may cost that is left out: at most that of all sites together, and of each [R], ways that several share counted at each."""
+
+    all: float
+    by_site: Floats
+
+    @classmethod
+    def of(cls, data: PlanData) -> LeftOut:
+        return cls(cost_at_most(data), cost_by_site(data))
+
+    @classmethod
+    def nothing(cls, data: PlanData) -> LeftOut:
+        return cls(0.0, np.zeros(data.sites))
 
 
 def cost_by_site(data: PlanData) -> Floats:

@@ -63,8 +63,9 @@ class Inside:
 
     @property
     def lacking(self) -> float:
-        """Share of the value that is the price of what nothing carries."""
-        return float((self.blocks.cost["unmet"] * self.at.z["unmet"]).sum()) / max(abs(self.value), NEAR_NOTHING)
+        """Share of the value that is the price of what nothing carries, or of all demand that it is, whichever is more."""
+        left, demand = self.at.z["unmet"], self.blocks.view.demand
+        return max(float((self.blocks.cost["unmet"] * left).sum()) / max(abs(self.value), NEAR_NOTHING), float(left.sum()) / max(float(demand.sum()), NEAR_NOTHING))
 
     def point(self) -> Point:
         o = self.blocks
@@ -253,7 +254,7 @@ def _masked(blocks: Blocks, values: State) -> State:
 
 def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool = False) -> Iterate:
     """An iterate of one program as a start for another: `group` [slots] is the slot of the old one that each of the new is like, whose length
-    says what part of its prices. What the old one does not know starts as anywhere. `paced`: jobs go on as they were, unmixed; one without an
+    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent elsewhere on their way (`_sent`). `paced`: jobs go on as they were, unmixed; one without an
     hour to spare has no way back to its pace."""
     fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}

@@ -8,6 +8,7 @@ import numpy as np
 
 from solvers.data import Floats
 from solvers.highs import least_whole
+from solvers.outcome import SolverError
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
@@ -32,7 +33,10 @@ def counts(dec: Decomposition, least: Floats, most: Floats, gap: float, seconds:
         at = place[both]
         lower[at], upper[at] = least[here[both]] / scaled.column[at], np.minimum(most[here[both]] / scaled.column[at], upper[at])
     rows = scaled.arrays.row_lower, scaled.arrays.row_upper
-    found = least_whole(scaled.cost, scaled.arrays.matrix, rows, (lower, np.maximum(lower, upper)), arrays.integer, NEAR * gap, seconds, SETTINGS)
+    try:
+        found = least_whole(scaled.cost, scaled.arrays.matrix, rows, (lower, np.maximum(lower, upper)), arrays.integer, NEAR * gap, seconds, SETTINGS)
+    except SolverError:  # there is another way to counts
+        return None
     if found.x is None:
         return None
     values, result = np.append(found.x * scaled.column, 0.0), np.zeros(dec.whole.size)

@@ -13,6 +13,7 @@ from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, PATIENCE, TOLERANCE, W
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
+from solvers.hosting import LeftOut
 from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
 from solvers.one_piece import counts as counts_held
@@ -45,8 +46,8 @@ class Sketch:
     priced: float = -np.inf
 
 
-def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left_out: Floats) -> Sketch:
-    """In the numbers of the decomposition, whose slots and structure are used; `left_out` [R]: what a plan may cost more for each site that is open."""
+def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left_out: LeftOut) -> Sketch:
+    """In the numbers of the decomposition, whose slots and structure are used; `left_out`: what a plan may cost more than it says."""
     tolerance = max(SHARE * options.gap, LEAST_SHARE)
     start = linear(dec, tolerance)
     if start is None:
@@ -67,14 +68,14 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
     return found
 
 
-def _gap(dec: Decomposition, options: Options, left_out: Floats, chosen: Chosen) -> float:
+def _gap(dec: Decomposition, options: Options, left_out: LeftOut, chosen: Chosen) -> float:
     """What is asked less what may be left out at the sites that these choices open."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    return options.gap - float(left_out[opened].sum()) / max(abs(chosen.found.value), NOTHING)
+    return options.gap - min(float(left_out.by_site[opened].sum()), left_out.all) / max(abs(chosen.found.value), NOTHING)
 
 
 def _proposed(
-    dec: Decomposition, options: Options, left_out: Floats, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, merged: bool, left: Callable[[], float]
+    dec: Decomposition, options: Options, left_out: LeftOut, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, merged: bool, left: Callable[[], float]
 ) -> Sketch:  # fmt: skip
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
@@ -105,6 +106,8 @@ def _counts(search: Search, found: Chosen, lots: Ints, options: Options, left: C
 def _in_one_piece(search: Search, found: Chosen, options: Options) -> Chosen | None:
     """With the counts that cost least, where the whole program is small; None where they are not found so."""
     whole, seconds = search.dec.whole, min(search.left(), ASKED)
+    if seconds <= 0:
+        return None
     values = counts_held(search.dec, found.least, found.most, options.gap, seconds)
     if values is None:
         return None

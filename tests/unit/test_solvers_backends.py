@@ -297,6 +297,15 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
         assert told.bound > share * best.objective * 1.05
 
 
+@pytest.mark.parametrize("bound", [-np.inf, 1.0])
+def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_is(bound):
+    program = placed(0)
+    cost = program.functional("cost")
+    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    told = backends.solve(program, cost, "min", Options(gap=1e-6, method="branch"), hint=lambda: (None, bound), at_once=True)
+    assert told.status == "optimal" and told.objective == pytest.approx(best.objective, rel=1e-6)
+
+
 def test_another_way_is_not_asked_while_the_search_is_easy():
     program = placed(0)
     easy = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked"))
