@@ -34,6 +34,7 @@ MOST_NUMBERS = 1e6  # of the squares of demand of a part's slots: more are slowe
 DENSE = 20_000  # entries, nothing or not, up to which a matrix is multiplied with as a dense one: what a sparse one takes besides is more
 MAPS = ("uses", "watts", "serves", "job_uses", "job_watts", "systems", "idle", "equal", "above", "into_demand", "into_pool")
 State = dict[str, Floats]
+Matrix = sparse.csr_array | Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,13 @@ class Site:
     arcs: Ints
     places: Ints
     linked: Ints  # [l] those that are decided once, then those of jobs' progress, each side by side
-    squares: tuple[sparse.csr_array, sparse.csr_array]  # [b b, points], [b b, places]
+    squares: tuple[Matrix, Matrix]  # [b b, points], [b b, places]
     fixed: Floats  # [b, l]
-    gates: sparse.csr_array  # [b l, gated]
-    gates_balance: sparse.csr_array  # [D l, gated]
-    balance: sparse.csr_array  # [pools D, arcs]
-    progress: sparse.csr_array  # [b l, places]
-    switches: sparse.csr_array  # [b l, places]
+    gates: Matrix  # [b l, gated]
+    gates_balance: Matrix  # [D l, gated]
+    balance: Matrix  # [pools D, arcs]
+    progress: Matrix  # [b l, places]
+    switches: Matrix  # [b l, places]
 
     @property
     def rows(self) -> int:
@@ -118,8 +119,8 @@ class Blocks:
         }  # fmt: skip
         self.carrying = (self.into_demand @ carries > 0) | self.mask["unmet"]  # [D, T] that some arc carries, or may be left
         self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
-        maps = {name: _ready(getattr(self, name)) for name in MAPS}
-        self.go, self.back = ({name: both[k] for name, both in maps.items()} for k in (0, 1))  # each and its transpose
+        self.go = {name: _ready(getattr(self, name)) for name in MAPS}
+        self.back = {name: _ready(getattr(self, name).T.tocsr()) for name in MAPS}  # their transposes
         self.parts = self._parts()
 
     def _site_of_columns(self) -> Ints:
@@ -242,14 +243,14 @@ class Blocks:
         all_places = np.flatnonzero((view.site[self.places] == r) & self.runs)
         arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
         gated = arcs[self.gate[arcs] >= 0]
-        served = _ready(_squares(sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]])))[0]
+        served = _ready(_squares(sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]])))
         own = np.arange(self.first[r], self.first[r + 1])
         lot_window, power_window = lots[:, None] * self.windows + np.arange(self.windows), power[:, None] * self.windows + np.arange(self.windows)
         systems, idle = self.systems[lot_window.ravel()][:, own].toarray(), self.idle[power_window.ravel()][:, own].toarray()
         fixed = np.zeros((self.windows, b, len(own)))
         fixed[:, : len(lots)] = systems.reshape(len(lots), self.windows, len(own)).transpose(1, 0, 2)
         fixed[:, b - len(power) :] = -idle.reshape(len(power), self.windows, len(own)).transpose(1, 0, 2)
-        some = lambda values, rows, columns, shape: _ready(sparse.csr_array((values, (rows, columns)), shape=shape))[0]
+        some = lambda values, rows, columns, shape: _ready(sparse.csr_array((values, (rows, columns)), shape=shape))
         count, arc = np.arange(len(gated)), np.arange(len(arcs))
         balance = some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs)))
         job_runs = sparse.vstack([-self.job_uses[lots][:, all_places], sparse.csr_array((len(pools), len(all_places))), -self.job_watts[power][:, all_places]]).tocsc()
@@ -268,7 +269,7 @@ class Blocks:
             at = switch[run.col]
             here = at >= 0
             result.append(Site(
-                lots, pools, power, points, np.searchsorted(self.gated, gated), arcs, places, columns, (served, job_squares[:, going].tocsr()), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
+                lots, pools, power, points, np.searchsorted(self.gated, gated), arcs, places, columns, (served, _ready(job_squares[:, going].tocsr())), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
                 some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
                 some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))), balance,
                 some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))),
@@ -329,12 +330,9 @@ class Blocks:
         }  # fmt: skip
 
 
-def _ready(matrix: sparse.csr_array) -> tuple[sparse.csr_array | Floats, sparse.csr_array | Floats]:
-    """(matrix, transpose) to be multiplied with again and again: dense where it is small."""
-    if matrix.shape[0] * matrix.shape[1] <= DENSE:
-        dense = matrix.toarray()
-        return dense, np.ascontiguousarray(dense.T)
-    return matrix, matrix.T.tocsr()
+def _ready(matrix: sparse.csr_array) -> Matrix:
+    """A matrix to be multiplied with again and again: dense where it is small."""
+    return matrix.toarray() if matrix.shape[0] * matrix.shape[1] <= DENSE else matrix
 
 
 def _squares(matrix: sparse.sparray) -> sparse.csr_array:

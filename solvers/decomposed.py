@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from solvers import hosting, limit_worth, whole
 from solvers.certificate import Prices
 from solvers.data import COST, Floats, Ints, PlanData
-from solvers.decomposition import Decomposition, columns, structure
+from solvers.decomposition import Decomposition, about_columns, structure
 from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
 from solvers.outcome import Options, SolverError, Standing
@@ -61,7 +61,7 @@ def carries(data: PlanData) -> bool:
 
 def pays(data: PlanData) -> bool:
     """Whether the whole program is too large for a solver to finish in one piece."""
-    return data.slots > 1 and columns(data) >= PAYS_FROM
+    return data.slots > 1 and about_columns(data) >= PAYS_FROM
 
 
 def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]) -> Found:

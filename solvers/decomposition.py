@@ -2,7 +2,7 @@
 
     linear   over all slots at once, from within (start.py), with a bound over every column of the full problem (certificate.py)
     choices  made whole over all slots or on merged ones (choices.py), then proposed by all that is known, which proves more (proposals.py)
-    counts   made whole over all slots, by a master with cuts from the slots (counts.py)
+    counts   made whole over all slots, by a master with cuts from the slots (counts.py); of small programs in one piece (one_piece.py)
 
 See master.py and slot_programs.py. Benders, Numerische Mathematik 4 (1962), for the cuts.
 """
@@ -31,7 +31,7 @@ MISSING = 1.0  # price of a missing system in one slot, as a share of what the s
 UNDONE = 3.0  # price of a job left undone, in its dearest place
 MOST_GROUPS, MOST_PACES = 84, 168  # of slots with a cut of their own, and of those in which jobs run at one pace
 WHOLE = 1e-6  # how far from whole a number may be
-SMALL = 20_000  # columns, up to which the whole program is asked in one piece what else is open
+MOST_IN_ONE_PIECE = 20_000  # columns, up to which counts are asked of the whole program
 NEVER = 1e3  # times the dearest system in a slot: price of one that there cannot be
 
 
@@ -68,7 +68,7 @@ class Decomposition:
     @cached_property
     def program(self) -> Program | None:
         """The whole program, in these numbers; None where it is not small."""
-        return self._build(self.data) if columns(self.data) <= SMALL else None
+        return self._build(self.data) if about_columns(self.data) <= MOST_IN_ONE_PIECE else None
 
     def _together(self, most: int) -> Ints:
         """[T]: group of each slot, of one window and so many in all or little more."""
@@ -163,7 +163,7 @@ class Decomposition:
         return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices, within)
 
 
-def columns(data: PlanData) -> int:
+def about_columns(data: PlanData) -> int:
     """About the columns of the full program."""
     return int(data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum()) + (data.job_window_mask.sum(axis=1) * np.bincount(
         data.point_job[data.point_job >= 0], minlength=len(data.job_work))).sum() if len(data.job_work) else data.slots * (len(data.arc_site) + len(data.point_pool)))

@@ -254,8 +254,8 @@ def _masked(blocks: Blocks, values: State) -> State:
 
 def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool = False) -> Iterate:
     """An iterate of one program as a start for another: `group` [slots] is the slot of the old one that each of the new is like, whose length
-    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent elsewhere on their way (`_sent`). `paced`: jobs go on as they were, unmixed; one without an
-    hour to spare has no way back to its pace."""
+    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent elsewhere on their way (`_sent`). `paced`:
+    jobs go on as they were, unmixed; one without an hour to spare has no way back to its pace."""
     fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}
     same = lambda count: (np.arange(count), np.arange(count), count)

@@ -120,7 +120,8 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
     objective = objective_vector(program, data)
     sense = "max" if data.objective.maximises else "min"
     hint = partial(_hint, data, program, options, begin) if carried and not tried and options.method == "auto" else None
-    raw = with_fewest_units(program, objective, sense, backends.solve(program, objective, sense, options, hint=hint, at_once=len(data.job_work) > 1), options)
+    compete = len(data.job_work) > 1  # for scarce kinds of systems, which linear programs give them in fractions
+    raw = with_fewest_units(program, objective, sense, backends.solve(program, objective, sense, options, hint=hint, at_once=compete), options)
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
         raw = _cheapest_of_the_best(data, program, objective, sense, raw, options, begin)
     return _solution(data, program, raw, options, begin)

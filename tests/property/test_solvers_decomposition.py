@@ -30,8 +30,9 @@ def problems():
 
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch):
-    """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once. Counted are those that have a best plan and got one, with and without a limit that costs."""
-    monkeypatch.setattr(decomposition, "SMALL", decomposition.SMALL if in_one_piece else 0)
+    """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once. Counted are those that
+    have a best plan and got one, with and without a limit that costs."""
+    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
     compared = bound_by_limit = seed = 0
     while compared < COMPARED:
         rng, seed = np.random.default_rng(seed), seed + 1
@@ -52,7 +53,7 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
 
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_most_questions_that_have_a_plan_get_one(in_one_piece, monkeypatch):
-    monkeypatch.setattr(decomposition, "SMALL", decomposition.SMALL if in_one_piece else 0)
+    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
     asked, gaps = 0, []
     for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
