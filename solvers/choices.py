@@ -5,20 +5,20 @@ Better choices are then looked at as they are proposed (proposals.py)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from solvers.blocks import Blocks
-from solvers.coarse import APART, APART_LARGE, cheap_places, grouping, groups_for
+from solvers.coarse import APART, APART_LARGE, grouping, groups_for
 from solvers.data import Floats, Ints
 from solvers.highs import least_whole
 from solvers.hourwise import NOTHING, Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
 from solvers.proposals import NEARLY_DONE, Proposals, Within, done
-from solvers.start import LEAST, PLACES, Linear, blocks, mattering, nearly
+from solvers.start import LEAST, PLACES, Linear, blocks, mattering, near_places, nearly
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
@@ -29,6 +29,8 @@ FINE, FARTHER = 1e-4, 0.05  # of the value, how far from proven what was propose
 PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
 CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
+FEW_JOBS = 3  # that are offered more places where something whole is known
+STEEP = 5e-3  # of the value, that a step may cost where questions are large and jobs may be offered more places
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
 AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
@@ -76,6 +78,29 @@ class Node:
     at_once: int = 0
 
 
+@dataclass(slots=True)
+class Offered:
+    """To which jobs more places were offered."""
+
+    fewest: float = np.inf  # jobs, while nothing whole was known
+    decided: set[bytes] = field(default_factory=set)
+
+    def may(self, state: Chosen, jobs: Ints, best: Chosen | None) -> bool:
+        """Whether these jobs, that have no place yet, may be: before anything whole is known as long as they are fewer each time, then a few once."""
+        if best is None:
+            return 0 < len(jobs) < self.fewest
+        return 0 < len(jobs) <= FEW_JOBS and state.least.tobytes() not in self.decided
+
+    def note(self, state: Chosen, jobs: Ints) -> None:
+        self.fewest = min(self.fewest, len(jobs))
+        self.decided.add(state.least.tobytes())
+
+
+def _doubtful(ranked: list[Step]) -> int:
+    """How many steps are not certain."""
+    return max(sum(step.sure < 1 - CERTAIN for step in ranked), 1)
+
+
 def counted(dec: Decomposition) -> np.ndarray:
     """Which of the whole structure's columns are counts of systems."""
     result, place = np.zeros(dec.whole.size, dtype=bool), dec.whole.columns["n"]
@@ -93,7 +118,7 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
     group = np.arange(dec.view.slots) if proposals is not None else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
     costs, tolerance = (COSTS_LARGE, TOLERANCE_LARGE) if linear.large else (COSTS, TOLERANCE)
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN, left)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN, left, linear.large)
     search.proposals = proposals
     start, onto = (linear.found, None) if proposals is not None else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
     root = search.look(np.zeros(whole.size), most, start, onto=onto)
@@ -106,10 +131,10 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
 class Search:
     """Over the slots of a view and these lots, for the columns `fixing` of the whole structure."""
 
-    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float]):
+    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float], large: bool = False):
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
         better ones may take."""
-        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left = dec, view, lots, fixing, tolerance, costs, again, left
+        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left, self.large = dec, view, lots, fixing, tolerance, costs, again, left, large
         self.looks, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
         self.proposals: Proposals | None = None
         self.unmet: Floats | None = None  # what demand costs that nothing carries, where some may be left so
@@ -243,7 +268,7 @@ class Search:
     def _searched(self, root: Chosen, costs: float, hopeless: float) -> Chosen | None:
         """The best that is whole under a node, depth first until there is any; as it nearly is where time ends before."""
         best, state, last, nodes, at_once, most, fewest = None, root, root, [], self.fixing.size, 1, np.inf
-        enough = widened = np.inf
+        stuck, enough, offered = None, np.inf, Offered()
         while True:
             if best is None and self.left() <= 0:
                 self.dec.say(f"no time for {len(self.open(last) or [])} that are open")
@@ -253,22 +278,27 @@ class Search:
                 last, fewest = state, len(ranked)
             if ranked is None:
                 self.dec.say("no whole choices near by, or not in time")
-                state = None
+                stuck, state = state, None
             if ranked:
-                most = max(most, len(ranked))
-                state = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)
-                at_once = self.fixing.size
+                most = max(most, _doubtful(ranked))
+                steep = STEEP if self.large and best is None and offered.may(state, self._homeless(state), best) else hopeless
+                further = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, steep), at_once)
+                stuck, state, at_once = state, further, self.fixing.size
                 continue
             if state is not None:
                 self.dec.say(f"whole: {self.dec.amount(state.found.value)}")
-                best, enough = state, min(enough, (1 + self.again) * self.looks)
+                best, enough, stuck = state, min(enough, (1 + self.again) * self.looks), None
                 if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
                     return best
-            homeless = self._homeless(last) if state is None and best is None and not (self.fixing & self.counts).any() else ()
-            if 0 < len(homeless) < widened and self.left() > 0:
-                widened, state = len(homeless), self._widened(last, homeless, self._cutoff(last.found.value, None, hopeless))
-                if state is not None:
-                    continue
+            lacking = last if best is None else stuck if self.large else None
+            if lacking is not None and not (self.fixing & self.counts).any() and self.left() > 0:
+                homeless = self._homeless(lacking)
+                if offered.may(lacking, homeless, best):
+                    offered.note(lacking, homeless)
+                    state = self._widened(lacking, homeless, self._cutoff(lacking.found.value, best, hopeless))
+                    if state is not None:
+                        continue
+            stuck = None
             nodes = [node for node in nodes if best is None or (node.value < self._worth(best) and not node.at_once)]
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
@@ -291,8 +321,8 @@ class Search:
     def _widened(self, state: Chosen, jobs: Ints, cutoff: float) -> Chosen | None:
         """With more places for these jobs: of those near the linear answer there is room for none."""
         dec, y = self.dec, self.dec.whole.columns["y"]
-        mine = np.isin(dec.data.point_job[dec.view.training], jobs)
-        more = cheap_places(replace(dec.view, training=dec.view.training[mine]), dec.alone[mine])
+        opened = np.append(state.most, 1.0)[dec.whole.columns["open"]] > 0
+        more = near_places(dec, dec.certify(dec.spread(state.found), self.view).entering, jobs, opened)
         self.lots = np.union1d(self.lots, dec.view.use_lot[np.isin(dec.view.use_point, more)])
         most = state.most.copy()
         most[y[more]] = dec.whole.most[y[more]]
@@ -409,7 +439,7 @@ class Search:
             look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
             if look is not None and look.found.value < little:
                 self.dec.say(f"{self.dec.amount(look.found.value)}, {certain + rest} of {len(ranked)} decided")
-                nodes.append(Node(state.found.value, len(ranked), state.least, state.most, state.found, (certain + rest) // 2))
+                nodes.append(Node(state.found.value, _doubtful(ranked), state.least, state.most, state.found, (certain + rest) // 2))
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
         column, goal = ranked[0].column, ranked[0].goal
@@ -420,7 +450,7 @@ class Search:
             most[column] = goal - 1
         else:
             least[column] = goal + 1
-        nodes.append(Node(state.found.value, len(ranked), least, np.maximum(least, most), state.found))
+        nodes.append(Node(state.found.value, _doubtful(ranked), least, np.maximum(least, most), state.found))
         look = self.look(*self._as_it_is(state, ranked[:1]), state.found, cutoff)
         if look is None or look.found.value >= cutoff:
             return None

@@ -31,6 +31,7 @@ ANYWHERE = 0.25  # of a start anywhere, mixed with that from other slots: what t
 PACES = ("v", "running")  # columns and slacks of jobs at work
 LEFT = 1e-3  # of demand, that nothing carries where a start is anywhere, if it may be so
 ROOM = 0.1  # of a limit, that is left where a start is anywhere
+MOSTLY = 0.9  # of a job that is to be done somewhere, from which on it starts as it is
 REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
 WORSE = 0.2  # of the direct step, that one towards the centre must reach
 CORRECTED, FARTHER, PAYS = 2, 0.2, 0.1  # corrections of an iteration, at most; how much farther they aim, and the share of it that they must gain
@@ -254,7 +255,7 @@ def _masked(blocks: Blocks, values: State) -> State:
 
 def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool = False) -> Iterate:
     """An iterate of one program as a start for another: `group` [slots] is the slot of the old one that each of the new is like, whose length
-    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent elsewhere on their way (`_sent`). `paced`:
+    says what part of its prices. What the old one does not know starts as anywhere, jobs that are sent somewhere on their way (`_sent`). `paced`:
     jobs go on as they were, unmixed; one without an hour to spare has no way back to its pace."""
     fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}
@@ -298,17 +299,21 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
 
 
 def _sent(o: Blocks, unknown: np.ndarray, z: State, w: State, free: State) -> None:
-    """Jobs that are to be done at places `unknown` so far start at an even width with which they are done, and pay what that takes at the prices there
-    are: from nothing most of the steps went by until they were on their way."""
-    places = np.flatnonzero(unknown & o.runs & (o.done < 0) & (o.done_fixed > 0.5))
+    """Jobs that are to be done at places `unknown` so far, or that did less than all there, start with what is left to do spread evenly over the
+    slots' room, and pay what that takes at the prices there are: from where they were most of the steps went by until they were on their way."""
+    shares = np.where(o.may_run & ~unknown[:, None], np.minimum(z["v"], 1 - ROOM), 0.0)
+    places = np.flatnonzero(o.runs & (o.done < 0) & (o.done_fixed > 0.5) & ((o.rate * shares).sum(axis=1) < MOSTLY))
     if not len(places):
         return
-    rate, may = o.rate[places], o.may_run[places]
-    width = np.clip(1.0 / np.maximum((rate * may).sum(axis=1), NEAR_NOTHING), NEAR_NOTHING, 1 - ROOM)
+    rate, may, share, price = o.rate[places], o.may_run[places], shares[places], free["progress"][places]
+    room = np.where(may, 1 - ROOM - share, 0.0)
+    share = share + room * np.clip((1 - (rate * share).sum(axis=1)) / np.maximum((rate * room).sum(axis=1), NEAR_NOTHING), 0.0, 1.0)[:, None]
+    share = np.maximum(share, NEAR_NOTHING)
     takes = (o.cost["v"] + (o.back["job_uses"] @ w["installed"] + o.back["job_watts"] @ w["power"]) * o.reach)[places]
-    price = np.divide((takes * may).sum(axis=1), (rate * may).sum(axis=1), out=np.zeros(len(places)), where=(rate * may).sum(axis=1) > 0)
+    done = (rate * share * may).sum(axis=1)
+    price = np.maximum(price, np.divide((takes * share * may).sum(axis=1), done, out=np.zeros(len(places)), where=done > 0))
     least = ROOM * np.maximum(takes, np.maximum(takes.mean(axis=1), NEAR_NOTHING)[:, None])
-    z["v"][places], z["running"][places] = width[:, None], 1 - width[:, None]
+    z["v"][places], z["running"][places] = share, 1 - share
     w["v"][places], w["running"][places] = np.maximum(takes - price[:, None] * rate, least), np.maximum(price[:, None] * rate - takes, least)
     free["progress"][places] = price
 

@@ -33,6 +33,7 @@ SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of th
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
 PROVEN, ENOUGH = 3.0, 1.0  # times the tolerance: where more is proven than that choices need no more places, and the bound neither
+EACH_SITE, EACH_JOB = 3, 24  # places of a job that had none, at a site and in all
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 
@@ -145,6 +146,23 @@ def nearly(dec: Decomposition, found: Inside, certificate: Bound, most: int = PL
         mine = mine[np.argsort(entering[mine], kind="stable")][: max(most // len(dec.data.job_work), 1)]
         result.append(points[mine[entering[mine] <= entering[mine[0]] + NEARLY * abs(found.value)]])
     return np.unique(np.concatenate(result))
+
+
+def near_places(dec: Decomposition, entering: Floats, jobs: Ints, opened: np.ndarray) -> Ints:
+    """Of each of these jobs the places at open sites at which it would cost least at these prices: EACH_SITE of a site, EACH_JOB in all."""
+    points, y = dec.view.training, dec.whole.columns["y"]
+    points = points[opened[dec.view.site[points]] & np.isin(dec.data.point_job[points], jobs) & np.isfinite(entering[y[points]])]
+    order = np.argsort(entering[y[points]], kind="stable")
+    points = points[order][_rank((dec.data.point_job[points] * dec.data.sites + dec.view.site[points])[order]) < EACH_SITE]
+    return np.sort(points[_rank(dec.data.point_job[points]) < EACH_JOB])
+
+
+def _rank(key: Ints) -> Ints:
+    """Of each entry how many of the same key come before it."""
+    order = np.argsort(key, kind="stable")
+    rank = np.empty(len(key), dtype=np.int64)
+    rank[order] = np.arange(len(key)) - np.searchsorted(key[order], key[order])
+    return rank
 
 
 def held(dec: Decomposition, found: Inside) -> Floats:
