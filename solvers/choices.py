@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 TOLERANCE, TOLERANCE_LARGE = 5e-4, 1.5e-3  # of the value, how far from proven each look on merged slots may be, also where questions are large
 FINER = 42  # merged slots
 FINE, FARTHER = 1e-4, 0.05  # of the value, how far from proven what was proposed is looked at, and beyond the best from where on not
+ONE_BY_ONE, MANY_CERTAIN = 4, 5  # steps of large questions that are done one by one after several that were dear together, unless so many are certain
 PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
 CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 FEW_JOBS = 3  # that are offered more places where something whole is known
-STEEP = 5e-3  # of the value, that a step may cost where questions are large and jobs may be offered more places
+STEEP = 5e-3  # of the value, that a step may cost where questions are large as long as another is left that may cost less
+DEEPER = 1e-3  # of the value, that each decision is taken to cost there as long as nothing whole is known
 HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
 PATIENCE = 50  # iterations of a look, unless nothing is found
 AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
@@ -136,6 +138,7 @@ class Search:
         better ones may take."""
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.costs, self.again, self.left, self.large = dec, view, lots, fixing, tolerance, costs, again, left, large
         self.looks, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
+        self.one_by_one = 0  # steps that are done one by one, since several were dear together
         self.proposals: Proposals | None = None
         self.unmet: Floats | None = None  # what demand costs that nothing carries, where some may be left so
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
@@ -281,8 +284,7 @@ class Search:
                 stuck, state = state, None
             if ranked:
                 most = max(most, _doubtful(ranked))
-                steep = STEEP if self.large and best is None and offered.may(state, self._homeless(state), best) else hopeless
-                further = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, steep), at_once)
+                further = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)
                 stuck, state, at_once = state, further, self.fixing.size
                 continue
             if state is not None:
@@ -303,6 +305,8 @@ class Search:
             if not nodes or self.left() <= 0 or self.looks >= enough:
                 return best
             each = ((best or last).found.value - root.found.value) / most  # that deciding may cost
+            if best is None and self.large:
+                each = max(each, DEEPER * abs(root.found.value))
             deep = best is None and (self.fixing & self.counts).any()  # counts have no end of nodes that are as good
             node = nodes.pop() if deep else nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value + each * nodes[i].undecided)))
             at_once = node.at_once or at_once
@@ -434,7 +438,8 @@ class Search:
         which is then a node the other way."""
         certain = min(sum(step.sure >= 1 - CERTAIN for step in ranked), at_once)
         rest = min(-(-(len(ranked) - certain) // PARTS), at_once - certain)
-        while costs and certain + rest > 1 and self.left() > 0:
+        self.one_by_one = max(self.one_by_one - 1, 0) if certain < MANY_CERTAIN else 0
+        while costs and certain + rest > 1 and self.left() > 0 and not self.one_by_one:
             little = min(state.found.value + costs * abs(state.found.value), cutoff)
             look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
             if look is not None and look.found.value < little:
@@ -442,6 +447,8 @@ class Search:
                 nodes.append(Node(state.found.value, _doubtful(ranked), state.least, state.most, state.found, (certain + rest) // 2))
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
+            if self.large and certain < MANY_CERTAIN:
+                self.one_by_one = ONE_BY_ONE
         column, goal = ranked[0].column, ranked[0].goal
         value, least, most = self.values(state)[column], state.least.copy(), state.most.copy()
         if self.job[column] >= 0:
@@ -451,8 +458,11 @@ class Search:
         else:
             least[column] = goal + 1
         nodes.append(Node(state.found.value, _doubtful(ranked), least, np.maximum(least, most), state.found))
-        look = self.look(*self._as_it_is(state, ranked[:1]), state.found, cutoff)
-        if look is None or look.found.value >= cutoff:
+        steep = min(state.found.value + STEEP * max(abs(state.found.value), 1.0), cutoff) if self.large else cutoff
+        decided = self._as_it_is(state, ranked[:1])
+        look = self.look(*decided, state.found, steep)
+        if look is None or look.found.value >= steep:
+            nodes += [Node(steep, _doubtful(ranked), *decided, state.found)] if steep < cutoff else []
             return None
         self.dec.say(f"{self.dec.amount(look.found.value)}, 1 of {len(ranked)} decided")
         return look

@@ -33,7 +33,7 @@ ROUNDING = 0.05  # of the value, that whole counts may cost, where they are roun
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ASKED = 5.0  # seconds that counts of small programs may take
 ADDING = 20  # times that missing systems are added to counts
-CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.45, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
+CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.55, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
 
 
 @dataclass(slots=True)

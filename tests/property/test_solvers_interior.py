@@ -145,6 +145,33 @@ def test_a_job_that_is_sent_elsewhere_starts_on_its_way():
     assert asked > 5
 
 
+def test_a_job_that_is_decided_for_a_place_where_it_ran_in_part_starts_with_the_rest_on_its_way():
+    """From its part, with prices that were those of a part, looks ran out of iterations and seemed to say that there was no room."""
+    asked = 0
+    for data, dec, program in questions(range(200)):
+        y, found = dec.whole.columns["y"], inside(program, 1e-5, lambda: 1e9)
+        for place in () if found is None else program.places:
+            here = int(np.flatnonzero(program.places == place)[0])
+            part = float((program.rate[here] * found.warm.z["v"][here]).sum())
+            if not 0.02 < part < 0.85 or program.done[here] < 0:
+                continue
+            most, least = dec.whole.most.copy(), np.zeros(dec.whole.size)
+            most[y[program.places[data.point_job[program.places] == data.point_job[place]]]] = 0.0
+            most[y[place]] = least[y[place]] = 1.0
+            decided = blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most)
+            at = int(np.flatnonzero(decided.places == place)[0])
+            if decided.impossible or decided.done[at] >= 0 or decided.rate[at].sum() < 1.2:
+                continue
+            start = taken_over(found.blocks, found.warm, decided, np.arange(dec.view.slots))
+            assert abs(decided.rows(start.z)["progress"][at]) <= 1e-6
+            assert (start.z["v"][at] > 0).all() and (start.z["running"][at] > 0).all()
+            alone, again = inside(decided, 1e-5, lambda: 1e9), inside(decided, 1e-5, lambda: 1e9, start)
+            assert (alone is None) == (again is None)
+            assert alone is None or again.value == pytest.approx(alone.value, abs=2e-3 * max(abs(alone.value), 1.0))
+            asked += 1
+    assert asked > 5
+
+
 def test_the_way_to_an_answer_does_not_change_it():
     """From anywhere, from itself, and from merged slots."""
     asked = 0
