@@ -26,6 +26,7 @@ PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left fo
 # before counts, from where on only counts can bring more, and how near counts are to be
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
+FEW_LARGE, PATIENCE_LARGE = (2.0, 0.5), 30  # where questions are large: the first that costs so little is taken, and iterations that tell
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
 FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
 FINER = 1e-3  # of the value, how far from proven looks for whole counts may be
@@ -185,17 +186,22 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
     dec, training = search.dec, search.view.training
     used = dec.view.use_lot[np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])]
-    search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
+    search.fixing, search.iterations = search.dec.whole.integer, PATIENCE_LARGE if large else PATIENCE
     search.tolerance = min(search.tolerance, FINER)
-    for few in FEW[:1] if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
+    for few in FEW_LARGE if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(found.least, found.most, found.found, cutoff)
         if again is None or again.found.value > cutoff:
             search.lots = kept
+            if large:
+                continue
             break
         found = again
         search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
+        if large:
+            break
+    search.iterations = PATIENCE
     return _hours(search, found) if large else search.run(found) or found
 
 
