@@ -26,9 +26,9 @@ PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left fo
 # before counts, from where on only counts can bring more, and how near counts are to be
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
-FEW_LARGE, PATIENCE_LARGE = (2.0, 0.5), 30  # where questions are large: the first that costs so little is taken, and iterations that tell
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
-FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, and what each time may cost, of the value
+FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, in turn, and what each time may cost, of the value
+FEW_HELD_LARGE, PATIENCE_LARGE = (2.0, 0.5), 30  # those where questions are large, of which the first is taken that costs no more, and iterations that tell
 FINER = 1e-3  # of the value, how far from proven looks for whole counts may be
 ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
@@ -188,18 +188,17 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     used = dec.view.use_lot[np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])]
     search.fixing, search.iterations = search.dec.whole.integer, PATIENCE_LARGE if large else PATIENCE
     search.tolerance = min(search.tolerance, FINER)
-    for few in FEW_LARGE if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
+    for few in FEW_HELD_LARGE if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(found.least, found.most, found.found, cutoff)
-        if again is None or again.found.value > cutoff:
+        enough = again is not None and again.found.value <= cutoff
+        if enough:
+            found = again
+            search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
+        else:
             search.lots = kept
-            if large:
-                continue
-            break
-        found = again
-        search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
-        if large:
+        if enough == large:
             break
     search.iterations = PATIENCE
     return _hours(search, found) if large else search.run(found) or found

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from solvers import start
 from solvers.decomposition import Decomposition
 from solvers.interior import _anywhere, _off, inside, taken_over
 from solvers.joint import build, unfinished, unserved
@@ -211,3 +212,24 @@ def test_a_job_that_may_not_run_where_it_is_to_be_done_has_no_answer():
             assert inside(blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most), 1e-4, lambda: 1e9) is None
             seen += 1
     assert seen > 3
+
+
+def test_places_that_are_offered_are_the_cheapest_of_each_site(monkeypatch):
+    """At random prices and open sites, against a count by hand."""
+    monkeypatch.setattr(start, "EACH_SITE", 1)
+    monkeypatch.setattr(start, "EACH_JOB", 2)
+    asked = 0
+    for data, dec, _ in questions(range(60)):
+        rng, points = np.random.default_rng(asked), dec.view.training
+        entering, opened = rng.uniform(-1.0, 1.0, dec.whole.size), rng.random(data.sites) < 0.8
+        jobs = np.unique(data.point_job[points])[:1]
+        expected = []
+        for job in jobs:
+            best = {}
+            for p in points[(data.point_job[points] == job) & opened[dec.view.site[points]]]:
+                r, cost = dec.view.site[p], entering[dec.whole.columns["y"][p]]
+                best[r] = min(best.get(r, (np.inf, -1)), (cost, p))
+            expected += [p for _, p in sorted(best.values())[:2]]
+        assert start.near_places(dec, entering, jobs, opened).tolist() == sorted(expected)
+        asked += len(expected) > 0
+    assert asked > 5
