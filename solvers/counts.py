@@ -19,7 +19,7 @@ from solvers.whole import WholePlan
 
 COUNTED = 0.04  # of the time left, that one set of counts may take to find
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
-EXACT, NOTHING_LEFT = 1e-9, 1e-7  # how far rows may be broken, and what may be missing in all
+EXACT, IN_ALL, NOTHING_LEFT = 1e-9, 1e-8, 1e-7  # how far rows may be broken, what all slots may so be short of, and what may be missing for there to be a plan
 CLOSER = 3  # times that other hours are looked for, where next to nothing is missing, with nothing missing
 RATHER = 100.0  # times the price of watts and requests that are missing, where systems are added: these can be
 DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
@@ -106,7 +106,7 @@ class Counts:
             if missing <= NOTHING_LEFT:
                 plan = WholePlan(self.level, whole, value)
             closer += plan is not None
-            if plan is not None and (missing <= EXACT or closer > CLOSER):
+            if plan is not None and (missing <= IN_ALL or closer > CLOSER):
                 break
             more = self._with_missing(whole) if plan is None and number < self.adding else None
             if more is not None:

@@ -27,9 +27,8 @@ PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left fo
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
-FEW, WORSE = (2.0, 8.0), 5e-4  # systems below which a kind is left out, in turn, and what each time may cost, of the value
-FEW_HELD_LARGE, PATIENCE_LARGE = (2.0, 0.5), 30  # those where questions are large, of which the first is taken that costs no more, and iterations that tell
-FINER = 1e-3  # of the value, how far from proven looks for whole counts may be
+FEW, FEW_HELD_LARGE, WORSE = (2.0, 8.0), (0.5, 1.0, 2.0), 5e-4  # systems below which a kind is left out, in turn, also where questions are large, and what each time may cost, of the value
+FINER, FINER_LARGE = 1e-3, 3e-4  # of the value, how far from proven looks for whole counts may be, also where questions are large: what is held of a kind is told by the last digits
 ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ASKED = 5.0  # seconds that counts of small programs may take
@@ -61,7 +60,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
     if start.climb is None:
         found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, left_out, start, proposals, *far, chosen[2], merged, left)
     else:
-        plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
+        plan = None if far is None else _plan_of(*far, options, left)
         enough = -np.inf if plan is None else plan.value - _gap(dec, options, left_out, far[1]) * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
         found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
@@ -182,35 +181,34 @@ def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
     return among[rank < SPARE]
 
 
+def _plan_of(search: Search, found: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
+    """With whole counts where questions are large: with hours of jobs as they are, or where that comes to nothing with those that go with the counts,
+    no fewer systems, and more where these are not enough."""
+    counts = _whole_counts(search, found, True)
+    plan = _settled(search.dec, counts, options, left)
+    if plan is not None:
+        return plan
+    again = search.look(counts.least, np.where(counted(search.dec), found.most, counts.most), counts.found, found.found.value * (1 + ROUNDING))
+    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
+    return None if again is None else _settled(search.dec, Chosen(counts.least, counts.most, again.found), options, left)
+
+
 def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
     dec, training = search.dec, search.view.training
     used = dec.view.use_lot[np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])]
-    search.fixing, search.iterations = search.dec.whole.integer, PATIENCE_LARGE if large else PATIENCE
-    search.tolerance = min(search.tolerance, FINER)
+    search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
+    search.tolerance = min(search.tolerance, FINER_LARGE if large else FINER)
     for few in FEW_HELD_LARGE if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(found.least, found.most, found.found, cutoff)
-        enough = again is not None and again.found.value <= cutoff
-        if enough:
-            found = again
-            search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
-        else:
+        if again is None or again.found.value > cutoff:
             search.lots = kept
-        if enough == large:
             break
-    search.iterations = PATIENCE
-    return _hours(search, found) if large else search.run(found) or found
-
-
-def _hours(search: Search, found: Chosen) -> Chosen:
-    """With counts that are rounded together, and hours of jobs that go with them: no fewer systems, and more where these are not enough."""
-    rounded = search.rounded(found)
-    most = np.where(counted(search.dec), found.most, rounded.most)
-    again = search.look(rounded.least, most, found.found, found.found.value * (1 + ROUNDING))
-    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
-    return rounded if again is None else Chosen(rounded.least, rounded.most, again.found)
+        found = again
+        search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
+    return search.rounded(found) if large else search.run(found) or found
 
 
 def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
