@@ -60,7 +60,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
     if start.climb is None:
         found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, left_out, start, proposals, *far, chosen[2], merged, left)
     else:
-        plan = None if far is None else _plan_of(*far, options, left)
+        plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
         enough = -np.inf if plan is None else plan.value - _gap(dec, options, left_out, far[1]) * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
         found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
@@ -181,18 +181,6 @@ def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
     return among[rank < SPARE]
 
 
-def _plan_of(search: Search, found: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
-    """With whole counts where questions are large: with hours of jobs as they are, or where that comes to nothing with those that go with the counts,
-    no fewer systems, and more where these are not enough."""
-    counts = _whole_counts(search, found, True)
-    plan = _settled(search.dec, counts, options, left)
-    if plan is not None:
-        return plan
-    again = search.look(counts.least, np.where(counted(search.dec), found.most, counts.most), counts.found, found.found.value * (1 + ROUNDING))
-    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
-    return None if again is None else _settled(search.dec, Chosen(counts.least, counts.most, again.found), options, left)
-
-
 def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
     dec, training = search.dec, search.view.training
@@ -208,7 +196,16 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
             break
         found = again
         search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
-    return search.rounded(found) if large else search.run(found) or found
+    return _hours(search, found) if large else search.run(found) or found
+
+
+def _hours(search: Search, found: Chosen) -> Chosen:
+    """With counts that are rounded together, and hours of jobs that go with them: no fewer systems, and more where these are not enough."""
+    rounded, search.tolerance = search.rounded(found), max(search.tolerance, FINER)
+    most = np.where(counted(search.dec), found.most, rounded.most)
+    again = search.look(rounded.least, most, found.found, found.found.value * (1 + ROUNDING))
+    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
+    return rounded if again is None else Chosen(rounded.least, rounded.most, again.found)
 
 
 def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:
