@@ -17,7 +17,7 @@ from solvers.slot_programs import SlotAnswer
 from solvers.start import within
 from solvers.whole import WholePlan
 
-COUNTED = 0.04  # of the time left, that one set of counts may take to find
+COUNTED, LEAST_S = 0.04, 1.0  # of the time left, that one set of counts may take to find, and seconds that anything may
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
 EXACT, IN_ALL, NOTHING_LEFT = 1e-9, 1e-8, 1e-7  # how far rows may be broken, what all slots may so be short of, and what may be missing for there to be a plan
 CLOSER = 3  # times that other hours are looked for, where next to nothing is missing, with nothing missing
@@ -72,7 +72,9 @@ class Counts:
         plan, closer = None, 0
         full = np.zeros(len(self.left_over), dtype=bool)  # kinds with no room for more, which is dearer to miss
         for number in range(COUNTS):
-            found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, max(COUNTED * self.left(), 1.0), self.seed)
+            if number and self.left() <= 0:
+                break
+            found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, (max(COUNTED * self.left(), LEAST_S), max(self.left(), LEAST_S)), self.seed)
             if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
                 self.least[self.n], self.most[self.n] = near
                 continue
@@ -115,8 +117,6 @@ class Counts:
             self._learn_missing(whole)
             if before is None or missing < lacked or not np.array_equal(before.structure[self.n], whole.structure[self.n]):
                 before, lacked = whole, missing
-            if self.left() <= 0:
-                break
             if number >= added_from:  # what they miss is added, and nothing taken away
                 self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
                 self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
@@ -166,7 +166,7 @@ class Counts:
             return None
         fixed = self.least.copy(), self.most.copy()
         fixed[0][self.n] = fixed[1][self.n] = point.structure[self.n]
-        return self.level.master.solve(fixed)
+        return self.level.master.solve(fixed, max(self.left(), LEAST_S))
 
     def _learn_missing(self, point: Point) -> None:
         """The master learns what no slot can do with less, where something is missing at a point; where nothing need be, missing is too cheap."""

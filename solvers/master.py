@@ -157,19 +157,19 @@ class Master(Linked):
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
-    def solve(self, within: tuple[Floats, Floats]) -> tuple[float, Point] | None:
-        """(value, point) within bounds of the structure; None where nothing is within them."""
+    def solve(self, within: tuple[Floats, Floats], seconds: float) -> tuple[float, Point] | None:
+        """(value, point) within bounds of the structure; None where nothing is within them, or not found in time."""
         self._bound(within)
-        found = self._program.solve()
+        found = self._program.solve(seconds)
         if found is None:
             return None
         return found[0], self._point(found[1])
 
-    def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: float, seed: int) -> tuple[float, Point] | None:
-        """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
+    def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: tuple[float, float], seed: int) -> tuple[float, Point] | None:
+        """(value, point) within bounds of the structure, of its columns `which` whole, in so many seconds for these and for the linear answer before; what is none, or of choices one, in the linear answer stays
         so, unless that leaves nothing. None where none was found."""
         self._bound(within)
-        found = self._program.solve()
+        found = self._program.solve(seconds[1])
         if found is None:
             return None
         size, integer = self.structure.size, np.flatnonzero(which)
@@ -179,7 +179,7 @@ class Master(Linked):
         lower[alike] = upper[alike] = np.round(found[1][alike])
         for bounds in ((lower, upper), within):
             self._bound(bounds)
-            whole = self._program.solve_whole(integer, gap, seconds, seed)
+            whole = self._program.solve_whole(integer, gap, seconds[0], seed)
             if whole is not None and whole[1][size + self.groups : self.first_running].max(initial=0.0) <= ALIKE:
                 return whole[0], self._point(whole[1])
         return None

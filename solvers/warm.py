@@ -138,10 +138,12 @@ class GrowingProgram:
         """Of all columns."""
         self._highs.changeColsBounds(self.columns, np.arange(self.columns, dtype=np.int32), lower, upper)
 
-    def solve(self) -> tuple[float, Floats, Floats] | None:
-        """(value, columns, row duals); None where nothing satisfies the rows, or the solver cannot tell."""
+    def solve(self, seconds: float = np.inf) -> tuple[float, Floats, Floats] | None:
+        """(value, columns, row duals); None where nothing satisfies the rows, or the solver cannot tell, or not in so many seconds."""
         import highspy
 
+        until = self._highs.getRunTime() + seconds
+        self._highs.setOptionValue("time_limit", until)  # of all that it ran
         settled = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
         # the basis may have led astray, the tolerance be too strict, or the numbers too far apart
         for tolerance, presolve in ((self._tolerance, "off"), (self._tolerance, "off"), (self._tolerance, "on"), (1e-7, "on")):
@@ -149,7 +151,7 @@ class GrowingProgram:
             self._highs.setOptionValue("presolve", presolve)
             self._highs.run()
             status = self._highs.getModelStatus()
-            if status in settled:
+            if status in settled or self._highs.getRunTime() >= until:
                 break
             self._highs.clearSolver()
         self._highs.setOptionValue("presolve", "off")

@@ -130,8 +130,8 @@ def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
     assert counts.level.programs.missing()[0] > 1e-6
     counts._learn_missing(point)
     master = counts.level.master
-    assert master.solve((nothing, nothing)) is None
-    assert master.solve((plan, plan)) is not None
+    assert master.solve((nothing, nothing), np.inf) is None
+    assert master.solve((plan, plan), np.inf) is not None
 
 
 def two_jobs(supply):
