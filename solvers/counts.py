@@ -74,7 +74,8 @@ class Counts:
         for number in range(COUNTS):
             if number and self.left() <= 0:
                 break
-            found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, (max(COUNTED * self.left(), LEAST_S), max(self.left(), LEAST_S)), self.seed)
+            seconds = max(COUNTED * self.left(), LEAST_S), max(self.left(), LEAST_S)
+            found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, seconds, self.seed)
             if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
                 self.least[self.n], self.most[self.n] = near
                 continue

@@ -166,8 +166,8 @@ class Master(Linked):
         return found[0], self._point(found[1])
 
     def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: tuple[float, float], seed: int) -> tuple[float, Point] | None:
-        """(value, point) within bounds of the structure, of its columns `which` whole, in so many seconds for these and for the linear answer before; what is none, or of choices one, in the linear answer stays
-        so, unless that leaves nothing. None where none was found."""
+        """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
+        so, unless that leaves nothing. `seconds`: for the whole answer, and for the linear one before. None where none was found."""
         self._bound(within)
         found = self._program.solve(seconds[1])
         if found is None:

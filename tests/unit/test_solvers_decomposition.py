@@ -109,6 +109,25 @@ def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
     assert plan is None or counts._holds(plan.point.structure)
 
 
+@pytest.mark.parametrize("missing, looks", ((0.0, 1), (5e-9, 1), (5e-8, 2)))
+def test_what_all_slots_are_short_of_together_may_be_more_than_what_one_is(monkeypatch, data, missing, looks):
+    """Each slot's answer holds to 1e-9: a few of these sent the search on where it had its plan."""
+    from solvers.hourwise import carried
+    from solvers.linked import Point
+
+    counts, best = _counts(data), solve(data, Options(gap=1e-6))
+    whole = counts.dec.whole
+    full = np.zeros(whole.size)
+    for block, index in whole.columns.items():
+        full[index[index >= 0]] = best.values[block][index >= 0]
+    lines = []
+    monkeypatch.setattr(counts.dec, "say", lines.append)
+    monkeypatch.setattr(counts.level.programs, "missing", lambda: (missing, 0.0))
+    plan = counts._counted(Point(carried(whole, counts.structure, full), best.values["v"][counts.level.master.places]))
+    assert plan is not None and plan.value == pytest.approx(best.value, rel=1e-5)
+    assert len(lines) == 1 if looks == 1 else len(lines) >= looks
+
+
 @pytest.mark.parametrize("seed", (5, 13, 17, 19, 28))
 def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
     from solvers.hourwise import carried
