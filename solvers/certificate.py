@@ -7,6 +7,7 @@ of them but their signs, so a poor search gives a weak bound and never a wrong o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +57,9 @@ class Bound:
     entering: Floats  # the same with each job's price as it was given: below 0 for a place that should be known
 
 
-def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices) -> Estimate:
+def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, across: Callable[..., Iterable] = map) -> Estimate:
     """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
-    `power_limit`: of each site, throughout [R] or in each window [R, V].
+    `power_limit`: of each site, throughout [R] or in each window [R, V]; `across`: a map, that may look at several jobs at the same time.
 
     alpha_{k,t}  raised until cap beta - cost - power sigma <= sum uses alpha for every replica, so replicas add nothing
     flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
@@ -70,7 +71,7 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     data = view.data
     limit, sigma, beta = _limit(view, power_limit), _paid(view, power_limit, prices), np.maximum(prices.beta, 0.0)
     limited = np.isfinite(limit)
-    alpha = view.least_alpha(beta, sigma, np.maximum(prices.alpha, 0.0))
+    alpha = view.least_alpha(beta, sigma, np.maximum(prices.alpha, 0.0), across)
     watts = (np.where(limited, limit, 0.0) * sigma).sum(axis=1)
     constant, slope = float((prices.delta * view.demand).sum()), structure.cost.copy()
     place = structure.columns["open"]
@@ -81,18 +82,20 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     gated = structure.arc_gate >= 0
     np.add.at(slope, structure.arc_gate[gated], saved[gated].sum(axis=1))
     constant += float(saved[~gated].sum())
-    cost = view.cheapest(view.training, alpha, sigma)
+    cost = view.cheapest(view.training, alpha, sigma, across)
     place = structure.columns["y"][view.training] if len(view.training) else np.zeros(0, dtype=np.int64)
     there = place >= 0
     slope[place[there]] += cost[there]
     return Estimate(constant, slope, alpha)
 
 
-def bound(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, within: tuple[Floats, Floats] | None = None) -> Bound:
+def bound(
+    view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, within: tuple[Floats, Floats] | None = None, across: Callable[..., Iterable] = map
+) -> Bound:  # fmt: skip
     """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound, of those
     that rows leave it, that its reduced cost asks for; of each job's points the one that is least. `within`: bounds of the structure's columns
     that the value and the reduced costs hold for, where these are narrower than its own."""
-    found = estimate(view, structure, power_limit, prices)
+    found = estimate(view, structure, power_limit, prices, across)
     open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
     rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
     sides = np.where(rows > 0, structure.row_lower, structure.row_upper)

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from solvers.certificate import Bound, Prices, bound
 from solvers.data import Floats, Ints, PlanData
-from solvers.hourwise import NOTHING, Slotwise, Structure, by_group, structure_of
+from solvers.hourwise import EVERY, NOTHING, Slotwise, Structure, by_group, by_pieces, structure_of
 from solvers.interior import Inside
 from solvers.linked import Point
 from solvers.master import Master
@@ -135,21 +135,26 @@ class Decomposition:
     def fitted(self, prices: Prices) -> Prices:
         """The same prices of systems and watts with those of requests that they lead to: at a pool the least that a replica asks for, of demand
         the least over its arcs."""
-        view, data = self.view, self.data
-        beta = np.full((data.pools, view.slots), np.inf)
-        pools, least = by_group(np.minimum, self.asked(prices), data.point_pool[view.serving])
-        beta[pools] = least
-        beta = np.where(np.isfinite(beta), beta, prices.delta.max(initial=0.0))
-        delta = np.full_like(prices.delta, np.inf)
-        np.minimum.at(delta, view.arc_demand, view.arc_cost + beta[data.arc_pool])
-        return replace(prices, beta=beta, delta=np.where(np.isfinite(delta), delta, 0.0))
+        view, data, most = self.view, self.data, prices.delta.max(initial=0.0)
 
-    def asked(self, prices: Prices) -> Floats:
-        """[serving, T]: what a request costs at each point that serves, at these prices of systems and watts."""
+        def of(at: slice) -> tuple[Floats, Floats]:
+            asked = self.asked(prices, at)
+            beta, delta = np.full((data.pools, asked.shape[1]), np.inf), np.full((len(view.demand), asked.shape[1]), np.inf)
+            pools, least = by_group(np.minimum, asked, data.point_pool[view.serving])
+            beta[pools] = least
+            beta = np.where(np.isfinite(beta), beta, most)
+            np.minimum.at(delta, view.arc_demand, view.arc_cost[:, at] + beta[data.arc_pool])
+            return beta, np.where(np.isfinite(delta), delta, 0.0)
+
+        beta, delta = by_pieces(of, view.slots, self.across)
+        return replace(prices, beta=beta, delta=delta)
+
+    def asked(self, prices: Prices, at: slice = EVERY) -> Floats:
+        """[serving, T or slots `at`]: what a request costs at each point that serves, at these prices of systems and watts."""
         view, data, points = self.view, self.data, self.view.serving
         mine = np.flatnonzero(np.isin(view.use_point, points))
         uses = sparse.csr_array((view.use_systems[mine], (np.searchsorted(points, view.use_point[mine]), view.use_lot[mine])), shape=(len(points), len(data.lot_site)))
-        cost = view.point_cost[points] + data.point_power_w[points, None] * prices.sigma[view.site[points]] + uses @ prices.alpha
+        cost = view.point_cost[points, at] + data.point_power_w[points, None] * prices.sigma[view.site[points], at] + uses @ prices.alpha[:, at]
         return cost / data.point_capacity[points, None]
 
     def least(self) -> float:
@@ -160,7 +165,7 @@ class Decomposition:
 
     def certify(self, prices: Prices, view: Slotwise | None = None, within: tuple[Floats, Floats] | None = None) -> Bound:
         """The bound at these prices over every column there is; `view`: the slots that they are of; `within`: see certificate.py."""
-        return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices, within)
+        return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices, within, self.across)
 
 
 def about_columns(data: PlanData) -> int:

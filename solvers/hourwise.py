@@ -8,7 +8,7 @@ in certificate.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,15 @@ from solvers.reduction import useful
 IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
 ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
 NOTHING = 1e-12
+EVERY = slice(None)  # of the slots
+PIECE = 48  # slots that are looked at together: what is known of all of them does not fit the cache
 FORCED, FORCINGS, BROKEN = 1e-9, 4, 1e-6  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
+
+
+def by_pieces(of: Callable[[slice], tuple[Floats, ...]], slots: int, across: Callable[..., Iterable] = map) -> tuple[Floats, ...]:
+    """[., T] of all slots, from what they are of a piece of them; `across`: a map, that may look at several pieces at the same time."""
+    found = across(of, [slice(first, min(first + PIECE, slots)) for first in range(0, max(slots, 1), PIECE)])
+    return tuple(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
 
 
 def by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
@@ -101,14 +109,17 @@ class Slotwise:
 
     # -- prices ----------------------------------------------------------------------------------------------------
 
-    def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
+    def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, across: Callable[..., Iterable] = map) -> Floats:
         """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma."""
+        return by_pieces(lambda at: (self._least_alpha(beta[:, at], sigma[:, at], alpha[:, at], at),), self.slots, across)[0]
+
+    def _least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, at: slice) -> Floats:
         data, raised = self.data, alpha.copy()
         for several in (False, True):
             points = self.serving[(np.bincount(self.use_point, minlength=len(data.point_pool))[self.serving] > 1) == several]
             if not len(points):
                 continue
-            earns = data.point_capacity[points, None] * beta[data.point_pool[points]] - self.point_cost[points]
+            earns = data.point_capacity[points, None] * beta[data.point_pool[points]] - self.point_cost[points, at]
             earns -= data.point_power_w[points, None] * sigma[self.site[points]]
             mine = np.flatnonzero(np.isin(self.use_point, points))
             place = np.searchsorted(points, self.use_point[mine])
@@ -135,31 +146,37 @@ class Slotwise:
         np.maximum.at(most, lot, short[place])
         return np.where(absent, raised + most, raised)
 
-    def running_price(self, points: Ints, alpha: Floats, sigma: Floats) -> Floats:
-        """[points, T]: what running a job at full width through what it may of a slot takes at these prices."""
-        data = self.data
-        price = self.point_cost[points] + data.point_power_w[points, None] * sigma[self.site[points]]
-        mine = np.flatnonzero(np.isin(self.use_point, points))
+    def running_price(self, points: Ints, alpha: Floats, sigma: Floats, at: Ints | slice = EVERY) -> Floats:
+        """[points, T or slots `at`]: what running a job at full width through what it may of a slot takes at these prices."""
+        data, sites = self.data, self.site[points]
         order = np.argsort(points, kind="stable")
-        place = order[np.searchsorted(points[order], self.use_point[mine])]
-        np.add.at(price, place, self.use_systems[mine, None] * alpha[self.use_lot[mine]])
-        return price * self.reachable[data.point_job[points]]
+        mine = np.flatnonzero(np.isin(self.use_point, points))
+        place, (lots, lot) = order[np.searchsorted(points[order], self.use_point[mine])], np.unique(self.use_lot[mine], return_inverse=True)
+        uses = sparse.csr_array((self.use_systems[mine], (place, lot)), shape=(len(points), len(lots)))
+        price = uses @ alpha[lots][:, at] + data.point_power_w[points, None] * sigma[:, at][sites]
+        price += self.point_cost[points][:, at]
+        price *= self.reachable[:, at][data.point_job[points]]
+        return price
 
-    def cheapest(self, points: Ints, alpha: Floats, sigma: Floats) -> Floats:
-        """Least cost of doing each point's job at these prices, in the cheapest slots first."""
-        cost = np.full(len(points), np.inf)
+    def cheapest(self, points: Ints, alpha: Floats, sigma: Floats, across: Callable[..., Iterable] = map) -> Floats:
+        """Least cost of doing each point's job at these prices, in the cheapest slots first; `across`: a map, that may look at several jobs at the
+        same time."""
         job = self.data.point_job[points]
-        for j in np.unique(job):
-            mine = np.flatnonzero(job == j)
-            at = np.flatnonzero(self.job_seconds[j] > 0)
-            price = self.running_price(points[mine], alpha, sigma)[:, at]
-            work = self.job_seconds[j, at] * self.data.point_capacity[points[mine], None]
-            order = np.argsort(price / work, axis=1, kind="stable")
+
+        def of(j: int) -> Floats:
+            mine, at = points[job == j], np.flatnonzero(self.job_seconds[j] > 0)
+            price, work = self.running_price(mine, alpha, sigma, at), self.job_seconds[j, at] * self.data.point_capacity[mine, None]
+            each = price / work
+            order = np.argsort(each, axis=1)
             work = np.take_along_axis(work, order, 1)
             done = np.cumsum(work, axis=1)
-            share = np.clip((self.data.job_work[j] - (done - work)) / work, 0.0, 1.0)
-            found = (np.take_along_axis(price, order, 1) * share).sum(axis=1)
-            cost[mine] = np.where(done[:, -1] >= self.data.job_work[j] * (1 - 1e-9), found, np.inf)
+            share = np.clip(self.data.job_work[j] - (done - work), 0.0, work)
+            found = np.einsum("pt,pt->p", np.take_along_axis(each, order, 1), share)
+            return np.where(done[:, -1] >= self.data.job_work[j] * (1 - 1e-9), found, np.inf)
+
+        cost, jobs = np.full(len(points), np.inf), np.unique(job)
+        for j, found in zip(jobs, across(of, jobs), strict=True):
+            cost[job == j] = found
         return cost
 
 

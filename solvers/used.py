@@ -15,12 +15,13 @@ from scipy import sparse
 
 from solvers.certificate import Prices
 from solvers.data import Floats, Ints
+from solvers.hourwise import by_pieces
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
 FAR = 8.0  # what costs so many times `alike` more than the least has no share
-HALVINGS = 50  # steps to the price at which a job is done
+HALVINGS = 30  # steps to the price at which a job is done
 
 
 class Used(NamedTuple):
@@ -33,44 +34,55 @@ class Used(NamedTuple):
 
 def used(dec: Decomposition, prices: Prices, entering: Floats, alike: float) -> Used:
     """By prices that fit each other (`Decomposition.fitted`); `entering`: reduced costs of the structure's columns there (`Bound.entering`)."""
-    serving, (points, running, chosen) = _serving(dec, prices, alike), _jobs(dec, prices, entering, alike)
-    systems, watts = (one + other for one, other in zip(_taken(dec, *serving), _taken(dec, points, running)))
-    return Used(systems, watts, chosen)
+    points, running, chosen = _jobs(dec, prices, entering, alike)
+    of_jobs = _taken(dec, points, running)
+    serving = by_pieces(lambda at: _serving(dec, prices, alike, at), dec.view.slots, dec.across)
+    return Used(*(one + other for one, other in zip(serving, of_jobs, strict=True)), chosen)
 
 
-def _serving(dec: Decomposition, prices: Prices, alike: float) -> tuple[Ints, Floats]:
-    """(points, replicas at work [points, T])."""
-    view, data = dec.view, dec.data
-    flow = _shares(view.arc_cost + prices.beta[data.arc_pool], prices.delta, view.arc_demand, view.demand, alike)
+def _serving(dec: Decomposition, prices: Prices, alike: float, at: slice) -> tuple[Floats, Floats]:
+    """(systems [K, slots `at`], watts [R, slots `at`]) that serve."""
+    view, data, beta, delta = dec.view, dec.data, prices.beta[:, at], prices.delta[:, at]
+    flow = _shares(view.arc_cost[:, at] + beta[data.arc_pool], delta, view.arc_demand, view.demand[:, at], alike)
     load = _sums(data.arc_pool, data.pools) @ flow
-    asked = dec.asked(prices)
-    near = np.flatnonzero((asked <= prices.beta[data.point_pool[view.serving]] * (1 + FAR * alike)).any(axis=1))
+    asked = dec.asked(prices, at)
+    near = np.flatnonzero((asked <= beta[data.point_pool[view.serving]] * (1 + FAR * alike)).any(axis=1))
     points = view.serving[near]
-    return points, _shares(asked[near], prices.beta, data.point_pool[points], load, alike) / data.point_capacity[points, None]
+    return _taken(dec, points, _shares(asked[near], beta, data.point_pool[points], load, alike) / data.point_capacity[points, None])
 
 
 def _jobs(dec: Decomposition, prices: Prices, entering: Floats, alike: float) -> tuple[Ints, Floats, Floats]:
-    """(points, share of each slot in which a job runs there [points, T], choices of the structure)."""
+    """(points, share of each slot in which a job runs there [points, T], choices of the structure). What a job usually costs is what it does
+    with nothing scarce."""
     view, data, columns = dec.view, dec.data, dec.whole.columns
-    asked, cost = np.append(entering, np.inf)[columns["y"][view.training]], view.cheapest(view.training, prices.alpha, prices.sigma)
-    job, there = data.point_job[view.training], np.isfinite(asked) & np.isfinite(cost)
+    asked, job = np.append(entering, np.inf)[columns["y"][view.training]], data.point_job[view.training]
+    there = np.isfinite(asked) & np.isfinite(dec.alone)
     least, usual = np.full(len(data.job_work), np.inf), np.full(len(data.job_work), np.inf)
     np.minimum.at(least, job[there], asked[there])
-    np.minimum.at(usual, job[there], cost[there])
+    np.minimum.at(usual, job[there], dec.alone[there])
     far = np.full(len(job), np.inf)
     far[there] = (asked - least[job])[there] / np.maximum(alike * np.abs(usual[job[there]]), 1e-300)
     near = np.flatnonzero(far <= FAR)
     points, job, weight = view.training[near], job[near], np.exp(-far[near])
     weight /= np.bincount(job, weights=weight, minlength=len(least))[job]
-    work = view.job_seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
-    each = np.divide(view.running_price(points, prices.alpha, prices.sigma), work, out=np.full_like(work, np.inf), where=work > 0)
-    low, high = np.zeros(len(points)), np.where(work > 0, each, 0.0).max(axis=1, initial=0.0) * (1 + 2 * alike)
-    share = lambda pi: np.clip(0.5 + (pi[:, None] - each) / np.maximum(2 * alike * pi, 1e-300)[:, None], 0.0, 1.0)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        enough = (work * share(middle)).sum(axis=1) >= 1
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    running = weight[:, None] * share(high) * view.reachable[job]
+
+    def of(j: int) -> Floats:
+        mine, at = points[job == j], np.flatnonzero(view.job_seconds[j] > 0)
+        work = view.job_seconds[j, at] * (data.point_capacity[mine] / data.job_work[j])[:, None]
+        each = view.running_price(mine, prices.alpha, prices.sigma, at) / work
+        low, high = np.zeros(len(mine)), each.max(axis=1, initial=0.0) * (1 + 2 * alike)
+        share = lambda pi: np.clip(0.5 + (pi[:, None] - each) / np.maximum(2 * alike * pi, 1e-300)[:, None], 0.0, 1.0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            enough = np.einsum("pt,pt->p", work, share(middle)) >= 1
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        found = np.zeros((len(mine), view.slots))
+        found[:, at] = share(high) * view.reachable[j, at]
+        return found
+
+    running, jobs = np.zeros((len(points), view.slots)), np.unique(job)
+    for j, found in zip(jobs, dec.across(of, jobs), strict=True):
+        running[job == j] = weight[job == j, None] * found
     chosen, run = np.zeros(dec.whole.size), columns["run"][points]
     chosen[columns["y"][points]] = weight
     for w in range(data.windows):
@@ -92,10 +104,12 @@ def _taken(dec: Decomposition, points: Ints, running: Floats) -> tuple[Floats, F
 
 def _shares(cost: Floats, least: Floats, of: Ints, amount: Floats, alike: float) -> Floats:
     """[., T]: an amount [groups, T] shared among the members of each group by how little more they cost than the least [groups, T] of it."""
-    least = least[of]
-    weight = np.exp(-np.minimum(np.maximum(cost - least, 0.0) / np.maximum(alike * np.abs(least), 1e-300), 700.0))
+    weight = np.maximum(cost - least[of], 0.0)
+    weight /= np.maximum(alike * np.abs(least), 1e-300)[of]
+    np.exp(-np.minimum(weight, 700.0), out=weight)
     total = _sums(of, len(amount)) @ weight
-    return weight * np.divide(amount, total, out=np.zeros_like(amount), where=total > 0)[of]
+    weight *= np.divide(amount, total, out=np.zeros_like(amount), where=total > 0)[of]
+    return weight
 
 
 def _sums(of: Ints, groups: int) -> sparse.csr_array:
