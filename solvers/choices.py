@@ -23,7 +23,7 @@ from solvers.start import LEAST, PLACES, Linear, blocks, mattering, near_places,
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
-TOLERANCE, TOLERANCE_LARGE = 5e-4, 1.5e-3  # of the value, how far from proven each look on merged slots may be, also where questions are large
+TOLERANCE = 5e-4  # of the value, how far from proven each look on merged slots may be
 FINER = 42  # merged slots
 FINE, FARTHER = 1e-4, 0.05  # of the value, how far from proven what was proposed is looked at, and beyond the best from where on not
 ONE_BY_ONE, MANY_CERTAIN = 4, 5  # steps of large questions that are done one by one after several that were dear together, unless so many are certain
@@ -118,9 +118,9 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
     group = np.arange(dec.view.slots) if proposals is not None else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
-    costs, tolerance = (COSTS_LARGE, TOLERANCE_LARGE) if linear.large else (COSTS, TOLERANCE)
+    costs = COSTS_LARGE if linear.large else COSTS
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), tolerance, costs, 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN, left, linear.large)
+    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), TOLERANCE, costs, 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN, left, linear.large)
     search.proposals = proposals
     start, onto = (linear.found, None) if proposals is not None else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
     root = search.look(np.zeros(whole.size), most, start, onto=onto)
