@@ -114,14 +114,14 @@ def figures(name: str, found: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def binding(found: Run) -> tuple[float, float] | tuple[None, None]:
-    """Shares of the sites whose power, and of the systems whose supply, has no room for one more system; None without a plan."""
-    if not found.solution.values:
-        return None, None
-    power = {row["path"]: row["slack"] for row in found.plan["limits"] if row["path"].endswith(".power")}
-    supply = {row["path"]: row["slack"] for row in found.plan["limits"] if row["path"].endswith(".supply")}
+def binding(found: Run) -> dict[str, float | None]:
+    """Shares of the sites whose power, of those of them that are used, and of the systems whose supply, has no room for one more system; None
+    without a plan."""
+    rows = found.plan["limits"] if found.solution.values else []
+    power, supply = ([row for row in rows if row["path"].endswith(end)] for end in (".power", ".supply"))
     least = float(found.data.holding_power_w[found.data.holding_power_w > 0].min())  # of an idle system, at the meter
-    return float(np.mean([slack < least for slack in power.values()])), float(np.mean([slack < 1 for slack in supply.values()]))
+    share = lambda some, room: float(np.mean([row["slack"] < room for row in some])) if some else None
+    return {"power": share(power, least), "power of used sites": share([row for row in power if row["value"] > 0], least), "supply": share(supply, 1)}
 
 
 # -- the program in one piece ------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def report(write: bool, threads: int, sizes: list[str], lines: Path | None) -> N
             "size": row["size"], "seed": row["seed"], "rows": f"{row['rows']:,}", "columns": f"{row['columns']:,}", "build s": row["build_s"],
             "solve s": row["solve_s"], "total s": row["total_s"], "gap": _percent(row["gap"]), "of": row["bound_of"], "peak MB": row["peak_mb"],
             "plain s": row["plain_s"], "plain gap": _percent(row["plain_gap"]), "power binds": _percent(row["stages"]["power"]),
-            "supply binds": _percent(row["stages"]["supply"]),
+            "of used sites": _percent(row["stages"]["power of used sites"]), "supply binds": _percent(row["stages"]["supply"]),
         }
         for row in rows
     ]  # fmt: skip
@@ -278,8 +278,7 @@ def main() -> None:
     line = figures(asked.what, found)
     alone = {"plain_s": None, "plain_gap": None} if asked.no_plain else plain(found.data, gap, asked.threads)
     if asked.stages:
-        power, supply = binding(found)
-        print(json.dumps({stage: round(seconds, 3) for stage, seconds in found.stages.items()} | {"total": round(found.total_s, 3), "power": power, "supply": supply}))
+        print(json.dumps({stage: round(seconds, 3) for stage, seconds in found.stages.items()} | {"total": round(found.total_s, 3)} | binding(found)))
     print(json.dumps(line | alone))
 
 

@@ -15,13 +15,13 @@ from scipy import sparse
 
 from solvers.certificate import Prices
 from solvers.data import Floats, Ints
-from solvers.hourwise import by_pieces
+from solvers.hourwise import EVERY, by_pieces
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition
 
 FAR = 8.0  # what costs so many times `alike` more than the least has no share
-HALVINGS = 30  # steps to the price at which a job is done
+EXACT = 1e-8  # of a width, how near the price at which a job is done is found
 
 
 class Used(NamedTuple):
@@ -36,19 +36,19 @@ def used(dec: Decomposition, prices: Prices, entering: Floats, alike: float) -> 
     """By prices that fit each other (`Decomposition.fitted`); `entering`: reduced costs of the structure's columns there (`Bound.entering`)."""
     points, running, chosen = _jobs(dec, prices, entering, alike)
     of_jobs = _taken(dec, points, running)
-    serving = by_pieces(lambda at: _serving(dec, prices, alike, at), dec.view.slots, dec.across)
+    serving = by_pieces(lambda at: _taken(dec, *_serving(dec, prices, alike, at)), dec.view.slots, dec.across)
     return Used(*(one + other for one, other in zip(serving, of_jobs, strict=True)), chosen)
 
 
-def _serving(dec: Decomposition, prices: Prices, alike: float, at: slice) -> tuple[Floats, Floats]:
-    """(systems [K, slots `at`], watts [R, slots `at`]) that serve."""
+def _serving(dec: Decomposition, prices: Prices, alike: float, at: slice = EVERY) -> tuple[Ints, Floats]:
+    """(points, replicas at work [points, T or slots `at`])."""
     view, data, beta, delta = dec.view, dec.data, prices.beta[:, at], prices.delta[:, at]
     flow = _shares(view.arc_cost[:, at] + beta[data.arc_pool], delta, view.arc_demand, view.demand[:, at], alike)
     load = _sums(data.arc_pool, data.pools) @ flow
     asked = dec.asked(prices, at)
     near = np.flatnonzero((asked <= beta[data.point_pool[view.serving]] * (1 + FAR * alike)).any(axis=1))
     points = view.serving[near]
-    return _taken(dec, points, _shares(asked[near], beta, data.point_pool[points], load, alike) / data.point_capacity[points, None])
+    return points, _shares(asked[near], beta, data.point_pool[points], load, alike) / data.point_capacity[points, None]
 
 
 def _jobs(dec: Decomposition, prices: Prices, entering: Floats, alike: float) -> tuple[Ints, Floats, Floats]:
@@ -72,7 +72,7 @@ def _jobs(dec: Decomposition, prices: Prices, entering: Floats, alike: float) ->
         each = view.running_price(mine, prices.alpha, prices.sigma, at) / work
         low, high = np.zeros(len(mine)), each.max(axis=1, initial=0.0) * (1 + 2 * alike)
         share = lambda pi: np.clip(0.5 + (pi[:, None] - each) / np.maximum(2 * alike * pi, 1e-300)[:, None], 0.0, 1.0)
-        for _ in range(HALVINGS):
+        for _ in range(int(np.ceil(-np.log2(EXACT * alike)))):
             middle = 0.5 * (low + high)
             enough = np.einsum("pt,pt->p", work, share(middle)) >= 1
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
+from solvers import hourwise
 from solvers.certificate import Prices
 from solvers.decomposition import Decomposition
 from solvers.joint import build, unfinished, unserved
@@ -56,3 +58,18 @@ def test_the_bound_rises_by_what_is_used():
         assert np.isclose((values[1] - values[0]) / (2 * little), rise, rtol=1e-4)
         some += 1
     assert some > 8
+
+
+def test_pieces_of_slots_and_jobs_side_by_side_say_what_all_at_once_does(monkeypatch):
+    said = lambda dec, prices: (*(getattr(dec.fitted(prices), name) for name in ("beta", "delta")), dec.certify(prices).reduced, *used(dec, prices, dec.certify(prices).entering, 1e-2))
+    some = 0
+    for dec, prices, _ in asked():
+        at_once = said(dec, prices)
+        monkeypatch.setattr(hourwise, "PIECE", 1 + dec.view.slots // 3)
+        with ThreadPoolExecutor(2) as pool:
+            dec.across = pool.map
+            for one, other in zip(at_once, said(dec, prices), strict=True):
+                assert np.allclose(one, other, rtol=1e-9, atol=1e-12)
+        monkeypatch.undo()
+        some += dec.view.slots > 2 and len(dec.view.training) > 0
+    assert some > 3
