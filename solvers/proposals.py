@@ -27,6 +27,7 @@ Rows = tuple[sparse.sparray, Floats, Floats]  # matrix and sides
 
 UNIT = 1e-3  # of the value, that theta is counted in
 ROUGHLY = 1e-2  # of what theta is beyond the linear part, how far from the least a proposal may be
+LARGEST = 100.0  # coefficient of each cut: with 1 the least of them lie below what HiGHS takes for 0, and its presolve was seen not to end
 NOTHING = 1e-9  # of a cut's largest coefficient, what the solver would leave out as well
 WHOLE = 1e-6  # how far from whole a bound may be
 FAR = 1e12  # beyond any count
@@ -118,14 +119,14 @@ class Proposals:
         return least, most, broken
 
     def _of_cuts(self, moves: Ints, unit: float, highest: Floats) -> Rows:
-        """slope_k m - theta <= - constant_k  in the columns that move and theta, each as its largest coefficient is 1."""
+        """slope_k m - theta <= - constant_k  in the columns that move and theta, each as its largest coefficient is LARGEST."""
         slopes = np.column_stack([[cut.slope[moves] for cut in self._cuts], np.full(len(self._cuts), -unit)])
         sides, largest = self._base.value - np.array([cut.constant for cut in self._cuts]), np.abs(slopes).max(axis=1)
         slopes, sides = slopes / largest[:, None], sides / largest
         little = np.abs(slopes) < NOTHING
         sides += np.where(little & (slopes < 0), -slopes * np.minimum(highest, FAR), 0.0).sum(axis=1)  # what a cut loses so makes it weaker, never stronger
         slopes[little] = 0.0
-        return sparse.csc_array(slopes), np.full(len(sides), -np.inf), sides
+        return sparse.csc_array(LARGEST * slopes), np.full(len(sides), -np.inf), LARGEST * sides
 
     def _others(self, moves: Ints) -> list[Rows]:
         """At least one choice other than in each that is excluded; nothing where none is."""

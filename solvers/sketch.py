@@ -33,7 +33,7 @@ ROUNDING = 0.05  # of the value, that whole counts may cost, where they are roun
 SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ASKED = 5.0  # seconds that counts of small programs may take
 ADDING = 20  # times that missing systems are added to counts
-CHOOSING, CHOOSING_LARGE, COUNTING = 0.8, 0.55, 0.8  # of the time left, for choices, also where questions are large, and for whole counts
+CHOOSING, CHOOSING_LARGE, COUNTING, DIVING = 0.8, 0.55, 0.8, 0.6  # of the time left, for choices, also where questions are large, for whole counts, and of that for those that are decided one after the other
 
 
 @dataclass(slots=True)
@@ -196,7 +196,13 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
             break
         found = again
         search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
-    return _hours(search, found) if large else search.run(found) or found
+    if large:
+        return _hours(search, found)
+    left, search.left = search.left, _share(search.left, DIVING)
+    whole = search.run(found) or found
+    search.left = left
+    counts = search.values(whole)[counted(dec)]
+    return whole if (np.abs(counts - np.round(counts)) <= WHOLE).all() else _hours(search, found)  # not all in time
 
 
 def _hours(search: Search, found: Chosen) -> Chosen:

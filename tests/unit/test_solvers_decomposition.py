@@ -209,3 +209,24 @@ def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     for whole in wholes:
         better = search.proposed(Proposals(dec, dec.whole.integer & ~counted(dec), linear(dec, 1e-6).bound), whole, lambda value: np.inf)
         assert better.found.value == pytest.approx(best, rel=1e-4) and search.open(better) == []
+
+
+def test_counts_that_are_not_all_decided_in_time_are_rounded_together_with_hours_of_their_own(monkeypatch):
+    from solvers import sketch
+
+    asked, some = [], 0
+    hours, run = sketch._hours, sketch.Search.run
+    monkeypatch.setattr(sketch, "_in_one_piece", lambda *_: None)
+    monkeypatch.setattr(sketch, "_hours", lambda *given: asked.append(given) or hours(*given))
+    monkeypatch.setattr(sketch.Search, "run", lambda search, root: search.rounded(root) if (search.fixing & search.counts).any() else run(search, root))
+    for seed in range(40):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if data.slots < 2 or not decomposed.carries(data) or (best := solve(data, Options(gap=1e-6))).value is None:
+            continue
+        before = len(asked)
+        found = decomposed.solve(data, Options(gap=1e-3), build)
+        if len(asked) == before:  # nothing was open, or linear counts are whole
+            continue
+        assert found.value is None or found.value >= best.value * (1 - 1e-6)
+        some += found.value is not None
+    assert some > 2
