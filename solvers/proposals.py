@@ -27,7 +27,7 @@ Rows = tuple[sparse.sparray, Floats, Floats]  # matrix and sides
 
 UNIT = 1e-3  # of the value, that theta is counted in
 ROUGHLY = 1e-2  # of what theta is beyond the linear part, how far from the least a proposal may be
-LARGEST = 100.0  # coefficient of each cut: with 1 the least of them lie below what HiGHS takes for 0, and its presolve was seen not to end
+LARGEST = 10.0  # coefficient of each cut: with 1 the least of them lie below what HiGHS takes for 0, and its presolve was seen not to end
 NOTHING = 1e-9  # of a cut's largest coefficient, what the solver would leave out as well
 WHOLE = 1e-6  # how far from whole a bound may be
 FAR = 1e12  # beyond any count
