@@ -59,7 +59,7 @@ class Bound:
 
 def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, across: Callable[..., Iterable] = map) -> Estimate:
     """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
-    `power_limit`: of each site, throughout [R] or in each window [R, V]; `across`: a map, that may look at several jobs at the same time.
+    `power_limit`: of each site, throughout [R] or in each window [R, V]; `across`: a map, that may look at several jobs, or pieces of the slots, at the same time.
 
     alpha_{k,t}  raised until cap beta - cost - power sigma <= sum uses alpha for every replica, so replicas add nothing
     flows        each arc-slot at  min(0, cost + beta - delta) x its most, if its gate is open
@@ -94,7 +94,7 @@ def bound(
 ) -> Bound:  # fmt: skip
     """The estimate with the structure's rows relaxed as well:  rhs of all rows at their prices + each column at the bound, of those
     that rows leave it, that its reduced cost asks for; of each job's points the one that is least. `within`: bounds of the structure's columns
-    that the value and the reduced costs hold for, where these are narrower than its own."""
+    that the value and the reduced costs hold for, where these are narrower than its own; `across`: as in the estimate."""
     found = estimate(view, structure, power_limit, prices, across)
     open_above, open_below = np.isposinf(structure.row_upper), np.isneginf(structure.row_lower)
     rows = np.clip(prices.rows, np.where(open_above, 0.0, -np.inf), np.where(open_below, 0.0, np.inf))
