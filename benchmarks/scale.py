@@ -6,9 +6,10 @@
                                                        [--lines FILE] keeps what was measured, and what it holds is not measured again
 
 The last line of a size is one JSON object. "build_s" ends where the solver begins, "solve_s" is the solver's, "total_s" goes from the
-spec to the plan; "rows" and "columns" are those of the whole program, whatever part of it was ever held in memory, and "gap" is
-against the whole problem. "plain" is that program in one piece given to HiGHS for 150 s, in a process of its own and in no other
-figure; its gap is null where it found no solution, or had no room. Which questions: benchmarks/scale_spec.py.
+spec to the plan; "rows" and "columns" are those of the whole program, whatever part of it was ever held in memory, "gap" is against
+the whole problem, and "peak_mb" adds the process in which small programs are solved. "plain" is the whole program in one piece given
+to HiGHS for 150 s, in a process of its own and in no other figure; its gap is null where it found no solution, or had no room. Which
+questions: benchmarks/scale_spec.py.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterato
 
 def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, phases: int = 1) -> Run:
     from planner.pipeline import solve
+    from solvers import apart
 
     stages: dict[str, float] = {}
     kept: dict[str, tuple[Any, Any]] = {}
@@ -102,7 +104,9 @@ def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, ph
             begin = time.perf_counter()
             plan = solve(document, hourly=[Path(folder)], progress=lambda line: print(line, file=sys.stderr, flush=True), threads=threads)
             total = time.perf_counter() - begin
-    return Run(stages, total, plan.document, *kept["solver"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+    apart.end()  # what a process took is known when it has ended
+    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return Run(stages, total, plan.document, *kept["solver"], peak / 1e3)
 
 
 def figures(name: str, found: Run) -> dict[str, Any]:

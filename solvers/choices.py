@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from solvers.apart import least_whole
 from solvers.blocks import Blocks
 from solvers.coarse import APART, APART_LARGE, grouping, groups_for
 from solvers.data import Floats, Ints
-from solvers.highs import least_whole
 from solvers.hourwise import NOTHING, Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
 from solvers.proposals import NEARLY_DONE, Proposals, Within, done

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvers import hosting, limit_worth, whole
+from solvers import apart, hosting, limit_worth, whole
 from solvers.certificate import Prices
 from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, about_columns, structure
@@ -72,6 +72,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
         return options.time_limit_s - (time.perf_counter() - begin)
 
     take_threads(options.threads)
+    apart.ready()
     units = Units.of(data, data.objective.functional)
     standing = Standing(options.progress or (lambda line: None), 1 / units.cost)
     one = _one_window(units.scaled(data))

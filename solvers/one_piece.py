@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvers.apart import least_whole
 from solvers.data import Floats
-from solvers.highs import least_whole
 from solvers.outcome import SolverError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from solvers.apart import least_whole
 from solvers.certificate import Bound, Prices
 from solvers.data import Floats, Ints
-from solvers.highs import least_whole
 from solvers.hourwise import Slotwise
 
 if TYPE_CHECKING:

@@ -1,0 +1,80 @@
+"""Small programs in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from solvers import apart, highs
+from solvers.outcome import SolverError
+
+
+def market_split(rows: int = 5, columns: int = 45) -> tuple:
+    """min of what rows of equal halves lack: no search ends in reasonable time. Cornuejols and Dawande, IPCO 1998."""
+    weights = np.random.default_rng(0).integers(0, 100, (rows, columns)).astype(float)
+    half = np.floor(weights.sum(axis=1) / 2)
+    matrix = sparse.csc_array(np.hstack([weights, np.eye(rows), -np.eye(rows)]))
+    more = np.zeros(columns), np.ones(2 * rows)
+    whole = np.concatenate([np.ones(columns), np.zeros(2 * rows)]).astype(bool)
+    return np.concatenate(more), matrix, (half, half), (np.zeros(columns + 2 * rows), np.append(np.ones(columns), np.full(2 * rows, np.inf))), whole, 0.0
+
+
+KNAPSACK = (-np.array([3.0, 4.0, 5.0]), sparse.csc_array([[2.0, 3.0, 4.0]]), (np.array([-np.inf]), np.array([6.0])), (np.zeros(3), np.ones(3)), np.ones(3, dtype=bool), 0.0, 10.0)
+
+
+@pytest.fixture(autouse=True)
+def _none_before():
+    apart.end()
+    yield
+    apart.end()
+
+
+def test_the_answer_is_that_of_highs_here():
+    here, there = highs.least_whole(*KNAPSACK), apart.least_whole(*KNAPSACK)
+    assert here.bound == there.bound == pytest.approx(-8.0)
+    assert (here.x == there.x).all()
+
+
+def test_one_process_answers_all():
+    apart.least_whole(*KNAPSACK)
+    first = list(apart._idle)
+    apart.least_whole(*KNAPSACK)
+    assert apart._idle == first and len(first) == 1
+
+
+def test_what_does_not_end_is_given_up(monkeypatch):
+    """HiGHS has a minute here, whatever it is given: as where it does not look at the clock."""
+    monkeypatch.setattr(apart, "LATE", 0.5)
+    found = apart.least_whole(*market_split(), 0.1, (("time_limit", 60.0),))
+    assert found.x is None and found.bound == -np.inf
+    assert not apart._idle
+    assert apart.least_whole(*KNAPSACK).bound == pytest.approx(-8.0)  # another one answers
+
+
+def test_what_highs_refuses_is_raised_here():
+    unbounded = (np.array([-1.0]), sparse.csc_array((0, 1)), (np.zeros(0), np.zeros(0)), (np.zeros(1), np.array([np.inf])), np.zeros(1, dtype=bool), 0.0, 10.0)
+    with pytest.raises(SolverError, match="Unbounded"):
+        apart.least_whole(*unbounded)
+    assert len(apart._idle) == 1
+
+
+def test_a_process_that_dies_is_an_error():
+    apart.least_whole(*KNAPSACK)
+    apart._idle[0]._process.kill()
+    with pytest.raises(SolverError, match="ended with"):
+        apart.least_whole(*KNAPSACK)
+    assert apart.least_whole(*KNAPSACK).bound == pytest.approx(-8.0)
+
+
+@pytest.mark.parametrize("asked", (False, True))
+def test_it_ends_with_the_one_that_asks(root, asked):
+    """Even where that one is killed: the run comes back when all that hold its standard error have ended."""
+    use = "from test_solvers_apart import KNAPSACK; apart.least_whole(*KNAPSACK)" if asked else "apart.ready()"
+    start = f"import os, sys; sys.path.append('tests/unit'); from solvers import apart; {use}; os.kill(os.getpid(), 9)"
+    done = subprocess.run([sys.executable, "-c", start], cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -9 and not done.stderr
