@@ -47,7 +47,7 @@ STAGES = {
 }  # fmt: skip
 WITHIN = {  # the solver, where it goes slot by slot
     "linear part": ("solvers.sketch", "linear"), "choices": ("solvers.sketch", "choices"), "counts": ("solvers.sketch", "_over_all_slots"),
-    "settled": ("solvers.sketch", "_settled"), "looks, whatever they are for": ("solvers.choices", "inside"), "small programs of proposals": ("solvers.proposals", "least_whole"),
+    "settled": ("solvers.sketch", "_settled"), "looks, whatever they are for": ("solvers.looks", "inside"), "small programs of proposals": ("solvers.proposals", "least_whole"),
 }  # fmt: skip
 BUILD = ("names and figures", "operating points", "arrays")
 

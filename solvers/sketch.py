@@ -9,16 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, PATIENCE, TOLERANCE, WORTH, Chosen, Search, choices, counted
+from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, Search, choices
 from solvers.counts import Counts
 from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hosting import LeftOut
 from solvers.hourwise import NOTHING, carried
 from solvers.linked import Point
+from solvers.looks import PATIENCE, WORTH, Chosen, counted
 from solvers.one_piece import counts as counts_held
 from solvers.outcome import Options
 from solvers.proposals import Proposals, Within
+from solvers.proposing import Proposing
 from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
@@ -79,7 +81,7 @@ def _proposed(
 ) -> Sketch:  # fmt: skip
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
-    proposing = Search(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, search.costs, 1, _share(left, PROPOSING))
+    proposing = Proposing(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, _share(left, PROPOSING))
     near = lambda share: lambda value: value - share * _gap(dec, options, left_out, found) * abs(value)
     known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES), near=merged)
     counts, plan = _counts(search, found, known, options, left)
@@ -120,7 +122,7 @@ def _in_one_piece(search: Search, found: Chosen, options: Options) -> Chosen | N
 
 
 def _with_counts(
-    dec: Decomposition, options: Options, proposing: Search, proposals: Proposals, counts: Chosen, plan: WholePlan, near: Callable, left: Callable[[], float]
+    dec: Decomposition, options: Options, proposing: Proposing, proposals: Proposals, counts: Chosen, plan: WholePlan, near: Callable, left: Callable[[], float]
 ) -> WholePlan:  # fmt: skip
     """The best plan of those that are proposed with whole counts, first with these choices."""
     proposals.fix(dec.whole.integer)

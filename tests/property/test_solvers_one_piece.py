@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import decomposition, one_piece
-from solvers.choices import counted
 from solvers.decomposition import Decomposition
 from solvers.joint import build, unfinished, unserved
+from solvers.looks import counted
 from solvers.outcome import Standing
 from tests.property.test_solvers_bruteforce import problem
 

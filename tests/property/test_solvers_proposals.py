@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solvers.certificate import Prices
-from solvers.choices import Search
 from solvers.decomposition import Decomposition
 from solvers.highs import least_whole
 from solvers.joint import build, solve, unfinished, unserved
+from solvers.looks import Looks
 from solvers.outcome import Options, Standing
 from solvers.proposals import Proposals, _reached, done
 from solvers.start import linear
@@ -98,11 +98,11 @@ def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
         if start is None or not dec.whole.integer.all():
             continue
         proposals = Proposals(dec, dec.whole.integer, start.bound)
-        search = Search(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer, 1e-4, 0.0, 0, lambda: 60.0)
+        search = Looks(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer, 1e-4, lambda: 60.0)
         search.proposals, cutoff = proposals, value + 0.05 * max(abs(value), 1.0)
         for _ in range(4):
             goal, cuts = proposals.propose(cutoff, 10.0), len(proposals._cuts)
-            if goal is None or (state := search.look(np.where(dec.whole.integer, goal, 0.0), np.where(dec.whole.integer, goal, dec.whole.most), start.found, cutoff)) is not None:
+            if goal is None or search.look(np.where(dec.whole.integer, goal, 0.0), np.where(dec.whole.integer, goal, dec.whole.most), start.found, cutoff) is not None:
                 break
             at = np.where(dec.whole.integer, goal, 0.0)
             says = [cut.constant + float(np.where(at > 0, cut.slope * at, 0.0).sum()) for cut in proposals._cuts[cuts:]]

@@ -180,7 +180,8 @@ def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
 
 def _search(dec):
     """Choices over all slots, lots and places, and the linear answer."""
-    from solvers.choices import COSTS, Search, counted
+    from solvers.choices import COSTS, Search
+    from solvers.looks import counted
     from solvers.start import linear
 
     search = Search(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer & ~counted(dec), 1e-6, COSTS, 1, lambda: 1e9)
@@ -190,9 +191,9 @@ def _search(dec):
 @pytest.mark.parametrize("seed", [0, 15, 23, 43, 47, 51])
 def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     """Found by their numbers: questions with one job that costs more at one of its places than at another."""
-    from solvers.choices import counted
     from solvers.decomposition import Decomposition
     from solvers.proposals import Proposals
+    from solvers.proposing import Proposing
     from solvers.start import linear
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -207,7 +208,8 @@ def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     best = min(whole.found.value for whole in wholes)
     assert max(whole.found.value for whole in wholes) > best * 1.01
     for whole in wholes:
-        better = search.proposed(Proposals(dec, dec.whole.integer & ~counted(dec), linear(dec, 1e-6).bound), whole, lambda value: np.inf)
+        proposing = Proposing(dec, dec.view, search.lots, search.fixing, search.tolerance, search.left)
+        better = proposing.proposed(Proposals(dec, search.fixing, linear(dec, 1e-6).bound), whole, lambda value: np.inf)
         assert better.found.value == pytest.approx(best, rel=1e-4) and search.open(better) == []
 
 
