@@ -12,8 +12,12 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
 from solvers import highs
-from solvers.highs import Least
+from solvers.highs import SMALL, Floats, Least
 from solvers.outcome import SolverError
 
 LATE = 5.0  # seconds beyond its time, after which a program is given up
@@ -66,14 +70,16 @@ def end() -> None:
 atexit.register(end)
 
 
-def least_whole(*arguments: Any) -> Least:
+def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float,
+                settings: tuple[tuple[str, Any], ...] = SMALL) -> Least:  # fmt: skip
     """As highs.least_whole in another process; no point and no bound where it has not ended LATE seconds after its time. Raises what that one raises, and
     SolverError where the process ends otherwise."""
-    ready()
-    process = _idle.pop()
-    seconds = arguments[6]
     try:
-        found = process.ask(arguments, highs.take_threads(), max(seconds, 0.0) + LATE)
+        process = _idle.pop()
+    except IndexError:
+        process = _Process()
+    try:
+        found = process.ask((cost, matrix, sides, bounds, whole, gap, seconds, settings), highs.take_threads(), max(seconds, 0.0) + LATE)
     except BaseException:
         process.end()
         raise
