@@ -140,7 +140,7 @@ def _highs(options: Options, tolerance: float, scaled: Scaled):
 
     take_threads(options.threads)
     highs = new_highs()
-    settings = {"threads": options.threads, "random_seed": options.seed,
+    settings = {"random_seed": options.seed,
                 "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
                 "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": 1e-7,
                 "mip_feasibility_tolerance": tolerance, "presolve_rule_off": ENUMERATION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), (
          ("mip_heuristic_run_feasibility_jump", False), ("mip_detect_symmetry", False), ("mip_pscost_minreliable", 2))  # fmt: skip
 # programs within programs take longer than small ones do, starting again as well, and trying each branching eight times
 
-_threads_in_use: int | None = None
+_own = threading.local()  # HiGHS has threads of its own in each of ours, which refuse to run a program that asks for another number of them
+_last = 1
 
 
 @cache
@@ -31,23 +33,28 @@ def _silent() -> type:
             self.setOptionValue("output_flag", False)
             super().enableCallbacks()
 
+        def run(self) -> Any:
+            self.setOptionValue("threads", take_threads())
+            return super().run()
+
     return Silent
 
 
 def new_highs() -> Any:
-    """A HiGHS that prints nothing."""
+    """A HiGHS that prints nothing and runs with as many threads as were taken last."""
     return _silent()()
 
 
 def take_threads(threads: int | None = None) -> int:
-    """Makes HiGHS ready for so many threads, or for as many as it was used with last."""
+    """Makes HiGHS ready for so many threads, or for as many as it was used with last, here or elsewhere."""
     import highspy
 
-    global _threads_in_use
-    wanted = threads or _threads_in_use or 1
-    if _threads_in_use != wanted:
-        highspy.Highs.resetGlobalScheduler(True)  # a second number of threads in one process is refused otherwise, also one that others used
-    _threads_in_use = wanted
+    global _last
+    before = getattr(_own, "threads", None)
+    wanted = threads or before or _last
+    if before != wanted:
+        highspy.Highs.resetGlobalScheduler(True)  # also of a number that others used here
+    _own.threads = _last = wanted
     return wanted
 
 
@@ -80,7 +87,7 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     import highspy
 
     highs = new_highs()
-    for name, value in (("threads", take_threads()), ("mip_rel_gap", gap), ("time_limit", max(seconds, 0.0)), ("presolve_rule_off", ENUMERATION), *settings):
+    for name, value in (("mip_rel_gap", gap), ("time_limit", max(seconds, 0.0)), ("presolve_rule_off", ENUMERATION), *settings):
         highs.setOptionValue(name, value)
     highs.passModel(program_of(cost, matrix, sides, bounds, whole))
     highs.run()

@@ -198,22 +198,27 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
             break
         found = again
         search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
-    if large:
-        return _hours(search, found)
-    left, search.left = search.left, _share(search.left, DIVING)
-    whole = search.run(found) or found
-    search.left = left
-    counts = search.values(whole)[counted(dec)]
-    return whole if (np.abs(counts - np.round(counts)) <= WHOLE).all() else _hours(search, found)  # not all in time
+    if not large:
+        left, search.left = search.left, _share(search.left, DIVING)
+        whole = search.run(found) or found
+        search.left = left
+        counts = search.values(whole)[counted(dec)]
+        if (np.abs(counts - np.round(counts)) <= WHOLE).all():
+            return whole
+        hours = None if whole is found else _hours(search, whole, found)  # few were not decided in time
+        if hours is not None:
+            return hours
+    return _hours(search, found, found) or search.rounded(found)
 
 
-def _hours(search: Search, found: Chosen) -> Chosen:
-    """With counts that are rounded together, and hours of jobs that go with them: no fewer systems, and more where these are not enough."""
-    rounded, search.tolerance = search.rounded(found), max(search.tolerance, FINER)
-    most = np.where(counted(search.dec), found.most, rounded.most)
-    again = search.look(rounded.least, most, found.found, found.found.value * (1 + ROUNDING))
+def _hours(search: Search, state: Chosen, free: Chosen) -> Chosen | None:
+    """With counts that are rounded together, and hours of jobs that go with them: no fewer systems, and more where these are not enough, as far as they
+    are `free`. None where there are none, or not in time."""
+    rounded, search.tolerance = search.rounded(state), max(search.tolerance, FINER)
+    most = np.where(counted(search.dec), free.most, rounded.most)
+    again = search.look(rounded.least, most, state.found, state.found.value * (1 + ROUNDING))
     search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
-    return rounded if again is None else Chosen(rounded.least, rounded.most, again.found)
+    return None if again is None else Chosen(rounded.least, rounded.most, again.found)
 
 
 def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callable[[], float]) -> WholePlan | None:

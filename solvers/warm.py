@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.data import Floats, Ints
-from solvers.highs import new_highs, program_of, take_threads
+from solvers.highs import new_highs, program_of
 from solvers.outcome import ENUMERATION, SolverError
 
 NODES = 50  # of a search for whole columns
@@ -97,7 +97,6 @@ class EntryProgram:
     """One linear program whose entries change."""
 
     def __init__(self, *parts) -> None:
-        take_threads()
         self._highs = _loaded(*parts)
 
     def change(self, rows: Ints, columns: Ints, values: Floats) -> None:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from solvers.highs import least_whole, new_highs, program_of, take_threads
+from solvers.warm import EntryProgram
 
 USE = "from solvers.highs import new_highs; highs = new_highs(); highs.run(); print(highs.getOptionValue('output_flag')[1])"
 
@@ -12,3 +21,50 @@ def test_nothing_is_said_on_the_standard_output(root):
     """In a process of its own: the solver's own words do not pass through Python's stream."""
     done = subprocess.run([sys.executable, "-c", USE], cwd=root, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"
+
+
+def _least_of(highs) -> float:
+    highs.run()
+    return highs.getInfo().objective_function_value
+
+
+def _loaded():
+    highs = new_highs()
+    highs.passModel(program_of(np.array([-1.0]), sparse.csc_array([[2.0]]), (np.array([-np.inf]), np.array([3.0])), (np.zeros(1), np.full(1, 9.0))))
+    return highs
+
+
+@pytest.fixture
+def _one_thread_after():
+    yield
+    take_threads(1)
+
+
+@pytest.mark.usefixtures("_one_thread_after")
+def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
+    """Found on a machine where HiGHS' own number of threads is not the one asked for: it then refuses to run."""
+    take_threads(1)
+    kept = _loaded()
+    for threads in (1, 3, 2, 1):
+        take_threads(threads)
+        assert _least_of(kept) == _least_of(_loaded()) == -1.5
+        warm = EntryProgram(sparse.csc_array([[2.0]]), np.array([-np.inf]), np.array([3.0]), np.zeros(1), np.full(1, 9.0), np.array([-1.0]))
+        assert warm.solve() == pytest.approx([1.5])
+        found = least_whole(np.array([-1.0]), sparse.csc_array([[2.0]]), (np.array([-np.inf]), np.array([3.0])), (np.zeros(1), np.full(1, 9.0)), np.ones(1, dtype=bool), 0.0, 10.0)
+        assert found.x == pytest.approx([1.0])
+
+
+@pytest.mark.usefixtures("_one_thread_after")
+def test_what_was_loaded_in_one_thread_runs_in_others():
+    take_threads(2)
+    kept, barrier = [_loaded() for _ in range(3)], threading.Barrier(3)
+
+    def run(highs) -> float:
+        barrier.wait()
+        return _least_of(highs)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(run, kept)) == [-1.5] * 3
+        take_threads(3)
+        assert list(pool.map(run, kept)) == [-1.5] * 3
+    assert _least_of(kept[0]) == -1.5
