@@ -43,7 +43,7 @@ class _Process:
             code = self._process.wait()
             if self._ready and code == GIVEN_UP:
                 return None
-            raise SolverError(f"the process in which HiGHS runs ended with {code}") from None
+            raise SolverError(f"the process in which small programs are solved ended with {code}: is the memory too small for it, or was it ended by hand?") from None
 
     def end(self) -> None:
         self._process.kill()

@@ -144,7 +144,7 @@ class Search(Looks):
                 continue
             if state is not None:
                 self.dec.say(f"whole: {self.dec.amount(state.found.value)}")
-                best, enough, stuck = state, min(enough, (1 + self.again) * self.count), None
+                best, enough, stuck = state, min(enough, (1 + self.again) * self.looked), None
                 if best.found.value - root.found.value <= self.tolerance * abs(best.found.value):  # looks say no more
                     return best
             lacking = last if best is None else stuck if self.large else None
@@ -157,7 +157,7 @@ class Search(Looks):
                         continue
             stuck = None
             nodes = [node for node in nodes if best is None or (node.value < self.worth(best) and not node.at_once)]
-            if not nodes or self.left() <= 0 or self.count >= enough:
+            if not nodes or self.left() <= 0 or self.looked >= enough:
                 return best
             each = ((best or last).found.value - root.found.value) / most  # that deciding may cost
             if best is None and self.large:

@@ -45,14 +45,14 @@ class Looks:
 
     def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, left: Callable[[], float]):
         self.dec, self.view, self.lots, self.fixing, self.tolerance, self.left = dec, view, lots, fixing, tolerance, left
-        self.count, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
+        self.looked, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
         self.proposals: Proposals | None = None  # are told what a look proves
         self.unmet: Floats | None = None  # what demand costs that nothing carries, where some may be left so
 
     def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
         dec, opened = self.dec, np.append(most, 1.0)[self.dec.whole.columns["open"]] > 0
-        least, most, self.count = least.copy(), most.copy(), self.count + 1
+        least, most, self.looked = least.copy(), most.copy(), self.looked + 1
         y = dec.whole.columns["y"]
         most[y[np.flatnonzero((y >= 0) & ~opened[dec.view.site])]] = 0.0
         least, most, broken = dec.whole.forced(least, np.maximum(least, most))
