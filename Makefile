@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 .PHONY: plan test examples clean
 
 plan: $(VENV)/.installed
-	$(BIN)/tokenwatt plan examples/mixed_fleet.json
+	$(BIN)/flopwatt plan examples/mixed_fleet.json
 
 # The pages of docs/examples/ anew.
 examples: $(VENV)/.installed
 	@mkdir -p docs/examples
 	for name in mixed_fleet_year compute_network_year; do \
-		$(BIN)/tokenwatt plan examples/$$name.json --format md --output docs/examples/$$name.md || exit $$?; \
+		$(BIN)/flopwatt plan examples/$$name.json --format md --output docs/examples/$$name.md || exit $$?; \
 	done
 
 test: $(VENV)/.installed-test

@@ -78,7 +78,7 @@ def goals(scored: Scored) -> list[dict[str, str]]:
 def anchored(scored: Scored, by: str) -> float:
     """Median error of all other rows of a source, chip and precision once one of them is a user's own measurement.
 
-    The constants are those fitted without the group, and the one row goes through the very fit of `tokenwatt calibrate`. At most
+    The constants are those fitted without the group, and the one row goes through the very fit of `flopwatt calibrate`. At most
     ANCHORS_EACH rows of a group, drawn by a hash of their id, take their turn; each other row counts once.
     """
     groups: dict[str, list[int]] = defaultdict(list)

@@ -125,7 +125,7 @@ def main() -> int:
     arguments = parser.parse_args()
     import pypsa
 
-    lines, agree = [f"| problem | tokenwatt | PyPSA {pypsa.__version__} | relative difference | s | s, PyPSA |", "|---|---|---|---|---|---|"], True
+    lines, agree = [f"| problem | flopwatt | PyPSA {pypsa.__version__} | relative difference | s | s, PyPSA |", "|---|---|---|---|---|---|"], True
     for seed, (name, shape) in enumerate(PROBLEMS.items()):
         data = series(shape[0], shape[1], seed)
         (mine, my_s), (other, other_s) = ours(*shape, data), theirs(*shape, data)

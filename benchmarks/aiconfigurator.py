@@ -4,7 +4,7 @@
     python benchmarks/aiconfigurator.py --measurements DIR --python VENV/bin/python [--ours ROWS.csv] [--write]
 
 DIR holds serving.csv. The other tool runs in its own interpreter and is asked as `aiconfigurator cli estimate` would be; what it does not
-take is counted by reason. Ours are predictions by constants fitted without the row's group: ROWS.csv is what `tokenwatt validate
+take is counted by reason. Ours are predictions by constants fitted without the row's group: ROWS.csv is what `flopwatt validate
 serving.csv --leave-out group --rows ROWS.csv` writes; without --ours they are computed here, which takes some minutes.
 """
 
@@ -213,7 +213,7 @@ def report(rows: Sequence[Row], answers: Mapping[str, Mapping], ours: Mapping[tu
     alone, compared = [], []
     for metric in METRICS:
         alone += [{"rows": name, "metric": metric.upper(), **scores(chosen, metric, answers_of(answers, metric))} for name, chosen in groups(answered)]
-    tools = {"aiconfigurator": answers_of(answers, "ttft") | answers_of(answers, "tpot"), "tokenwatt, group left out": ours}
+    tools = {"aiconfigurator": answers_of(answers, "ttft") | answers_of(answers, "tpot"), "flopwatt, group left out": ours}
     for name, chosen in groups(both):
         for metric in METRICS:
             compared += [{"rows": name, "metric": metric.upper(), "tool": tool, **scores(chosen, metric, found)} for tool, found in tools.items()]

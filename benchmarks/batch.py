@@ -1,4 +1,4 @@
-"""Speed of `tokenwatt batch` with several processes against one, on made-up small questions. Prints one JSON line last.
+"""Speed of `flopwatt batch` with several processes against one, on made-up small questions. Prints one JSON line last.
 
     python benchmarks/batch.py [--specs N] [--jobs N]
 

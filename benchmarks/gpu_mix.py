@@ -126,7 +126,7 @@ def compare(seed: int) -> dict[str, Any]:
         raise SystemExit(f"the planner ended as {plan.status}")
     ours, fleet = float(plan.objective["value"]), {row["system"]: round(row["count"]) for row in plan["fleet"]}
     return {
-        "seed": seed, "classes": len(document["workloads"]), "kinds": len(kinds), "pairs": len(serving), "tokenwatt": ours, "plain": cost,
+        "seed": seed, "classes": len(document["workloads"]), "kinds": len(kinds), "pairs": len(serving), "flopwatt": ours, "plain": cost,
         "difference": abs(ours - cost) / cost, "gap": plan.gap, "mix": fleet, "mix_plain": mix,
         "slices_over_shares": plain(kinds, serving, SLICES)[0] / cost - 1,
     }  # fmt: skip
@@ -135,11 +135,11 @@ def compare(seed: int) -> dict[str, Any]:
 def main() -> int:
     rows = [compare(seed) for seed in SEEDS]
     words = lambda mix: ", ".join(f"{count} {name}" for name, count in sorted(mix.items()))
-    print(f"| seed | classes | kinds | servers, tokenwatt | servers, plain | USD, tokenwatt | USD, plain | relative difference | in {SLICES} slices |")
+    print(f"| seed | classes | kinds | servers, flopwatt | servers, plain | USD, flopwatt | USD, plain | relative difference | in {SLICES} slices |")
     print("|---|---|---|---|---|---|---|---|---|")
     for r in rows:
         head, mixes = f"{r['seed']} | {r['classes']} | {r['kinds']}", f"{words(r['mix'])} | {words(r['mix_plain'])}"
-        print(f"| {head} | {mixes} | {r['tokenwatt']:,.2f} | {r['plain']:,.2f} | {r['difference']:.1e} | {r['slices_over_shares']:+.1%} |")
+        print(f"| {head} | {mixes} | {r['flopwatt']:,.2f} | {r['plain']:,.2f} | {r['difference']:.1e} | {r['slices_over_shares']:+.1%} |")
     agree = all(row["difference"] <= AGREES for row in rows)
     print(json.dumps({"agree": agree, "tolerance": AGREES, "questions": rows}))
     return 0 if agree else 1

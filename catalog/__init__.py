@@ -5,6 +5,6 @@ from catalog.figures import Figure, Source
 from catalog.lookup import Catalog
 from catalog.records import Record
 
-IDENTITY = "tokenwatt:catalog"
+IDENTITY = "flopwatt:catalog"
 
 __all__ = ["Catalog", "CatalogError", "Figure", "IDENTITY", "MissingFigure", "Record", "Source", "UnknownName"]

@@ -1,4 +1,4 @@
-"""tokenwatt: from a question about AI compute to a proven plan.
+"""flopwatt: from a question about AI compute to a proven plan.
 
     import planner
     plan = planner.solve("examples/mixed_fleet.json")
@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-IDENTITY = "tokenwatt:planner"
+IDENTITY = "flopwatt:planner"
 __version__ = "0.1.0"
 
 __all__ = ["Plan", "PlanSpec", "SpecError", "WhatIf", "alternatives", "check_spec", "compare", "frontier", "load_plan", "load_spec", "sensitivity", "solve", "verify_plan"]
@@ -34,17 +34,17 @@ def _guard_siblings() -> None:
         found = _file_of(name)
         ours = _HOME / name
         if found is None:
-            raise ImportError(f"tokenwatt needs its own package '{name}' in {ours}, but it is not there. Reinstall tokenwatt.")
+            raise ImportError(f"flopwatt needs its own package '{name}' in {ours}, but it is not there. Reinstall flopwatt.")
         if found.parent != ours:
             way = found.parent if found.stem == "__init__" else found
             raise ImportError(
-                f"tokenwatt needs its own package '{name}' in {ours}, but Python finds another one first: {way}{_owners(name, way.parent)}. "
-                f"Rename or remove that one, start Python from another folder, or install tokenwatt in an environment of its own."
+                f"flopwatt needs its own package '{name}' in {ours}, but Python finds another one first: {way}{_owners(name, way.parent)}. "
+                f"Rename or remove that one, start Python from another folder, or install flopwatt in an environment of its own."
             )
-        if f"tokenwatt:{name}".encode() not in found.read_bytes():
+        if f"flopwatt:{name}".encode() not in found.read_bytes():
             raise ImportError(
-                f"tokenwatt's own package '{name}' in {ours} was overwritten by another one{_owners(name, _HOME)}. "
-                f"Uninstall that one and reinstall tokenwatt, best in an environment of its own."
+                f"flopwatt's own package '{name}' in {ours} was overwritten by another one{_owners(name, _HOME)}. "
+                f"Uninstall that one and reinstall flopwatt, best in an environment of its own."
             )
 
 
@@ -65,7 +65,7 @@ def _owners(name: str, folder: Path) -> str:
 
     first = f"{name}/__init__.py"
     names = {d.name for d in distributions(path=[str(folder)]) if any(f.as_posix() == first for f in d.files or ())}
-    others = sorted(names - {"tokenwatt"})
+    others = sorted(names - {"flopwatt"})
     return f" (of the distribution {', '.join(others)})" if others else ""
 
 

@@ -1,4 +1,4 @@
-"""Rows for `tokenwatt catalog list` and `tokenwatt catalog show`."""
+"""Rows for `flopwatt catalog list` and `flopwatt catalog show`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def show_record(overlays: Sequence[Path], name: str) -> tuple[str, list[dict[str
             continue
     if not found:
         labels = [label for k in kinds for r in catalog.records(k) for label in (r.name, *r.aliases)]
-        raise SpecError([Problem("catalog show", f'no record "{wanted}"{close_matches(wanted, labels)}; `tokenwatt catalog list KIND` lists them')])
+        raise SpecError([Problem("catalog show", f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them')])
     if len(found) > 1:
         several = ", ".join(f'"{record.kind}/{record.name}"' for record in found)
         raise SpecError([Problem("catalog show", f"several records bear that name: {several}; name one of them in full")])

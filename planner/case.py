@@ -1,6 +1,6 @@
 """One case: a workload on so many chips of one system and one fabric, without sites, prices or a program.
 
-Read by `tokenwatt layouts` and `tokenwatt estimate`.
+Read by `flopwatt layouts` and `flopwatt estimate`.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         try:
             found[path] = {"systems": system_facts, "architectures": shape_of, "fabrics": network_ports}[kind](catalog.get(kind, name), ledger)
         except UnknownName as error:
-            problems.append(Problem(path, f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; `tokenwatt catalog list {kind}` lists them all'))
+            problems.append(Problem(path, f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; `flopwatt catalog list {kind}` lists them all'))
         except (MissingFigure, ValueError) as error:
             problems.append(Problem(path, str(error)))
     if problems or case is None:

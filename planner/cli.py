@@ -1,4 +1,4 @@
-"""The command `tokenwatt`: reads arguments and files, prints the answer, and turns it into an exit code.
+"""The command `flopwatt`: reads arguments and files, prints the answer, and turns it into an exit code.
 
 Exit codes: 0 done, 1 a bug, 2 usage or missing file, 3 invalid spec or data, 4 proven infeasible,
 5 limit reached without the asked gap, 6 plan does not hold, 130 interrupted.
@@ -47,8 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--output", metavar="FILE", help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table")
     _add_common_options(shared)
 
-    parser = argparse.ArgumentParser(prog="tokenwatt", description="Plan AI compute from silicon to electricity.")
-    parser.add_argument("--version", action="version", version=f"tokenwatt {__version__}")
+    parser = argparse.ArgumentParser(prog="flopwatt", description="Plan AI compute from silicon to electricity.")
+    parser.add_argument("--version", action="version", version=f"flopwatt {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     plan = verbs.add_parser("plan", parents=[shared], help="answer a spec with a plan")

@@ -1,4 +1,4 @@
-"""The answer to one case, training or serving, as a document and as rows for people: `tokenwatt estimate`.
+"""The answer to one case, training or serving, as a document and as rows for people: `flopwatt estimate`.
 
 The case is read in case.py; layouts of training are searched in layouts.py, serving is answered in serving_answer.py.
 """

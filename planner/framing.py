@@ -81,7 +81,7 @@ def provenance(problem: Problem) -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str]:
-    return {"tokenwatt": __version__, "python": platform.python_version(), **_of_packages()}
+    return {"flopwatt": __version__, "python": platform.python_version(), **_of_packages()}
 
 
 @cache

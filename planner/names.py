@@ -38,7 +38,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
     try:
         record = catalog.get(kind, name)
     except UnknownName as error:
-        lists = f"`tokenwatt catalog list {kind}` lists them all"
+        lists = f"`flopwatt catalog list {kind}` lists them all"
         raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {lists}') from None
     labels = {name_key(label) for label in (record.name, *record.aliases)}
     if record.brief_only and not any(path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated):

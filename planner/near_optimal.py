@@ -85,7 +85,7 @@ class Alternatives:
     @property
     def words(self) -> list[str]:
         if self.best is None:
-            return ["There is no plan to have alternatives to; `tokenwatt plan` says why."]
+            return ["There is no plan to have alternatives to; `flopwatt plan` says why."]
         value = self.best.objective["value"]
         near = [a for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
         words = [f"The best plan comes to {value:,.4g} {self.unit}." if abs(value) < 1000 else f"The best plan comes to {value:,.0f} {self.unit}."]

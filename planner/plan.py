@@ -61,7 +61,7 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
     except (ValueError, RecursionError) as error:
         raise SpecError([Problem(where, f"not valid JSON: {error}")]) from None
     if not isinstance(document, dict):
-        raise SpecError([Problem(where, "expected a plan, a JSON object as `tokenwatt plan --format json` prints it")])
+        raise SpecError([Problem(where, "expected a plan, a JSON object as `flopwatt plan --format json` prints it")])
     missing = [key for key in KEYS if key not in document]
     if missing:
         raise SpecError([Problem(where, f"not a whole plan; missing: {', '.join(missing)}")])

@@ -119,7 +119,7 @@ class Electricity(Block):
 
 
 class Series(Block):
-    """What was read from a CSV file; written by `tokenwatt`, so that a plan holds all that it was made from."""
+    """What was read from a CSV file; written by `flopwatt`, so that a plan holds all that it was made from."""
 
     start: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}$", examples=["2024-01-01T00"])]
     """First hour (UTC)."""

@@ -15,20 +15,20 @@ def spec_schema() -> dict[str, Any]:
     """JSON Schema of a spec. Quantities are texts whose SI unit stands under `x-unit`.
 
     It accepts every spec that the parser accepts. Rules across fields (shares that add up, a deadline after the start)
-    and names of the catalog are beyond it; `tokenwatt check` knows them.
+    and names of the catalog are beyond it; `flopwatt check` knows them.
     """
     schema = _as_written(PlanSpec.model_json_schema(by_alias=True))
-    return {"$schema": DIALECT, **schema, "title": "tokenwatt spec"}
+    return {"$schema": DIALECT, **schema, "title": "flopwatt spec"}
 
 
 def case_schema() -> dict[str, Any]:
-    """JSON Schema of a case, which `tokenwatt estimate` and `tokenwatt layouts` answer."""
+    """JSON Schema of a case, which `flopwatt estimate` and `flopwatt layouts` answer."""
     from planner.case import WORDS, Case
 
     schema = _as_written(Case.model_json_schema(by_alias=True))
     for name, words in WORDS.items():
         schema["properties"][name]["anyOf"] += [{"const": word} for word in words]
-    return {"$schema": DIALECT, **schema, "title": "tokenwatt case"}
+    return {"$schema": DIALECT, **schema, "title": "flopwatt case"}
 
 
 def schema_text(of: str = "spec", form: str = "json") -> str:

@@ -11,8 +11,8 @@ from planner.tables import as_markdown
 BLOCK = "#/$defs/"
 AMOUNTS = {"1": "a number or a percentage"}
 LEAD = {
-    "spec": "What `tokenwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; the SI unit of each is told.",
-    "case": "What `tokenwatt estimate` and `tokenwatt layouts` answer. Quantities are texts with their unit; the SI unit of each is told.",
+    "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; the SI unit of each is told.",
+    "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; the SI unit of each is told.",
 }  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def schema_page(schema: dict[str, Any], of: str) -> str:
             if other not in found:
                 found[other] = blocks[other]
                 order.append(other)
-    text = f"# Keys of a {of}\n\n{LEAD[of]} Made by `tokenwatt schema {of} --format md`.\n"
+    text = f"# Keys of a {of}\n\n{LEAD[of]} Made by `flopwatt schema {of} --format md`.\n"
     for name in order:
         block = found[name]
         text += f"\n## {name}\n" + (f"\n{block['description']}\n" if "description" in block and block is not schema else "")

@@ -1,6 +1,6 @@
 """The question as the user wrote it: types, units and keys of a spec. Names are looked up in `planner.resolve`.
 
-The docstrings here are the descriptions of the JSON Schema that `tokenwatt schema` prints.
+The docstrings here are the descriptions of the JSON Schema that `flopwatt schema` prints.
 """
 
 from __future__ import annotations
@@ -404,7 +404,7 @@ class SolverOptions(Block):
 
 
 class PlanSpec(Block):
-    """A question to tokenwatt. Only `name`, `workloads` and `sites` must be given."""
+    """A question to flopwatt. Only `name`, `workloads` and `sites` must be given."""
 
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
     """Place of this schema, for editors; ignored."""

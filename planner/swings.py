@@ -84,7 +84,7 @@ class Sensitivity:
     @property
     def words(self) -> list[str]:
         if self.value is None:
-            return ["There is no plan whose figures could be moved; `tokenwatt plan` says why."]
+            return ["There is no plan whose figures could be moved; `flopwatt plan` says why."]
         words = [f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} questions were solved around it."]
         if lost := [f"{bar.factor.name} at {moved.words}" for bar in self.bars for moved in (bar.low, bar.high) if moved.status == NO_PLAN]:
             words.append(f"No plan is left with {'; '.join(lost)}.")

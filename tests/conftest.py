@@ -15,8 +15,8 @@ from hypothesis import settings
 for library in ("OPENBLAS", "OMP", "MKL"):  # tests run side by side, and their matrices are small
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-settings.register_profile("tokenwatt", deadline=None)  # a test never fails for being slow
-settings.load_profile("tokenwatt")
+settings.register_profile("flopwatt", deadline=None)  # a test never fails for being slow
+settings.load_profile("flopwatt")
 
 ROOT = Path(__file__).resolve().parent.parent
 

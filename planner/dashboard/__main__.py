@@ -1,4 +1,4 @@
-"""The script that `tokenwatt dashboard` hands to Streamlit."""
+"""The script that `flopwatt dashboard` hands to Streamlit."""
 
 from planner.dashboard import main
 

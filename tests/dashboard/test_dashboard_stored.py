@@ -1,7 +1,7 @@
 """The stored plan of the main example: it is the answer to the example, it holds, and it is as good as a fresh one.
 
 Where a change of figures or models makes this fail, store the plan anew:
-    tokenwatt plan examples/mixed_fleet.json --format json --output planner/dashboard/data/mixed_fleet_plan.json
+    flopwatt plan examples/mixed_fleet.json --format json --output planner/dashboard/data/mixed_fleet_plan.json
     cp examples/mixed_fleet.json planner/dashboard/data/
 """
 

@@ -19,7 +19,7 @@ from solvers.highs import new_highs, program_of, take_threads
 from tests.property.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
-TIMES = 8 if os.environ.get("TOKENWATT_ALL_CASES") else 1  # as many problems as usual
+TIMES = 8 if os.environ.get("FLOPWATT_ALL_CASES") else 1  # as many problems as usual
 TOLERANCE = 1e-6
 
 

@@ -2,7 +2,7 @@
 
 Cases are generated from three small specs that between them use every key: each node is left out, given another type,
 another unit, a value beyond all measure, a name that nobody has. The command runs in this process, as from a shell. About half of the
-cases are run, and all with TOKENWATT_ALL_CASES=1.
+cases are run, and all with FLOPWATT_ALL_CASES=1.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ REMEDY = re.compile(
 
 
 def run(data: bytes, monkeypatch, capsys) -> tuple[int, str, str, float]:
-    """(exit code, standard output, standard error, seconds of work) of `tokenwatt plan -`."""
+    """(exit code, standard output, standard error, seconds of work) of `flopwatt plan -`."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     began = time.process_time()  # not the clock's: other work on the machine is not ours
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
 """Every block of the joint program at once against the reference that tries every whole-numbered plan (`tests/property/reference.py`).
 
 Fleet, fabrics, routing, hosting with its tree, lines, weights, spread, jobs and their interruptions, storage, power, electricity,
-deferrable requests, limits and supply are all there in every problem. The runs here take part of the problems; for all of them set TOKENWATT_ALL_CASES=1.
+deferrable requests, limits and supply are all there in every problem. The runs here take part of the problems; for all of them set FLOPWATT_ALL_CASES=1.
 """
 
 from __future__ import annotations

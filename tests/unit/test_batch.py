@@ -1,4 +1,4 @@
-"""`tokenwatt batch`: every line answered once, whatever becomes of the process, of a worker, or of another line."""
+"""`flopwatt batch`: every line answered once, whatever becomes of the process, of a worker, or of another line."""
 
 from __future__ import annotations
 

@@ -151,11 +151,11 @@ def test_it_is_imported_and_used_from_any_directory(kind, request):
     for name in ("Plan", "PlanSpec", "SpecError", "check_spec", "load_plan", "load_spec", "solve", "verify_plan"):
         assert f"'{name}'" in names
     assert solved == "1 True"
-    assert run(environment.site.parents[2] / "bin" / "tokenwatt", "--version", cwd=environment.elsewhere).stdout.startswith("tokenwatt ")
+    assert run(environment.site.parents[2] / "bin" / "flopwatt", "--version", cwd=environment.elsewhere).stdout.startswith("flopwatt ")
 
 
 def test_started_inside_the_tree_all_four_come_from_the_tree(installed):
-    # the tree comes first on the path then: that is one whole tokenwatt too, and no foreign one
+    # the tree comes first on the path then: that is one whole flopwatt too, and no foreign one
     assert installed.run("import planner, models; print(planner.__file__, models.__file__)", cwd=ROOT).stdout.count(str(ROOT)) == 2
 
 
@@ -181,7 +181,7 @@ def test_a_foreign_package_earlier_on_the_path_is_refused(kind, request, foreign
     )
     done = environment.run("import planner", path=[tmp_path / "zoo"], check=False)
     message = done.stderr.strip().splitlines()[-1]
-    assert message.startswith("ImportError: tokenwatt needs its own package 'models'")
+    assert message.startswith("ImportError: flopwatt needs its own package 'models'")
     assert str(tmp_path / "zoo" / "models") in message and "of the distribution model-zoo" in message
     assert "environment of its own" in message and "Rename or remove" in message
     assert "foreign code ran" not in done.stdout
@@ -207,11 +207,11 @@ def test_a_foreign_package_that_was_imported_before_is_refused(installed, foreig
 def test_a_foreign_wheel_that_overwrites_ours_is_refused_and_the_remedy_works(wheel, foreign, tmp_path):
     environment = Environment(tmp_path / "env").install(wheel).install(foreign)
     message = environment.refusal()
-    assert message.startswith("ImportError: tokenwatt's own package 'models'")
+    assert message.startswith("ImportError: flopwatt's own package 'models'")
     assert str(environment.site / "models") in message and "of the distribution model-zoo" in message
-    assert "Uninstall that one and reinstall tokenwatt" in message
+    assert "Uninstall that one and reinstall flopwatt" in message
     environment.pip("uninstall", "--quiet", "--yes", "model-zoo")
-    assert "it is not there. Reinstall tokenwatt" in environment.refusal()
+    assert "it is not there. Reinstall flopwatt" in environment.refusal()
     environment.install(wheel, "--force-reinstall")
     environment.run(SPEC + "import planner; planner.check_spec(SPEC)")
 

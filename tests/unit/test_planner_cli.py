@@ -26,8 +26,8 @@ class Run:
 
 
 @pytest.fixture
-def tokenwatt(capsys, monkeypatch):
-    """Runs the command in this process: `tokenwatt("plan", path, stdin=b"...")`."""
+def flopwatt(capsys, monkeypatch):
+    """Runs the command in this process: `flopwatt("plan", path, stdin=b"...")`."""
 
     def run(*arguments: object, stdin: bytes = b"") -> Run:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -64,41 +64,41 @@ def files(tmp_path_factory, tiny, small_plan):
 # -- plan --------------------------------------------------------------------------------------------------------------
 
 
-def test_plan_prints_nothing_but_the_plan(tokenwatt, files):
-    run = tokenwatt("plan", files / "tiny.json", "--format", "json")
+def test_plan_prints_nothing_but_the_plan(flopwatt, files):
+    run = flopwatt("plan", files / "tiny.json", "--format", "json")
     assert run.code == OK
     plan = parse_plan(run.out)
     assert plan.status == "optimal" and verify_plan(plan) == []
     assert run.out == plan.to_json()
     assert "points evaluated" in run.err and "rows" in run.err
-    again = tokenwatt("plan", files / "tiny.json", "--format", "json", "-q")
+    again = flopwatt("plan", files / "tiny.json", "--format", "json", "-q")
     assert (again.code, again.out, again.err) == (OK, run.out, "")  # the same question, the same answer to the last digit
 
 
-def test_plan_in_every_format(tokenwatt, files):
-    table = tokenwatt("plan", files / "tiny.json", "-q")
+def test_plan_in_every_format(flopwatt, files):
+    table = flopwatt("plan", files / "tiny.json", "-q")
     assert table.code == OK and table.out.startswith("tiny\n\noptimal: least cost ")
     for heading in ("What to obtain", "How it runs", "What it costs", "Limits", "Assumptions"):
         assert f"\n{heading}" in table.out
-    markdown = tokenwatt("plan", files / "tiny.json", "-q", "--format", "md")
+    markdown = flopwatt("plan", files / "tiny.json", "-q", "--format", "md")
     assert markdown.code == OK and markdown.out.startswith("# tiny\n") and "| site | system | count |" in markdown.out
-    fleet = list(csv.DictReader(io.StringIO(tokenwatt("plan", files / "tiny.json", "-q", "--format", "csv").out)))
+    fleet = list(csv.DictReader(io.StringIO(flopwatt("plan", files / "tiny.json", "-q", "--format", "csv").out)))
     assert [(row["site"], row["system"], row["how"]) for row in fleet] == [("us-virginia", "DGX H100", "buy")]
     assert int(fleet[0]["count"]) >= 1
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "md", "table"])
-def test_output_holds_what_standard_output_would(tokenwatt, files, tmp_path, form):
+def test_output_holds_what_standard_output_would(flopwatt, files, tmp_path, form):
     there = tmp_path / "deep" / "answer"
-    printed = tokenwatt("plan", files / "tiny.json", "-q", "--format", form)
-    written = tokenwatt("plan", files / "tiny.json", "-q", "--format", form, "--output", there)
+    printed = flopwatt("plan", files / "tiny.json", "-q", "--format", form)
+    written = flopwatt("plan", files / "tiny.json", "-q", "--format", form, "--output", there)
     assert (written.code, written.out, written.err) == (OK, "", "")
     assert there.read_text(encoding="utf-8") == printed.out
     assert [path.name for path in there.parent.iterdir()] == ["answer"], "no half-written file is left behind"
 
 
-def test_csv_into_a_folder_writes_every_table(tokenwatt, files, tmp_path):
-    run = tokenwatt("plan", files / "tiny.json", "--format", "csv", "--output", f"{tmp_path}/tables/")
+def test_csv_into_a_folder_writes_every_table(flopwatt, files, tmp_path):
+    run = flopwatt("plan", files / "tiny.json", "--format", "csv", "--output", f"{tmp_path}/tables/")
     assert run.code == OK and run.out == ""
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {f"{name}.csv" for name in (*TABLES, "costs")}
     costs = list(csv.DictReader((tmp_path / "tables/costs.csv").open(encoding="utf-8")))
@@ -106,41 +106,41 @@ def test_csv_into_a_folder_writes_every_table(tokenwatt, files, tmp_path):
     assert sum(float(row["amount"]) for row in costs) == pytest.approx(sum(float(row["amount"]) for row in lines))
 
 
-def test_a_dash_is_standard_input_and_output(tokenwatt, files):
+def test_a_dash_is_standard_input_and_output(flopwatt, files):
     spec = (files / "tiny.json").read_bytes()
-    run = tokenwatt("plan", "-", "--format", "json", "--output", "-", "-q", stdin=spec)
+    run = flopwatt("plan", "-", "--format", "json", "--output", "-", "-q", stdin=spec)
     assert run.code == OK and parse_plan(run.out).status == "optimal"
-    assert tokenwatt("check", "-", stdin=spec).code == OK
-    assert tokenwatt("verify", "-", stdin=run.out.encode()).code == OK
-    assert tokenwatt("verify", "-", stdin=(files / "broken.json").read_bytes()).code == BROKEN
+    assert flopwatt("check", "-", stdin=spec).code == OK
+    assert flopwatt("verify", "-", stdin=run.out.encode()).code == OK
+    assert flopwatt("verify", "-", stdin=(files / "broken.json").read_bytes()).code == BROKEN
 
 
 @pytest.mark.parametrize("name", ["poor", "hasty"])
-def test_an_infeasible_spec_is_answered_in_the_same_form(tokenwatt, files, name):
-    run = tokenwatt("plan", files / f"{name}.json", "--format", "json")
+def test_an_infeasible_spec_is_answered_in_the_same_form(flopwatt, files, name):
+    run = flopwatt("plan", files / f"{name}.json", "--format", "json")
     assert run.code == INFEASIBLE
     plan = parse_plan(run.out)
     assert plan.status == "infeasible" and plan["fleet"] == plan["routes"] == plan["schedule"] == []
     assert plan.objective["value"] is plan["bound"] is plan.gap is None
     assert verify_plan(plan) == []
-    words = tokenwatt("plan", files / f"{name}.json", "-q")
+    words = flopwatt("plan", files / f"{name}.json", "-q")
     assert words.code == INFEASIBLE and "infeasible" in words.out
 
 
-def test_without_any_limit_throughput_has_no_answer(tokenwatt, files):
-    run = tokenwatt("plan", files / "endless.json", "--format", "json")
+def test_without_any_limit_throughput_has_no_answer(flopwatt, files):
+    run = flopwatt("plan", files / "endless.json", "--format", "json")
     assert run.code == INVALID and parse_plan(run.out).status == "unbounded"
-    assert "budget" in tokenwatt("plan", files / "endless.json", "-q").out  # the remedy
-    assert tokenwatt("plan", files / "endless.json", "-q", "--set", "limits.budget=1M USD").code == OK
+    assert "budget" in flopwatt("plan", files / "endless.json", "-q").out  # the remedy
+    assert flopwatt("plan", files / "endless.json", "-q", "--set", "limits.budget=1M USD").code == OK
 
 
-def test_out_of_time_without_a_plan(tokenwatt, root):
-    run = tokenwatt("plan", root / "tests/golden/small_spec.json", "--time-limit", "1 ms", "--format", "json")
+def test_out_of_time_without_a_plan(flopwatt, root):
+    run = flopwatt("plan", root / "tests/golden/small_spec.json", "--time-limit", "1 ms", "--format", "json")
     assert run.code == LIMIT
     assert parse_plan(run.out).status == "limit"
 
 
-def test_out_of_time_with_a_plan_still_writes_it(tokenwatt, files, tmp_path, monkeypatch):
+def test_out_of_time_with_a_plan_still_writes_it(flopwatt, files, tmp_path, monkeypatch):
     """As if the solver had proven no more than half of the value by then."""
     import solvers.joint
 
@@ -151,36 +151,36 @@ def test_out_of_time_with_a_plan_still_writes_it(tokenwatt, files, tmp_path, mon
         return replace(solution, status="limit", bound=solution.value / 2, gap=0.5)
 
     monkeypatch.setattr(solvers.joint, "solve", late)
-    run = tokenwatt("plan", files / "tiny.json", "--output", tmp_path / "plan.json", "--format", "json")
+    run = flopwatt("plan", files / "tiny.json", "--output", tmp_path / "plan.json", "--format", "json")
     assert run.code == LIMIT
-    assert tokenwatt("verify", tmp_path / "plan.json").code == OK
+    assert flopwatt("verify", tmp_path / "plan.json").code == OK
     assert json.loads((tmp_path / "plan.json").read_text())["gap"] == pytest.approx(0.5)
 
 
-def test_a_plan_that_fails_its_own_check_is_a_bug_and_is_not_printed(tokenwatt, files, monkeypatch):
+def test_a_plan_that_fails_its_own_check_is_a_bug_and_is_not_printed(flopwatt, files, monkeypatch):
     import planner.verify
 
     monkeypatch.setattr(planner.verify, "verify_plan", lambda *_, **__: [planner.verify.Finding("totals.cost", "is wrong")])
-    run = tokenwatt("plan", files / "tiny.json")
+    run = flopwatt("plan", files / "tiny.json")
     assert run.code == BUG and run.out == "" and "totals.cost" in run.err
 
 
-def test_an_interrupt_ends_quietly(tokenwatt, files, monkeypatch):
+def test_an_interrupt_ends_quietly(flopwatt, files, monkeypatch):
     import planner.pipeline
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(planner.pipeline, "solve_document", interrupted)
-    run = tokenwatt("plan", files / "tiny.json")
+    run = flopwatt("plan", files / "tiny.json")
     assert run.code == INTERRUPTED and run.out == "" and "Traceback" not in run.err
 
 
 # -- --set and the options of the solver -------------------------------------------------------------------------------
 
 
-def test_set_changes_one_value(tokenwatt, files):
-    run = tokenwatt(
+def test_set_changes_one_value(flopwatt, files):
+    run = flopwatt(
         "plan", files / "tiny.json", "--format", "json",
         "--set", "limits.budget=2M USD",  # a block that was absent, a value that is text
         "--set", "workloads[0].demand.requests_per_s=12.5",  # a list, a value that is JSON
@@ -194,15 +194,15 @@ def test_set_changes_one_value(tokenwatt, files):
 
 
 @pytest.mark.parametrize("assignment", ["limits", "=1", "workloads[7].name=x", "name.first=x", "workloads[0].nmae=x", "limits.budget=much"])
-def test_a_wrong_assignment_is_told(tokenwatt, files, assignment):
-    run = tokenwatt("check", files / "tiny.json", "--set", assignment)
+def test_a_wrong_assignment_is_told(flopwatt, files, assignment):
+    run = flopwatt("check", files / "tiny.json", "--set", assignment)
     assert run.code == INVALID and run.out == "" and run.err.strip()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:pulp")
-def test_options_of_the_solver_are_in_the_plan(tokenwatt, files):
+def test_options_of_the_solver_are_in_the_plan(flopwatt, files):
     options = ("--gap", "0.01", "--time-limit", "30 s", "--seed", "7", "--solver", "pulp")
-    run = tokenwatt("plan", files / "tiny.json", "--format", "json", *options)
+    run = flopwatt("plan", files / "tiny.json", "--format", "json", *options)
     assert run.code == OK
     plan = parse_plan(run.out)
     assert plan["spec"]["solver"] == {"gap": 0.01, "time_limit": "30 s", "seed": 7, "backend": "pulp"}
@@ -212,32 +212,32 @@ def test_options_of_the_solver_are_in_the_plan(tokenwatt, files):
 # -- check and verify --------------------------------------------------------------------------------------------------
 
 
-def test_check_counts_what_a_spec_asks_about(tokenwatt, files):
-    run = tokenwatt("check", files / "tiny.json")
+def test_check_counts_what_a_spec_asks_about(flopwatt, files):
+    run = flopwatt("check", files / "tiny.json")
     assert run.code == OK and run.out.startswith("valid: 1 workloads, 1 sites, 1 systems, 1 offers, 24 slots")
-    assert json.loads(tokenwatt("check", files / "tiny.json", "--format", "json").out)[0]["slots"] == 24
-    assert tokenwatt("check", files / "poor.json").code == OK  # nothing is wrong with the question
+    assert json.loads(flopwatt("check", files / "tiny.json", "--format", "json").out)[0]["slots"] == 24
+    assert flopwatt("check", files / "poor.json").code == OK  # nothing is wrong with the question
 
 
-def test_check_reports_every_problem_on_standard_error(tokenwatt, files):
-    run = tokenwatt("check", files / "wrong.json", "--set", "sites[0].power=20 MJ")
+def test_check_reports_every_problem_on_standard_error(flopwatt, files):
+    run = flopwatt("check", files / "wrong.json", "--set", "sites[0].power=20 MJ")
     assert run.code == INVALID and run.out == ""
     assert [line.split(":")[0] for line in run.err.splitlines()] == ["currency", "sites[0].power"]
-    assert tokenwatt("plan", files / "wrong.json").code == INVALID
+    assert flopwatt("plan", files / "wrong.json").code == INVALID
 
 
-def test_verify_says_whether_the_plan_holds(tokenwatt, files):
-    good = tokenwatt("verify", files / "plan.json")
+def test_verify_says_whether_the_plan_holds(flopwatt, files):
+    good = flopwatt("verify", files / "plan.json")
     assert good.code == OK and good.out.startswith("the plan holds")
-    bad = tokenwatt("verify", files / "broken.json")
+    bad = flopwatt("verify", files / "broken.json")
     assert bad.code == BROKEN and "does not hold" in bad.out and "totals.cost" in bad.out
-    as_json = tokenwatt("verify", files / "broken.json", "--format", "json")
+    as_json = flopwatt("verify", files / "broken.json", "--format", "json")
     assert as_json.code == BROKEN
     verdict = json.loads(as_json.out)
     assert verdict["holds"] is False and any("totals.cost" in finding for finding in verdict["findings"])
 
 
-def test_verify_of_what_is_no_plan(tokenwatt, files, tmp_path):
+def test_verify_of_what_is_no_plan(flopwatt, files, tmp_path):
     document = json.loads((files / "plan.json").read_text())
     texts = {
         "text": "not JSON",
@@ -249,7 +249,7 @@ def test_verify_of_what_is_no_plan(tokenwatt, files, tmp_path):
     }
     for name, text in texts.items():
         (tmp_path / "plan.json").write_text(text)
-        run = tokenwatt("verify", tmp_path / "plan.json")
+        run = flopwatt("verify", tmp_path / "plan.json")
         assert run.code == INVALID and run.out == "" and run.err.strip(), name
 
 
@@ -263,56 +263,56 @@ def test_verify_of_what_is_no_plan(tokenwatt, files, tmp_path):
         ("plan", "a.json", "--solver", "abacus"), ("plan", "a.json", "--gap", "small"), ("verify",), ("check", "a.json", "--seed", "1"),
     ],
 )  # fmt: skip
-def test_wrong_usage(tokenwatt, arguments):
-    run = tokenwatt(*arguments)
+def test_wrong_usage(flopwatt, arguments):
+    run = flopwatt(*arguments)
     assert run.code == USAGE and run.out == "" and "usage:" in run.err
 
 
-def test_a_missing_file(tokenwatt, tmp_path):
+def test_a_missing_file(flopwatt, tmp_path):
     for verb in ("plan", "check", "verify"):
-        run = tokenwatt(verb, tmp_path / "nowhere.json")
+        run = flopwatt(verb, tmp_path / "nowhere.json")
         assert run.code == USAGE and run.out == "" and "nowhere.json" in run.err
-    assert tokenwatt("plan", tmp_path).code == USAGE  # a folder
+    assert flopwatt("plan", tmp_path).code == USAGE  # a folder
 
 
-def test_a_place_that_cannot_be_written(tokenwatt, files, tmp_path):
+def test_a_place_that_cannot_be_written(flopwatt, files, tmp_path):
     (tmp_path / "file").write_text("")
-    run = tokenwatt("check", files / "tiny.json", "--output", tmp_path / "file" / "answer")
+    run = flopwatt("check", files / "tiny.json", "--output", tmp_path / "file" / "answer")
     assert run.code == USAGE and run.out == ""
 
 
 # -- catalog -----------------------------------------------------------------------------------------------------------
 
 
-def test_catalog_list(tokenwatt):
-    kinds = tokenwatt("catalog", "list", "--format", "json")
+def test_catalog_list(flopwatt):
+    kinds = flopwatt("catalog", "list", "--format", "json")
     assert kinds.code == OK and {"chips", "systems", "regions"} <= {row["kind"] for row in json.loads(kinds.out)}
-    rows = list(csv.DictReader(io.StringIO(tokenwatt("catalog", "list", "systems", "--format", "csv").out)))
+    rows = list(csv.DictReader(io.StringIO(flopwatt("catalog", "list", "systems", "--format", "csv").out)))
     assert "DGX H100" in {row["name"] for row in rows}
-    assert "DGX H100" in tokenwatt("catalog", "list", "systems").out
-    wrong = tokenwatt("catalog", "list", "sistems")
+    assert "DGX H100" in flopwatt("catalog", "list", "systems").out
+    wrong = flopwatt("catalog", "list", "sistems")
     assert wrong.code == INVALID and wrong.out == "" and "systems" in wrong.err
 
 
-def test_catalog_show(tokenwatt):
-    run = tokenwatt("catalog", "show", "DGX H100", "--format", "json")
+def test_catalog_show(flopwatt):
+    run = flopwatt("catalog", "show", "DGX H100", "--format", "json")
     assert run.code == OK
     rows = {row["figure"]: row for row in json.loads(run.out)}
     assert rows["power_w"]["source"] and rows["power_w"]["confidence"] in "ABC"
-    named = tokenwatt("catalog", "show", "systems/8x H100")  # an alias
+    named = flopwatt("catalog", "show", "systems/8x H100")  # an alias
     assert named.code == OK and named.out.startswith("systems/DGX H100") and "power_w" in named.out
-    wrong = tokenwatt("catalog", "show", "DGX H10")
+    wrong = flopwatt("catalog", "show", "DGX H10")
     assert wrong.code == INVALID and wrong.out == "" and "DGX H100" in wrong.err
 
 
-def test_an_overlay_adds_records_and_is_checked(tokenwatt, tmp_path, files):
+def test_an_overlay_adds_records_and_is_checked(flopwatt, tmp_path, files):
     figures = {"bf16_flop_per_s": {"value": "256 TFLOP/s", "note": "data sheet of ours"}}
     (tmp_path / "ours.json").write_text(json.dumps({"chips": [{"name": "Our chip", "text": {"vendor": "us"}, "figures": figures}]}))
-    run = tokenwatt("catalog", "show", "Our chip", "--catalog", tmp_path)
+    run = flopwatt("catalog", "show", "Our chip", "--catalog", tmp_path)
     assert run.code == OK and "256 TFLOP/s" in run.out
-    assert tokenwatt("catalog", "show", "Our chip").code == INVALID
+    assert flopwatt("catalog", "show", "Our chip").code == INVALID
     (tmp_path / "ours.json").write_text(json.dumps({"chips": [{"name": "Our chip", "figures": {"bf16_flops": {"value": "256 TFLOP/s"}}}]}))
-    wrong = tokenwatt("check", files / "tiny.json", "--catalog", tmp_path)
+    wrong = flopwatt("check", files / "tiny.json", "--catalog", tmp_path)
     assert wrong.code == INVALID and "bf16_flop_per_s" in wrong.err  # the close name
 
 

@@ -1,4 +1,4 @@
-"""`tokenwatt estimate`: what it answers for training and serving cases, what it refuses, and its exit codes."""
+"""`flopwatt estimate`: what it answers for training and serving cases, what it refuses, and its exit codes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ NATIONAL = json.loads((Path(__file__).parents[2] / "examples/national_pretrainin
 
 
 def overlay(folder: Path, chip: str, precision: str, factor: float) -> Path:
-    """A catalog overlay such as `tokenwatt calibrate` writes, with one offset."""
+    """A catalog overlay such as `flopwatt calibrate` writes, with one offset."""
     cited = {"value": factor, "unit": "1", "source": ["OWN"], "confidence": "B", "kind": "calibrated"}
     document = {
         "sources": {"OWN": {"title": "own runs", "date": None, "confidence": "B"}},

@@ -1,4 +1,4 @@
-"""`tokenwatt schema`: the JSON Schema of a spec is whole, shipped, and never stricter than the parser."""
+"""`flopwatt schema`: the JSON Schema of a spec is whole, shipped, and never stricter than the parser."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_the_shipped_copy_is_what_the_command_prints(capsys):
     assert cli.main(["schema"]) == 0
     printed = capsys.readouterr().out
     assert printed == schema_text()
-    assert SHIPPED.read_text(encoding="utf-8") == printed, "write it anew: tokenwatt schema --output docs/spec.schema.json"
+    assert SHIPPED.read_text(encoding="utf-8") == printed, "write it anew: flopwatt schema --output docs/spec.schema.json"
 
 
 def test_the_page_of_keys_is_what_the_command_prints_and_has_every_key(capsys):
     assert cli.main(["schema", "--format", "md"]) == 0
     printed = capsys.readouterr().out
-    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == printed, "write it anew: tokenwatt schema --format md --output docs/spec.md"
+    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == printed, "write it anew: flopwatt schema --format md --output docs/spec.md"
     blocks = [SCHEMA, *SCHEMA["$defs"].values()]
     for key in {key for block in blocks for key in block.get("properties", {})} - {"$schema"}:
         assert f"| `{key}`" in printed, key
@@ -105,7 +105,7 @@ def test_it_refuses_what_an_editor_can_see_to_be_wrong(path, value):
 
 
 def test_every_block_and_every_field_has_a_title_and_every_block_a_description():
-    assert SCHEMA["title"] == "tokenwatt spec"
+    assert SCHEMA["title"] == "flopwatt spec"
     blocks = {"PlanSpec": SCHEMA, **SCHEMA["$defs"]}
     assert set(blocks) == {block.__name__ for block in leaves()}
     for name, block in blocks.items():
