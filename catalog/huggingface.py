@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.errors import CatalogError
-from catalog.huggingface_keys import ACTIVATIONS, FAMILIES, GATING, KEYS, LAYER_KINDS, MOST_LAYERS, TEXT_PARTS, UNSUPPORTED, Family
+from catalog.huggingface_keys import (
+    ACTIVATIONS,
+    FAMILIES,
+    GATING,
+    KEYS,
+    LAYER_KINDS,
+    MOST_LAYERS,
+    TEXT_PARTS,
+    UNSUPPORTED,
+    Family,
+)
 
 
 def from_config(config: object, name: str, stated: Mapping[str, Any] | None = None) -> dict[str, Any]:

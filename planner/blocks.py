@@ -9,7 +9,18 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from planner.quantities import WHOLE, Amount, ByteRate, Bytes, Fraction, Rate, Real, Seconds, SecondsFromStart, TokenPrice
+from planner.quantities import (
+    WHOLE,
+    Amount,
+    ByteRate,
+    Bytes,
+    Fraction,
+    Rate,
+    Real,
+    Seconds,
+    SecondsFromStart,
+    TokenPrice,
+)
 
 MOST_ENTRIES = 1000  # of any list
 HBM = "hbm"

@@ -18,7 +18,16 @@ from models import economics
 from models.training_constants import GEMM_FAMILIES
 from planner import apis, lines, phase_facts, quality, wan
 from planner.architectures import shape_of, weights_bytes
-from planner.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, TYPICAL_DAYS, Calendar, Clock, build_calendar, sampled_days
+from planner.calendar import (
+    DAYS_PER_YEAR,
+    SAMPLED_DAYS,
+    TYPICAL_DAY,
+    TYPICAL_DAYS,
+    Calendar,
+    Clock,
+    build_calendar,
+    sampled_days,
+)
 from planner.catalog_prices import least_prices
 from planner.constants import model_constants
 from planner.demand import demand_by_hour
