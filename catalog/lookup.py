@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from catalog.entries import Place, read_record
 from catalog.errors import CatalogError, UnknownName, close_names, did_you_mean, name_key
 from catalog.figures import Origin, Source
+from catalog.reader import Place, read_record
 from catalog.records import Record
 from catalog.schemas import SCHEMAS
 

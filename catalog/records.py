@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from catalog import units
 from catalog.errors import MissingFigure
 from catalog.figures import Figure
-from catalog.ranges import range_of
+from catalog.plausibility import range_of
 from catalog.schemas import SCHEMAS
 
 Text = str | bool | tuple

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from catalog.records import Record
-from catalog.sites import hourly_values
+from catalog.tariffs import hourly_values
 from planner.calendar import Clock
 from planner.errors import Problem, SpecError
 from planner.hourly import at_instants, carbon_column, price_column

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog import Catalog
-from catalog.sites import band_at, hourly_values, tariff_bands
+from catalog.tariffs import band_at, hourly_values, tariff_bands
 
 CATALOG = Catalog.load()
 MONDAY, SUNDAY = 0, 6

@@ -9,10 +9,10 @@ from typing import Any
 from catalog.errors import CatalogError, close_names, did_you_mean
 from catalog.figures import Figure, Origin, read_figure
 from catalog.huggingface import from_config
-from catalog.ranges import range_around, range_of
+from catalog.plausibility import range_around, range_of
 from catalog.records import Record
 from catalog.schemas import SCHEMAS, FigureSpec, Schema
-from catalog.sites import malformed_texts
+from catalog.tariffs import malformed_texts
 
 Report = Callable[[str, str], None]
 _KEYS = ("name", "aliases", "text", "figures", "claimed", "brief_only", "note", "config")
