@@ -188,7 +188,7 @@ def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, days:
 
 def _parameters(catalog: Catalog, architecture: str) -> float:
     """Those at work on one token."""
-    from models.operators import forward_flops_per_token
+    from models.transformer.architecture import forward_flops_per_token
     from planner.architectures import shape_of
     from planner.ledger import Ledger
 

@@ -1,5 +1,5 @@
 """An architecture from a Hugging Face config.json, as an entry of an overlay. It reads the keys by all their names; what the
-config leaves open is either derived by a rule that a note states, or asked for. What a shape costs is in models.operators."""
+config leaves open is either derived by a rule that a note states, or asked for. What a shape costs is in models.transformer.architecture."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from models.decode import ServingLayouts
 from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import memory_bytes_per_chip, slots
-from models.operators import Architecture
 from models.prefill import PrefillTime
 from models.queueing import (
     clumped_wait_probability,
@@ -28,6 +27,7 @@ from models.queueing import (
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from models.speculation import Speculation, decode_step
+from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float
 # Parts of a step by what they wait for.

@@ -14,11 +14,11 @@ from models.batching import unloaded_ttft_s
 from models.decode import ServingLayouts
 from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import slots
-from models.operators import Architecture
 from models.queueing import closed_loop_response_s
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from models.speculation import Speculation, decode_step
+from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float
 # The number in decode and its step time depend on each other; four damped rounds settle to well below the model's error.

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from catalog.units import GIGA
-from models.operators import (
+from models.roofline import ChipRates, Precision, element_bytes
+from models.serving_constants import ServingConstants
+from models.transformer.architecture import (
     Architecture,
     attended_tokens,
     causal_pairs,
     kv_elements_per_layer,
     parameter_counts,
 )
-from models.roofline import ChipRates, Precision, element_bytes
-from models.serving_constants import ServingConstants
 
 Result = np.ndarray | float
 # Activations travel in 16 bit.

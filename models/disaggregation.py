@@ -16,7 +16,6 @@ from models.batching import ServingPoint, time_scv
 from models.decode import ServingLayouts
 from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import memory_bytes_per_chip, slots, transfer_s
-from models.operators import Architecture
 from models.queueing import (
     clumped_wait_probability,
     delayed_scv,
@@ -28,6 +27,7 @@ from models.queueing import (
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from models.speculation import Speculation, decode_step
+from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float
 

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from models.decode import ServingLayouts
 from models.kvcache import kv_bytes_per_chip
-from models.operators import Architecture, kv_bytes
 from models.prefill import PrefillTime, prefill_time
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving_constants import ServingConstants
 from models.speculation import Speculation, draft_bytes_per_chip
+from models.transformer.architecture import Architecture, kv_bytes
 
 Result = np.ndarray | float
 _GROUPS = 256  # of ranks of nearly equal popularity

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.decode import ServingLayouts
-from models.operators import Architecture, kv_bytes, parameter_counts
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
 Result = np.ndarray | float
 # The smooth minimum of two limits; the higher, the sharper its corner.

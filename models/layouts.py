@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.operators import Architecture
+from models.transformer.architecture import Architecture
 
 RECOMPUTE = ("none", "selective", "full")  # by code 0, 1, 2
 ZERO = ("none", "zero1", "zero2", "zero3")  # optimizer, + gradients, + weights sharded over data-parallel ranks

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.layouts import Layouts
-from models.operators import Architecture, parameter_counts
 from models.pipeline import in_flight_stages, schedule
 from models.training_constants import Recipe, TrainingConstants
+from models.transformer.architecture import Architecture, parameter_counts
 
 # Mixed precision with Adam, per parameter: a 16-bit weight, a 32-bit gradient, a 32-bit master weight and two moments.
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2.0, 4.0, 12.0

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from models.batching import ServingPoint, aggregated
 from models.decode import ServingLayouts
-from models.operators import Architecture
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from models.tails import (
@@ -26,6 +25,7 @@ from models.tails import (
     mixture_share,
     mixture_shares,
 )
+from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float
 METRICS = ("ttft", "tpot", "e2e")

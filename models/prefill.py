@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.decode import ServingLayouts, StepTime, step_time
-from models.operators import Architecture
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float
 

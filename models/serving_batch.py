@@ -10,9 +10,9 @@ import numpy as np
 from models.closed_loop import closed_loop
 from models.decode import ServingLayouts
 from models.offered_load import Replica, Served, best_batch, burst, request_rate, static_batch, two_pools
-from models.operators import Architecture
 from models.roofline import PRECISIONS, ChipRates
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture
 
 REGIMES = ("closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "disaggregated")
 METRICS = ("tpot", "ttft", "throughput")

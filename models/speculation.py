@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.decode import ServingLayouts, StepTime, step_time
-from models.operators import Architecture, parameter_counts
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture, parameter_counts
 
 Result = np.ndarray | float
 HOST = "host"  # the part of a step that drafting does not repeat: the drafts of a step are launched with it

@@ -13,12 +13,12 @@ import numpy as np
 from models.collectives import all_gather_s, exposed_s, members_per_domain
 from models.layouts import Layouts
 from models.memory import parameters_per_rank, training_memory
-from models.operators import Architecture, attention_flops, forward_flops_per_token
 from models.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
 from models.roofline import ChipRates
 from models.training_constants import FRAMEWORKS, Recipe, TrainingConstants
 from models.training_layer import BACKWARD_GEMMS, FORGOTTEN_EXPONENT, PARTS, Times, head_s, layer_times
 from models.training_run import ACTIVATION_BYTES, Run
+from models.transformer.architecture import Architecture, attention_flops, forward_flops_per_token
 
 __all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from models.layouts import Layouts
 from models.memory import training_memory
-from models.operators import Architecture
 from models.roofline import ChipRates
 from models.training import CHUNK, Recipe, TrainingConstants, TrainingStep, training_step
+from models.transformer.architecture import Architecture
 
 _ARCHITECTURE_FLAGS = ("gated", "tied", "mla")
 # Figures that switch a block on: runs with and without one are not stacked.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from catalog.units import GIGA, MICRO, MILLI
-from models.operators import Architecture
 from models.training_constants import TrainingConstants
+from models.transformer.architecture import Architecture
 
 TRAINING = TrainingConstants(
     efficiency_16bit=0.7, efficiency_fp8=0.6, efficiency_mxfp8=0.5, efficiency_fp4=0.4, generation_volta=0.8,

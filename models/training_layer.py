@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.operators import attention_flops
 from models.roofline import BYTES_PER_ELEMENT, gemm_s
 from models.training_exchange import (
     context_parallel_s,
@@ -20,6 +19,7 @@ from models.training_exchange import (
     tensor_parallel_s,
 )
 from models.training_run import ACTIVATION_BYTES, Run
+from models.transformer.architecture import attention_flops
 
 Times = dict[str, np.ndarray]
 PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")

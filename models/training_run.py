@@ -9,9 +9,9 @@ import numpy as np
 
 from models.collectives import group_bytes_per_s, members_per_domain
 from models.layouts import Layouts
-from models.operators import Architecture
 from models.roofline import ChipRates, ridge_flop_per_byte
 from models.training_constants import FrameworkProfile, Recipe, TrainingConstants
+from models.transformer.architecture import Architecture
 
 ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
 

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from models.batching import ServingPoint
 from models.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
-from models.operators import Architecture, kv_bytes, parameter_counts
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving_constants import ServingConstants
 from models.speculation import Speculation, decode_step
+from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
 Result = np.ndarray | float
 ROOFLINE, PREDICTED = "bandwidth roofline of one request", "time per output token"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.records import Record
-from models.operators import Architecture, parameter_counts
 from models.roofline import BYTES_PER_ELEMENT
+from models.transformer.architecture import Architecture, parameter_counts
 from planner.ledger import Ledger
 
 NEEDED = ("layers", "hidden", "heads", "vocab")

@@ -18,7 +18,7 @@ from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mea
 from catalog.lookup import Catalog
 from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
-from models.operators import Architecture
+from models.transformer.architecture import Architecture
 from planner.architectures import shape_of
 from planner.blocks import Block
 from planner.constants import ModelConstants, model_constants

@@ -14,11 +14,11 @@ from catalog.lookup import Catalog
 from catalog.units import TERA
 from models.calibration import ANCHOR_SPREAD, RATIO_SCALE, Predict, Prior
 from models.layouts import Layouts
-from models.operators import forward_flops_per_token
 from models.training import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
 from models.training_batch import Case, Predictor
 from models.training_layer import Run
 from models.training_priors import TRAINING_PRIORS
+from models.transformer.architecture import forward_flops_per_token
 from planner.measurements import Row, kind_mark
 from planner.training_cases import Measured, measured_case
 

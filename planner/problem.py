@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from catalog.units import YEAR_S
-from models.operators import Architecture
 from models.roofline import ChipRates
+from models.transformer.architecture import Architecture
 from planner.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.constants import ModelConstants
 from planner.ledger import Assumption, Citation

@@ -17,9 +17,9 @@ from catalog.records import Record
 from catalog.units import GIGA, MILLI
 from models.decode import ServingLayouts
 from models.kvcache import weight_bytes_per_chip
-from models.operators import Architecture
 from models.roofline import ChipRates
 from models.serving_batch import Case, Pool
+from models.transformer.architecture import Architecture
 from planner.measurements import MeasuredCase, Reader, Row
 from planner.serving_loads import Load, Software, load_of, software_of
 from planner.training_shapes import Unpredictable, known_record, shape_of_record

@@ -15,11 +15,11 @@ import numpy as np
 
 from models.batching import BOUNDS, ServingPoint, aggregated
 from models.decode import ServingLayouts
-from models.operators import Architecture, forward_flops_per_token
 from models.percentiles import SloScreen, latency_s
 from models.power import PowerConstants, serving_power_w
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture, forward_flops_per_token
 from planner.derating import stretch_of
 from planner.lots import Lot
 from planner.points import Point, Use

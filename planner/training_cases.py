@@ -15,11 +15,11 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA
 from models.layouts import RECOMPUTE, ZERO
-from models.operators import Architecture
 from models.roofline import ChipRates
 from models.training import Recipe
 from models.training_batch import Case
 from models.training_constants import TrainingConstants
+from models.transformer.architecture import Architecture
 from planner.measurements import MeasuredCase, Reader, Row
 from planner.training_shapes import Unpredictable, architecture_of
 

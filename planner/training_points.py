@@ -15,7 +15,6 @@ import numpy as np
 
 from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
-from models.operators import forward_flops_per_token, parameter_counts
 from models.power import training_power_w
 from models.reliability import (
     best_goodput,
@@ -26,6 +25,7 @@ from models.reliability import (
     spares_needed,
 )
 from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
+from models.transformer.architecture import forward_flops_per_token, parameter_counts
 from planner.constants import Reliability
 from planner.derating import counted_share
 from planner.intervals import Interval

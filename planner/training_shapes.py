@@ -9,7 +9,7 @@ from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import BILLION
-from models.operators import Architecture, parameter_counts
+from models.transformer.architecture import Architecture, parameter_counts
 from planner.measurements import Row
 
 NEEDED = ("layers", "hidden", "heads", "vocab")

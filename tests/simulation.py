@@ -16,10 +16,10 @@ from scipy.special import gammaincinv
 
 from models.decode import ServingLayouts, step_time
 from models.kvcache import transfer_s
-from models.operators import Architecture
 from models.prefill import prefill_time
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture
 
 CHUNK_LEVELS = 65  # of prefill tokens in a step, between which its time is interpolated
 CONTEXTS = (1000.0, 2000.0)  # of each sequence: the time of a step is linear in what is read, for full attention

@@ -14,9 +14,9 @@ from models.batching import ServingPoint, aggregated
 from models.closed_loop import closed_loop
 from models.decode import ServingLayouts, communication_s, experts_touched, step_time
 from models.disaggregation import disaggregated, worker_ratios
-from models.operators import Architecture
 from models.percentiles import MEAN, latency_s, slo_capacity, within_slo
 from models.prefill import prefill_time
+from models.transformer.architecture import Architecture
 
 MLA = Architecture(
     layers=27, hidden=2048, heads=16, kv_heads=16, head_dim=128, ffn=10944, vocab=102400, experts=64, topk=6, shared_experts=2,

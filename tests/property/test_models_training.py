@@ -16,8 +16,6 @@ from models import (
     collectives,
     layouts,
     memory,
-    moe,
-    operators,
     pipeline,
     roofline,
     training,
@@ -29,6 +27,8 @@ from models.examples import CHIP, DENSE, MOE
 from models.layouts import Layouts
 from models.training_constants import FRAMEWORKS, Recipe
 from models.training_examples import HYBRID, TRAINING
+from models.transformer import architecture as operators
+from models.transformer import moe
 
 MODULES = ("collectives", "layouts", "memory", "moe", "operators", "pipeline", "roofline", "training", "training_exchange", "training_layer")
 MLA = replace(MOE, mla=True, q_lora_rank=768, kv_lora_rank=256, qk_nope_dim=64, qk_rope_dim=32, v_head_dim=64, dense_layers=3, shared_experts=1)

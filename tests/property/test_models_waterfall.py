@@ -13,8 +13,8 @@ from models import examples
 from models.batching import aggregated
 from models.decode import ServingLayouts
 from models.disaggregation import disaggregated
-from models.operators import Architecture
 from models.speculation import Speculation
+from models.transformer.architecture import Architecture
 from models.waterfall import decode_waterfall, roofline_s
 
 MLA = Architecture(

@@ -14,7 +14,7 @@ from catalog import Catalog, CatalogError
 from catalog.huggingface import from_config
 from catalog.huggingface_keys import KEYS, UNSUPPORTED
 from catalog.units import BILLION
-from models.operators import kv_bytes, parameter_counts
+from models.transformer.architecture import kv_bytes, parameter_counts
 from planner.architectures import shape_of
 from planner.ledger import Ledger
 

@@ -14,12 +14,12 @@ from models.batching import aggregated
 from models.decode import ServingLayouts, step_time
 from models.disaggregation import disaggregated
 from models.kvcache import kv_bytes_per_chip, slots, weight_bytes_per_chip
-from models.operators import Architecture
 from models.percentiles import MEAN, SloScreen, latency_s, slo_capacity, within_slo
 from models.power import PowerConstants, chip_power_share
 from models.prefill import prefill_time
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
+from models.transformer.architecture import Architecture
 
 ONE = ServingLayouts(1, 1, 1, 1)
 # Attention 2 x 2^20 x 8 (q, k, v, o of equal width: 4 h^2 = 4 MiB weights), FFN 3 x 1024 x 4096, two layers, vocabulary 1024.

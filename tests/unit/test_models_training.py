@@ -10,12 +10,14 @@ import pytest
 
 from catalog.lookup import Catalog
 from catalog.units import BILLION, GIB, GIGA, TERA
-from models import collectives, layouts, memory, moe, operators, pipeline, roofline, training, training_layer
+from models import collectives, layouts, memory, pipeline, roofline, training, training_layer
 from models.examples import CHIP, DENSE
 from models.layouts import Layouts
-from models.operators import Architecture
 from models.training_constants import Recipe, TrainingConstants
 from models.training_examples import TRAINING
+from models.transformer import architecture as operators
+from models.transformer import moe
+from models.transformer.architecture import Architecture
 
 GPT3 = Architecture(layers=96, hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152, vocab=51200, gated=False, tied=True)
 MIXTRAL = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=32000, experts=8, topk=2, expert_ffn=14336)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.operators import Architecture
+from models.transformer.architecture import Architecture
 from planner.disaggregated_points import AS_GOOD, _Corners, not_replaceable
 from planner.serving_points import no_larger_than_the_work, serving_layouts, systems_per_replica
 

@@ -9,7 +9,7 @@ import pytest
 
 import planner
 from catalog.lookup import shipped_catalog
-from models.operators import forward_flops_per_token
+from models.transformer.architecture import forward_flops_per_token
 from planner.architectures import shape_of
 from planner.estimate import estimate
 from planner.ledger import Ledger

@@ -7,8 +7,8 @@ import copy
 import pytest
 
 import planner
-from models.operators import parameter_counts
 from models.reliability import best_goodput, checkpoint_write_s
+from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.resolve import resolve_document
