@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from catalog.lookup import Catalog
-from models.fabric_designs import (
+from models.network.designs import (
     Design,
     bisection_bytes_per_s,
     latency_s,
@@ -26,11 +26,11 @@ from models.fabric_designs import (
     network_power_w,
     network_price,
 )
-from models.fabric_direct import balanced_dragonfly, dragonfly, torus, torus_dims
-from models.fabric_links import Plant, group_links
-from models.fabric_trees import leaf_ports
-from models.placement import Flow, Level, best_placement
-from models.placement_torus import best_torus_placement
+from models.network.direct import balanced_dragonfly, dragonfly, torus, torus_dims
+from models.network.group_links import Plant, group_links
+from models.network.placement import Flow, Level, best_placement
+from models.network.placement_torus import best_torus_placement
+from models.network.trees import leaf_ports
 from solvers import topology
 
 RADIX, PORTS = 16, 4

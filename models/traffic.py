@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from models.memory import parameters_per_rank
-from models.placement import Flow
+from models.network.placement import Flow
 from models.training_run import ACTIVATION_BYTES, Run
 
 GRADIENTS_AND_WEIGHTS = 2.0  # a reduce-scatter and an all-gather

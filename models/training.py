@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.collectives import all_gather_s, exposed_s, members_per_domain
 from models.layouts import Layouts
 from models.memory import parameters_per_rank, training_memory
+from models.network.collectives import all_gather_s, exposed_s, members_per_domain
 from models.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
 from models.roofline import ChipRates
 from models.training_constants import FRAMEWORKS, Recipe, TrainingConstants

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.collectives import all_gather_s, all_to_all_s, exposed_s
+from models.network.collectives import all_gather_s, all_to_all_s, exposed_s
 from models.training_run import ACTIVATION_BYTES, Run
 from models.transformer.moe import dispatch_copies
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.collectives import group_bytes_per_s, members_per_domain
 from models.layouts import Layouts
+from models.network.collectives import group_bytes_per_s, members_per_domain
 from models.roofline import ChipRates, ridge_flop_per_byte
 from models.training_constants import FrameworkProfile, Recipe, TrainingConstants
 from models.transformer.architecture import Architecture

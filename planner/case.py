@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
-from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
+from models.network.group_links import Plant
 from models.transformer.architecture import Architecture
 from planner.architectures import shape_of
 from planner.blocks import Block

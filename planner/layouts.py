@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from models.fabric_links import GroupLinks, Plant, dimension_links
 from models.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
 from models.memory import training_memory
+from models.network.group_links import GroupLinks, Plant, dimension_links
 from models.training import Recipe, TrainingStep, training_step
 from planner.constants import ModelConstants
 from planner.intervals import Interval, network

@@ -1,6 +1,6 @@
 """Scale-out networks of our own systems: the sizes that a design comes in, what a system pays of one, and what it lets through.
 
-The plan and its re-check both build their networks here, from the closed forms of `models.fabric_designs`. Which network a
+The plan and its re-check both build their networks here, from the closed forms of `models.network.designs`. Which network a
 site gets is the program's choice (`planner.lots`).
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from models.fabric_designs import (
+from models.network.designs import (
     TREES,
     Design,
     Network,
@@ -25,9 +25,9 @@ from models.fabric_designs import (
     network,
     network_power_w,
 )
-from models.fabric_direct import balanced_dragonfly
-from models.fabric_links import Plant, group_links, has_full_rate
-from models.fabric_trees import MAX_TIERS, leaf_ports, rows_reach
+from models.network.direct import balanced_dragonfly
+from models.network.group_links import Plant, group_links, has_full_rate
+from models.network.trees import MAX_TIERS, leaf_ports, rows_reach
 from planner.problem import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
 
 SPREAD = (2, 4, 8)  # systems that one replica in serving may stand on

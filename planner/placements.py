@@ -1,6 +1,6 @@
 """Where the ranks of a chosen training point go on its network: the best order of the parallel dimensions against the usual numbering.
 
-The search is in `models.placement` and `models.placement_torus`. The step times of a plan are those of the usual numbering.
+The search is in `models.network.placement` and `models.network.placement_torus`. The step times of a plan are those of the usual numbering.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from models.fabric_designs import torus_trunk
-from models.fabric_direct import torus_dims
-from models.fabric_links import Plant, levels_of
 from models.layouts import Layouts
-from models.placement import best_placement
-from models.placement_torus import best_torus_placement
+from models.network.designs import torus_trunk
+from models.network.direct import torus_dims
+from models.network.group_links import Plant, levels_of
+from models.network.placement import best_placement
+from models.network.placement_torus import best_torus_placement
 from models.traffic import traffic
 from models.training_run import Run
 from planner.constants import ModelConstants

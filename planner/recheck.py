@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from models.decode import ServingLayouts
-from models.fabric_links import Plant
+from models.network.group_links import Plant
 from models.percentiles import latency_s
 from planner import disaggregated_points, serving_points, training_points
 from planner.fabric_names import PROVIDER

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.fabric_links import Plant
 from models.layouts import Layouts, is_legal
+from models.network.group_links import Plant
 from models.power import training_power_w
 from models.reliability import (
     best_goodput,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from catalog.units import GIGA, TERA
 from models import (
-    collectives,
     layouts,
     memory,
     pipeline,
@@ -25,6 +24,7 @@ from models import (
 )
 from models.examples import CHIP, DENSE, MOE
 from models.layouts import Layouts
+from models.network import collectives
 from models.training_constants import FRAMEWORKS, Recipe
 from models.training_examples import HYBRID, TRAINING
 from models.transformer import architecture as operators

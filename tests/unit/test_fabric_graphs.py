@@ -5,9 +5,9 @@ import itertools
 import networkx as nx
 import pytest
 
-from models.fabric_designs import Design, network
-from models.fabric_direct import balanced_dragonfly, dragonfly, torus
-from models.fabric_trees import leaf_ports, tree
+from models.network.designs import Design, network
+from models.network.direct import balanced_dragonfly, dragonfly, torus
+from models.network.trees import leaf_ports, tree
 from solvers import topology
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.fabric_designs import (
+from models.network.designs import (
     Design,
     bisection_bytes_per_s,
     largest_network,
@@ -14,9 +14,9 @@ from models.fabric_designs import (
     network_power_w,
     network_price,
 )
-from models.fabric_direct import rack_brick, torus, torus_dims
-from models.fabric_links import GroupLinks, Plant, admits, dimension_links, group_links, levels_of
-from models.fabric_trees import rows_reach, tree
+from models.network.direct import rack_brick, torus, torus_dims
+from models.network.group_links import GroupLinks, Plant, admits, dimension_links, group_links, levels_of
+from models.network.trees import rows_reach, tree
 
 NAMES = ("scale-up", "rail-only", "rail-only:2", "rail-optimised", "rail-optimised:3", "fat-tree", "fat-tree:3/2", "torus", "dragonfly")
 GB = 1e9

@@ -7,10 +7,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from models.fabric_designs import Design
-from models.fabric_links import Plant, group_links, levels_of
-from models.placement import Flow, Level, best_placement, place_in_order
-from models.placement_torus import (
+from models.network.designs import Design
+from models.network.group_links import Plant, group_links, levels_of
+from models.network.placement import Flow, Level, best_placement, place_in_order
+from models.network.placement_torus import (
     best_torus_placement,
     factorisations,
     place_on_torus,

@@ -10,9 +10,10 @@ import pytest
 
 from catalog.lookup import Catalog
 from catalog.units import BILLION, GIB, GIGA, TERA
-from models import collectives, layouts, memory, pipeline, roofline, training, training_layer
+from models import layouts, memory, pipeline, roofline, training, training_layer
 from models.examples import CHIP, DENSE
 from models.layouts import Layouts
+from models.network import collectives
 from models.training_constants import Recipe, TrainingConstants
 from models.training_examples import TRAINING
 from models.transformer import architecture as operators

@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.fabric_direct import balanced_dragonfly, dragonfly, rack_brick, torus, torus_dims
-from models.fabric_trees import leaf_ports, rows_reach, tree
+from models.network.direct import balanced_dragonfly, dragonfly, rack_brick, torus, torus_dims
+from models.network.trees import leaf_ports, rows_reach, tree
 
 KINDS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "torus", "dragonfly")
 TREES = ("rail-only", "rail-optimised", "fat-tree")

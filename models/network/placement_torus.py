@@ -14,7 +14,7 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
-from models.placement import Flow
+from models.network.placement import Flow
 
 SHORT_RING = 2  # two nodes share one link
 Factors = dict[str, tuple[int, ...]]  # by parallel dimension: ranks within the node, then along each dimension of the torus

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.collectives import members_per_domain
-from models.fabric_designs import TREES, Design, torus_trunk
-from models.fabric_direct import balanced_dragonfly, torus_dims
-from models.fabric_trees import leaf_ports, tiers_of_tree
-from models.placement import Level
+from models.network.collectives import members_per_domain
+from models.network.designs import TREES, Design, torus_trunk
+from models.network.direct import balanced_dragonfly, torus_dims
+from models.network.placement import Level
+from models.network.trees import leaf_ports, tiers_of_tree
 
 
 @dataclass(frozen=True, slots=True)

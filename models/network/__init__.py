@@ -1,0 +1,1 @@
+"""Closed forms of networks: collectives, scale-out fabric designs, and placement of groups on them."""
