@@ -16,7 +16,7 @@ from models.decode import ServingLayouts
 from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import memory_bytes_per_chip, slots
 from models.prefill import PrefillTime
-from models.queueing import (
+from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
     left_behind_s,
@@ -139,7 +139,7 @@ def aggregated(
     S and its second moment are those over hits and misses. Valid for batch > 0, output_tokens > 1, stationary load. Where a
     layout needs a network that the chip lacks (rate 0) the times are infinite or undefined, and meet no limit.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
-    (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing.py for the waits.
+    (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing/queues.py for the waits.
 
     >>> from models import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,

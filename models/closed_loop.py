@@ -14,7 +14,7 @@ from models.batching import unloaded_ttft_s
 from models.decode import ServingLayouts
 from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import slots
-from models.queueing import closed_loop_response_s
+from models.queueing.queues import closed_loop_response_s
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from models.speculation import Speculation, decode_step

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.disaggregation import DisaggregatedPoint
-from models.queueing import closed_loop_response_s
+from models.queueing.queues import closed_loop_response_s
 from models.serving_constants import ServingConstants
 
 Result = np.ndarray | float

@@ -16,7 +16,7 @@ from models.batching import ServingPoint, time_scv
 from models.decode import ServingLayouts
 from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
 from models.kvcache import memory_bytes_per_chip, slots, transfer_s
-from models.queueing import (
+from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
     departure_scv,
@@ -100,7 +100,7 @@ def disaggregated(
     `prefill_constants` are those of the prefill workers where they differ.
     Shapes: both layouts, batch [request of a decode worker], workers [1] and tokens [token] broadcast, e.g. prefill
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
-    Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing.py.
+    Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing/queues.py.
 
     >>> from models import examples
     >>> both = disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, ServingLayouts(1, 1, 1, 1), ServingLayouts(2, 1, 1, 1), 32,

@@ -15,7 +15,7 @@ from models.batching import unloaded_ttft_s
 from models.decode import ServingLayouts, StepTime, step_time
 from models.kvcache import slots, transfer_s
 from models.prefill import PrefillTime, prefill_time
-from models.queueing import closed_loop_response_s, wait_mean_s
+from models.queueing.queues import closed_loop_response_s, wait_mean_s
 from models.roofline import ChipRates, Precision
 from models.serving_constants import ServingConstants
 from models.transformer.architecture import Architecture

@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike
 
 from models.batching import ServingPoint, aggregated
 from models.decode import ServingLayouts
-from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
-from models.tails import (
+from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
     either,
@@ -25,6 +23,8 @@ from models.tails import (
     mixture_share,
     mixture_shares,
 )
+from models.roofline import ChipRates
+from models.serving_constants import ServingConstants
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float

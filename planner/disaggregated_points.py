@@ -16,7 +16,7 @@ from models.decode import ServingLayouts
 from models.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
 from models.percentiles import SloScreen
 from models.power import serving_power_w
-from models.queueing import gamma_quantile
+from models.queueing.queues import gamma_quantile
 from models.serving_constants import ServingConstants
 from planner.derating import stretch_of
 from planner.lots import Lot

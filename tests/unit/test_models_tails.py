@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from models import queueing
-from models.tails import (
+from models.queueing import queues as queueing
+from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
     either,

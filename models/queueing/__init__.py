@@ -1,0 +1,1 @@
+"""Queues, and distributions described by three cumulants."""
