@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from models.power import PowerConstants
+from models.energy.power import PowerConstants
 from models.serving_constants import ServingConstants
 from models.training_constants import TrainingConstants
 from planner.errors import Problem, SpecError

@@ -14,8 +14,8 @@ from catalog.units import MICRO
 from models.batching import BOUNDS
 from models.decode import ServingLayouts
 from models.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
+from models.energy.power import serving_power_w
 from models.percentiles import SloScreen
-from models.power import serving_power_w
 from models.queueing.queues import gamma_quantile
 from models.serving_constants import ServingConstants
 from planner.derating import stretch_of

@@ -14,7 +14,7 @@ import numpy as np
 from catalog.records import Record
 from catalog.units import YEAR_S
 from models.economics import horizon_share
-from models.solar import sine_of_elevation, with_mean
+from models.energy.solar import sine_of_elevation, with_mean
 from planner.calendar import Clock
 from planner.errors import Problem, SpecError
 from planner.hourly import at_instants

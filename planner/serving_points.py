@@ -15,8 +15,8 @@ import numpy as np
 
 from models.batching import BOUNDS, ServingPoint, aggregated
 from models.decode import ServingLayouts
+from models.energy.power import PowerConstants, serving_power_w
 from models.percentiles import SloScreen, latency_s
-from models.power import PowerConstants, serving_power_w
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants
 from models.transformer.architecture import Architecture, forward_flops_per_token

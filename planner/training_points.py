@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.energy.power import training_power_w
 from models.layouts import Layouts, is_legal
 from models.network.group_links import Plant
-from models.power import training_power_w
 from models.reliability import (
     best_goodput,
     checkpoint_interval_s,

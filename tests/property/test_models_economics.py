@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import carbon, economics, power
+from models import economics
+from models.energy import carbon, power
 
 rates = st.one_of(st.just(0.0), st.floats(1e-9, 0.5))
 years = st.integers(1, 30)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models import examples, kvcache, power
+from models import examples, kvcache
 from models.batching import ServingPoint, aggregated
 from models.closed_loop import closed_loop
 from models.decode import ServingLayouts, communication_s, experts_touched, step_time
 from models.disaggregation import disaggregated, worker_ratios
+from models.energy import power
 from models.percentiles import MEAN, latency_s, slo_capacity, within_slo
 from models.prefill import prefill_time
 from models.queueing import queues as queueing

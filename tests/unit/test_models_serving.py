@@ -13,9 +13,9 @@ from models import examples
 from models.batching import aggregated
 from models.decode import ServingLayouts, step_time
 from models.disaggregation import disaggregated
+from models.energy.power import PowerConstants, chip_power_share
 from models.kvcache import kv_bytes_per_chip, slots, weight_bytes_per_chip
 from models.percentiles import MEAN, SloScreen, latency_s, slo_capacity, within_slo
-from models.power import PowerConstants, chip_power_share
 from models.prefill import prefill_time
 from models.roofline import ChipRates
 from models.serving_constants import ServingConstants

@@ -91,7 +91,7 @@ def serving_power_w(shares: Mapping[str, ArrayLike], idle_w: ArrayLike, rated_w:
     """Power of a system whose chips spend their time as `shares`:  system power at the utilisation that follows from them.
 
     Full utilisation draws node_peak x rating. Shapes: broadcast. Units: idle and rated [W], result [W].
-    Reference: models/power.py chip_power_share and system_power_w; node_peak from arXiv:2412.08602 (8.4 of 10.2 kW).
+    Reference: models/energy/power.py chip_power_share and system_power_w; node_peak from arXiv:2412.08602 (8.4 of 10.2 kW).
 
     >>> c = PowerConstants(1.0, 0.9, 0.6, 0.5, 0.1, 0.82, 0.76)
     >>> busy = {"compute": 1.0, "memory": 0.0, "communication": 0.0, "host": 0.0}

@@ -1,0 +1,1 @@
+"""Closed forms of power, carbon and solar generation."""
