@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from catalog.lookup import Catalog
-from models.uncertainty import TIERS
+from models.statistics.intervals import TIERS
 from planner.calibrate import (
     LEAVE_OUT_OF_TIER,
     bands_of,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.calibration import Linearised, Prior, group_weights, refit, sensitivity
+from models.statistics.fitting import Linearised, Prior, group_weights, refit, sensitivity
 from planner.kinds import Question, kind_of
 
 ROUNDS, STEPS = 8, 1  # re-linearisations, and Gauss-Newton steps at each

@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from refit import DATA, SOURCES, replaced
 
 from catalog.lookup import Catalog
-from models.uncertainty import FEWEST, TIERS
+from models.statistics.intervals import FEWEST, TIERS
 from planner.calibrate import LEAVE_OUT_OF_TIER, fitted, leave_out, measured, read_measurements
 from planner.kinds import kind_of
 from planner.plan import write_whole

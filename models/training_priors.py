@@ -5,7 +5,7 @@ A constant without an entry is not fitted: it is physics, a convention, or too w
 
 from __future__ import annotations
 
-from models.calibration import Prior
+from models.statistics.fitting import Prior
 
 # Peak shares and factors: the spread is of the natural logarithm; shares within 0..1 ("logit"): of the log-odds.
 TRAINING_PRIORS: dict[str, Prior] = {

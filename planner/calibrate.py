@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from models.calibration import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
-from models.uncertainty import TIERS, Band, bands_by_tier, tier_of
+from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
+from models.statistics.intervals import TIERS, Band, bands_by_tier, tier_of
 from planner.errors import Problem, SpecError
 from planner.kinds import TRAINING, TRUSTED, Kind, Observation, Question, kind_named, kind_of
 from planner.measurements import Row, file_kind, fold_of, kind_mark, read_rows

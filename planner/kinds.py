@@ -12,8 +12,8 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import TERA
-from models.calibration import ANCHOR_SPREAD, RATIO_SCALE, Predict, Prior
 from models.layouts import Layouts
+from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict, Prior
 from models.training import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
 from models.training_batch import Case, Predictor
 from models.training_layer import Run

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from models.uncertainty import TIERS, Band, interval
+from models.statistics.intervals import TIERS, Band, interval
 from planner.calibrate import (
     LEAVE_OUT,
     TIER_OF_LEAVE_OUT,

@@ -15,8 +15,8 @@ import numpy as np
 
 from catalog.figures import Figure
 from catalog.units import is_money
-from models.sampling import correlated_uniforms, tabulated, triangular
-from models.uncertainty import tier_of
+from models.statistics.intervals import tier_of
+from models.statistics.sampling import correlated_uniforms, tabulated, triangular
 from planner.intervals import DENSE, EXPERTS, LABELS, Calibration
 from planner.price_levels import stated_ranges
 from planner.problem import Problem

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from models.calibration import Linearised, Prior, refit
+from models.statistics.fitting import Linearised, Prior, refit
 from models.training_priors import TRAINING_PRIORS
 
 

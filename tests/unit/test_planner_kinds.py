@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from models.calibration import Prior, fit
-from models.uncertainty import TIERS, Band, bands_by_tier
+from models.statistics.fitting import Prior, fit
+from models.statistics.intervals import TIERS, Band, bands_by_tier
 from planner.calibrate import band_figures, bands_of, fit_own, read_measurements, shipped_priors
 from planner.errors import SpecError
 from planner.kinds import TRAINING

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import planner
-from models.sampling import tabulated, triangular
+from models.statistics.sampling import tabulated, triangular
 from planner.cli import main
 from planner.derating import derating_at
 from planner.errors import SpecError

@@ -1,0 +1,1 @@
+"""Fitting of constants, prediction intervals, and sampling."""
