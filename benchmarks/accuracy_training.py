@@ -14,9 +14,9 @@ from accuracy_scores import LEAVE_OUTS, Scored, checks, percent, regrets, scatte
 
 from catalog.lookup import Catalog
 from catalog.units import GIGA
-from models.memory import IMPOSSIBLE
-from models.training_batch import stack
-from models.training_constants import TrainingConstants
+from models.training.constants import TrainingConstants
+from models.training.many_runs import stack
+from models.training.memory import IMPOSSIBLE
 from planner.calibrate import LEAVE_OUT, calibrate, fit_own, shipped_priors
 from planner.measurements import NEEDED_COLUMNS, read_rows
 from planner.tables import as_markdown

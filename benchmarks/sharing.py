@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np
 
-from models.reliability import best_goodput, checkpoint_write_s
+from models.training.reliability import best_goodput, checkpoint_write_s
 from planner.capabilities import BY_HAND_S, SLOWER_STORAGE
 from planner.pipeline import solve
 from planner.resolve import resolve_document

@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName, did_you_mean
 from catalog.lookup import Catalog
-from models.layouts import Layouts, is_legal
 from models.network.group_links import Plant
+from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
 from planner.architectures import shape_of
 from planner.blocks import Block
@@ -262,5 +262,5 @@ def _asked(facts: CaseFacts) -> Layouts:
     if int(layouts.chips[0]) != case.chips:
         raise SpecError([Problem("layout", f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {case.chips}")])
     if not legal[0]:
-        raise SpecError([Problem("layout", "no framework would accept it: see the rules in models/layouts.py is_legal")])
+        raise SpecError([Problem("layout", "no framework would accept it: see the rules in models/training/layouts.py is_legal")])
     return layouts

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from models.energy.power import PowerConstants
 from models.serving_constants import ServingConstants
-from models.training_constants import TrainingConstants
+from models.training.constants import TrainingConstants
 from planner.errors import Problem, SpecError
 from planner.intervals import Calibration, calibration
 from planner.ledger import Ledger

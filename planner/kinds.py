@@ -12,12 +12,12 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import TERA
-from models.layouts import Layouts
 from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict, Prior
-from models.training import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
-from models.training_batch import Case, Predictor
-from models.training_layer import Run
-from models.training_priors import TRAINING_PRIORS
+from models.training.layer import Run
+from models.training.layouts import Layouts
+from models.training.many_runs import Case, Predictor
+from models.training.priors import TRAINING_PRIORS
+from models.training.step import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
 from models.transformer.architecture import forward_flops_per_token
 from planner.measurements import Row, kind_mark
 from planner.training_cases import Measured, measured_case

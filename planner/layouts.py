@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from models.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
-from models.memory import training_memory
 from models.network.group_links import GroupLinks, Plant, dimension_links
-from models.training import Recipe, TrainingStep, training_step
+from models.training.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
+from models.training.memory import training_memory
+from models.training.step import Recipe, TrainingStep, training_step
 from planner.constants import ModelConstants
 from planner.intervals import Interval, network
 from planner.problem import SystemFacts, TrainingFacts

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from models.layouts import Layouts
 from models.network.designs import torus_trunk
 from models.network.direct import torus_dims
 from models.network.group_links import Plant, levels_of
 from models.network.placement import best_placement
 from models.network.placement_torus import best_torus_placement
-from models.traffic import traffic
-from models.training_run import Run
+from models.training.layouts import Layouts
+from models.training.run import Run
+from models.training.traffic import traffic
 from planner.constants import ModelConstants
 from planner.layouts import RECIPE
 from planner.problem import SystemFacts, TrainingFacts

@@ -15,7 +15,7 @@ from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
-from models.training_constants import GEMM_FAMILIES
+from models.training.constants import GEMM_FAMILIES
 from planner import apis, lines, phase_facts, quality, wan
 from planner.architectures import shape_of, weights_bytes
 from planner.calendar import (

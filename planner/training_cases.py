@@ -14,11 +14,11 @@ from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA
-from models.layouts import RECOMPUTE, ZERO
 from models.roofline import ChipRates
-from models.training import Recipe
-from models.training_batch import Case
-from models.training_constants import TrainingConstants
+from models.training.constants import TrainingConstants
+from models.training.layouts import RECOMPUTE, ZERO
+from models.training.many_runs import Case
+from models.training.step import Recipe
 from models.transformer.architecture import Architecture
 from planner.measurements import MeasuredCase, Reader, Row
 from planner.training_shapes import Unpredictable, architecture_of
@@ -92,7 +92,7 @@ def chip_record(row: Row, catalog: Catalog) -> Record:
 
 def framework_of(row: Row) -> str:
     """Column `framework`; unknown is "other"."""
-    from models.training import FRAMEWORKS
+    from models.training.step import FRAMEWORKS
 
     return row.text["framework"] if row.text["framework"] in FRAMEWORKS else "other"
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.energy.power import training_power_w
-from models.layouts import Layouts, is_legal
 from models.network.group_links import Plant
-from models.reliability import (
+from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
+from models.training.layouts import Layouts, is_legal
+from models.training.reliability import (
     best_goodput,
     checkpoint_interval_s,
     checkpoint_write_s,
@@ -24,7 +25,6 @@ from models.reliability import (
     preemption_s,
     spares_needed,
 )
-from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
 from models.transformer.architecture import forward_flops_per_token, parameter_counts
 from planner.constants import Reliability
 from planner.derating import counted_share

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from models.reliability import (
+from models.training.reliability import (
     best_goodput,
     checkpoint_interval_s,
     checkpoint_write_s,

@@ -12,21 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.units import GIGA, TERA
-from models import (
-    layouts,
-    memory,
-    pipeline,
-    roofline,
-    training,
-    training_exchange,
-    training_layer,
-    training_run,
-)
+from models import roofline
 from models.examples import CHIP, DENSE, MOE
-from models.layouts import Layouts
 from models.network import collectives
-from models.training_constants import FRAMEWORKS, Recipe
-from models.training_examples import HYBRID, TRAINING
+from models.training import exchange as training_exchange
+from models.training import layer as training_layer
+from models.training import layouts, memory, pipeline
+from models.training import run as training_run
+from models.training import step as training
+from models.training.constants import FRAMEWORKS, Recipe
+from models.training.examples import HYBRID, TRAINING
+from models.training.layouts import Layouts
 from models.transformer import architecture as operators
 from models.transformer import moe
 

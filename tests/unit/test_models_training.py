@@ -10,12 +10,15 @@ import pytest
 
 from catalog.lookup import Catalog
 from catalog.units import BILLION, GIB, GIGA, TERA
-from models import layouts, memory, pipeline, roofline, training, training_layer
+from models import roofline
 from models.examples import CHIP, DENSE
-from models.layouts import Layouts
 from models.network import collectives
-from models.training_constants import Recipe, TrainingConstants
-from models.training_examples import TRAINING
+from models.training import layer as training_layer
+from models.training import layouts, memory, pipeline
+from models.training import step as training
+from models.training.constants import Recipe, TrainingConstants
+from models.training.examples import TRAINING
+from models.training.layouts import Layouts
 from models.transformer import architecture as operators
 from models.transformer import moe
 from models.transformer.architecture import Architecture

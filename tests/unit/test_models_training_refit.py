@@ -10,7 +10,7 @@ import pytest
 
 from catalog.lookup import Catalog
 from models.statistics.fitting import Linearised, Prior, refit
-from models.training_priors import TRAINING_PRIORS
+from models.training.priors import TRAINING_PRIORS
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 
 import planner
 from catalog.lookup import shipped_catalog
-from models.layouts import Layouts
 from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
+from models.training.layouts import Layouts
 from planner.candidates import find_candidates
 from planner.fabric_names import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
 from planner.formulate import formulate

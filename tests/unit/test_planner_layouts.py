@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from models.layouts import enumerate_layouts
+from models.training.layouts import enumerate_layouts
 from planner.case import best_layouts, resolve_case
 from planner.cli import main
 from planner.errors import SpecError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from models.training import TrainingConstants
+from models.training.step import TrainingConstants
 from planner.cli import main
 from planner.errors import SpecError
 from planner.measurements import fold_of, read_rows

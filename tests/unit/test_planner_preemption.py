@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import planner
-from models.reliability import best_goodput, checkpoint_interval_s, checkpoint_write_s
 from models.storage import checkpoint_stall_s, computing_share, load_s
+from models.training.reliability import best_goodput, checkpoint_interval_s, checkpoint_write_s
 from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 import planner
-from models.reliability import best_goodput, checkpoint_write_s
+from models.training.reliability import best_goodput, checkpoint_write_s
 from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.network.collectives import all_gather_s, all_to_all_s, exposed_s
-from models.training_run import ACTIVATION_BYTES, Run
+from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.moe import dispatch_copies
 
 
@@ -21,9 +21,9 @@ def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
     Reference: Shoeybi et al., arXiv:1909.08053, section 3; Korthikanti et al., arXiv:2205.05198, section 4.2.2.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> tensor_parallel_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe()), 2).tolist()
     [0.0]
     """
@@ -40,9 +40,9 @@ def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndar
     Reference: Liu et al., Ring Attention, arXiv:2310.01889, section 3.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(cp=[1, 8]), 8192, "bf16", TRAINING, "hopper", Recipe())
     >>> context_parallel_s(run, np.zeros(2), 1.0).round(6).tolist()
     [0.0, 0.000108]
@@ -61,9 +61,9 @@ def expert_exchange_s(run: Run) -> np.ndarray:
     Reference: DeepSeek-V3, arXiv:2412.19437, section 3.2.2; DeepEP's published rates for the fused dispatcher.
 
     >>> from models.examples import CHIP, MOE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> expert_exchange_s(Run.of(MOE, CHIP, Layouts.of(dp=8), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
     [0.0]
     """
@@ -87,9 +87,9 @@ def launch_excess_s(run: Run, kernels_s: np.ndarray, moe: bool) -> np.ndarray:
     Reference: smooth maximum of two overlapping times; the floor is fitted, see the catalog.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(launch_excess_s(run, np.array([1e-5]), False)[0] > launch_excess_s(run, np.array([1.0]), False)[0])
     True
@@ -110,9 +110,9 @@ def moe_host_s(run: Run) -> np.ndarray:
     Reference: fitted, see the catalog; Gale et al., MegaBlocks, arXiv:2211.15841, section 5 (dropless routing).
 
     >>> from models.examples import CHIP, MOE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> args = MOE, CHIP, Layouts.of(dp=8, ep=8), 4096, "bf16", TRAINING, "hopper"
     >>> [round(float(moe_host_s(Run.of(*args, Recipe(cuda_graphs=g)))[0]) * 1e3, 2) for g in ("partial", "full")]
     [1.08, 0.0]

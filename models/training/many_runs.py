@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from models.layouts import Layouts
-from models.memory import training_memory
 from models.roofline import ChipRates
-from models.training import CHUNK, Recipe, TrainingConstants, TrainingStep, training_step
+from models.training.layouts import Layouts
+from models.training.memory import training_memory
+from models.training.step import CHUNK, Recipe, TrainingConstants, TrainingStep, training_step
 from models.transformer.architecture import Architecture
 
 _ARCHITECTURE_FLAGS = ("gated", "tied", "mla")
@@ -57,7 +57,7 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `training.training_step`.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> runs = [Case(DENSE, CHIP, {"tp": tp, "dp": 8}, 64.0, 4096, "bf16", "hopper", Recipe(release_year=y)) for tp, y in ((1, 2025.0), (8, 2026.0))]
     >>> [(batch.index.tolist(), batch.step(TRAINING).step_s.shape) for batch in stack(runs)]
     [([0, 1], (2,))]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.layouts import Layouts
-from models.pipeline import in_flight_stages, schedule
-from models.training_constants import Recipe, TrainingConstants
+from models.training.constants import Recipe, TrainingConstants
+from models.training.layouts import Layouts
+from models.training.pipeline import in_flight_stages, schedule
 from models.transformer.architecture import Architecture, parameter_counts
 
 # Mixed precision with Adam, per parameter: a 16-bit weight, a 32-bit gradient, a 32-bit master weight and two moments.
@@ -141,7 +141,7 @@ def training_memory(
     Reference: Korthikanti et al., arXiv:2205.05198, section 4; Rajbhandari et al., arXiv:1910.02054, section 5.
 
     >>> from models.examples import DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> layouts = Layouts.of(dp=64, zero=[0, 1, 2, 3])
     >>> memory = training_memory(DENSE, layouts, global_batch_sequences=64, sequence_tokens=4096, constants=TRAINING)
     >>> (memory.total / 2**30).round().tolist()

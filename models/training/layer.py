@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from models.roofline import BYTES_PER_ELEMENT, gemm_s
-from models.training_exchange import (
+from models.training.exchange import (
     context_parallel_s,
     expert_exchange_s,
     launch_excess_s,
     moe_host_s,
     tensor_parallel_s,
 )
-from models.training_run import ACTIVATION_BYTES, Run
+from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.architecture import attention_flops
 
 Times = dict[str, np.ndarray]
@@ -47,9 +47,9 @@ def attention_gemms_s(run: Run) -> np.ndarray:
     Reference: Shoeybi et al., arXiv:1909.08053, section 3; DeepSeek-V2, arXiv:2405.04434, equations 9-19; `roofline.gemm_s`.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(attention_gemms_s(run))[0] < 0)
     True
@@ -76,9 +76,9 @@ def dense_ffn_s(run: Run, width: float) -> np.ndarray:
     Reference: Shoeybi et al., arXiv:1909.08053, section 3, equation 3; `roofline.gemm_s`.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> dense_ffn_s(run, 0).tolist()
     [0.0]
@@ -98,9 +98,9 @@ def routed_experts_s(run: Run) -> np.ndarray:
     Reference: Gale et al., MegaBlocks, arXiv:2211.15841, section 4; fitted factors see the catalog.
 
     >>> from models.examples import CHIP, MOE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(MOE, CHIP, Layouts.of(dp=8, ep=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(routed_experts_s(run))[0] < 0)  # fewer and larger GEMMs
     True
@@ -126,9 +126,9 @@ def state_gemms_s(run: Run) -> np.ndarray:
     Reference: Dao and Gu, Mamba-2, arXiv:2405.21060, section 7.1; `roofline.gemm_s`.
 
     >>> from models.examples import CHIP
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import HYBRID, TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import HYBRID, TRAINING
     >>> run = Run.of(HYBRID, CHIP, Layouts.of(tp=[1, 8]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(state_gemms_s(run))[0] < 0)
     True
@@ -147,9 +147,9 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1; Korthikanti et al., arXiv:2205.05198, section 4.1 (score traffic).
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> args = DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper"
     >>> fused, plain = (attention_core_s(Run.of(*args, Recipe(fused_attention=f)))[0] for f in (True, False))
     >>> bool(plain > 2 * fused)
@@ -178,9 +178,9 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
     Reference: Ivanov et al., Data Movement Is All You Need, arXiv:2007.00072, table 1; fitted factors see the catalog.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(tp=8, sequence_parallel=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.diff(elementwise_s(run, False))[0] < 0)
     True
@@ -218,9 +218,9 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     Reference: Korthikanti et al., arXiv:2205.05198, section 5; Narayanan et al., arXiv:2104.04473, section 3.5.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> forward, backward = layer_times(Run.of(DENSE, CHIP, Layouts.of(recompute=2), 4096, "bf16", TRAINING, "hopper", Recipe()), False)
     >>> bool(np.isclose(backward["compute"] / forward["compute"], 3.0)[0])
     True
@@ -271,9 +271,9 @@ def head_s(run: Run) -> np.ndarray:
     Reference: Narayanan et al., arXiv:2104.04473, appendix (logit layer 6 B s h V); DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> head_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).round(4).tolist()
     [0.0063]
     """

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from models.memory import parameters_per_rank
 from models.network.placement import Flow
-from models.training_run import ACTIVATION_BYTES, Run
+from models.training.memory import parameters_per_rank
+from models.training.run import ACTIVATION_BYTES, Run
 
 GRADIENTS_AND_WEIGHTS = 2.0  # a reduce-scatter and an all-gather
 SHARDED = 3.0  # ZeRO-3: weights gathered forward and backward, gradients scattered
@@ -27,9 +27,9 @@ def traffic(run: Run, global_batch_sequences: int) -> tuple[dict[str, int], list
     arXiv:2104.04473, section 3.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.layouts import Layouts
-    >>> from models.training_constants import Recipe
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.layouts import Layouts
+    >>> from models.training.constants import Recipe
+    >>> from models.training.examples import TRAINING
     >>> degrees, flows = traffic(Run.of(DENSE, CHIP, Layouts.of(tp=8, dp=4, pp=2), 4096, "bf16", TRAINING, "hopper", Recipe()), 64)
     >>> degrees, [(flow.axes, round(flow.bytes_per_rank / 1e9, 1)) for flow in flows]
     ({'tp': 8, 'dp': 4, 'pp': 2}, [(('tp',), 60.1), (('dp',), 1.5), (('pp',), 0.1)])

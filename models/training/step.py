@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.layouts import Layouts
-from models.memory import parameters_per_rank, training_memory
 from models.network.collectives import all_gather_s, exposed_s, members_per_domain
-from models.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
 from models.roofline import ChipRates
-from models.training_constants import FRAMEWORKS, Recipe, TrainingConstants
-from models.training_layer import BACKWARD_GEMMS, FORGOTTEN_EXPONENT, PARTS, Times, head_s, layer_times
-from models.training_run import ACTIVATION_BYTES, Run
+from models.training.constants import FRAMEWORKS, Recipe, TrainingConstants
+from models.training.layer import BACKWARD_GEMMS, FORGOTTEN_EXPONENT, PARTS, Times, head_s, layer_times
+from models.training.layouts import Layouts
+from models.training.memory import parameters_per_rank, training_memory
+from models.training.pipeline import bubble_micro_batches, head_layers_on_slowest_stage
+from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.architecture import Architecture, attention_flops, forward_flops_per_token
 
 __all__ = ["BREAKDOWN", "FRAMEWORKS", "Recipe", "TrainingConstants", "TrainingStep", "training_step"]
@@ -58,7 +58,7 @@ def training_step(
     Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> step = training_step(DENSE, CHIP, Layouts.of(tp=[1, 8], dp=[64, 8]), global_batch_sequences=512, sequence_tokens=4096,
     ...     precision="bf16", constants=TRAINING, family="hopper")
     >>> bool(np.allclose(sum(step.breakdown.values()), step.step_s)), bool(step.mfu[0] > step.mfu[1] > 0.1)
@@ -121,7 +121,7 @@ def stack_times(run: Run) -> tuple[Times, Times]:
     Reference: `training_layer.layer_times`; DeepSeek-V3, arXiv:2412.19437, section 2.2 (multi-token prediction).
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.isclose(stack_times(run)[0]["compute"], 32 * layer_times(run, False)[0]["compute"])[0])
     True
@@ -152,7 +152,7 @@ def pipeline_transfer_s(run: Run) -> np.ndarray:
     Reference: Narayanan et al., arXiv:2104.04473, sections 2.2.2 and 4.1 (scatter/gather).
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> pipeline_transfer_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
     [0.0]
     """
@@ -175,7 +175,7 @@ def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, 
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 7; Zhao et al., FSDP, arXiv:2304.11277, section 3.3.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(dp=[1, 64]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> data_parallel_s(run, np.ones(2), np.zeros(2), np.zeros(2)).round(2).tolist()
     [0.0, 0.15]
@@ -207,7 +207,7 @@ def optimizer_s(run: Run) -> np.ndarray:
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 3.1 (state read and written); factor see the catalog.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(dp=64, zero=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> times = optimizer_s(run)
     >>> float(times[0] / times[1])
@@ -254,7 +254,7 @@ def recomputed_flops_per_token(run: Run) -> np.ndarray:
     Reference: Korthikanti et al., arXiv:2205.05198, section 5 and appendix A.
 
     >>> from models.examples import CHIP, DENSE
-    >>> from models.training_examples import TRAINING
+    >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(recompute=[0, 1, 2]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> (recomputed_flops_per_token(run) / 1e9).round(1).tolist()
     [0.0, 1.8, 15.0]

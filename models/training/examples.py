@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.units import GIGA, MICRO, MILLI
-from models.training_constants import TrainingConstants
+from models.training.constants import TrainingConstants
 from models.transformer.architecture import Architecture
 
 TRAINING = TrainingConstants(

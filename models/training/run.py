@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.layouts import Layouts
 from models.network.collectives import group_bytes_per_s, members_per_domain
 from models.roofline import ChipRates, ridge_flop_per_byte
-from models.training_constants import FrameworkProfile, Recipe, TrainingConstants
+from models.training.constants import FrameworkProfile, Recipe, TrainingConstants
+from models.training.layouts import Layouts
 from models.transformer.architecture import Architecture
 
 ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
@@ -48,7 +48,7 @@ class Run:
         Shapes: layouts along one axis. Units: sequence [token]. Reference: `training.training_step`.
 
         >>> from models.examples import CHIP, DENSE
-        >>> from models.training_examples import TRAINING
+        >>> from models.training.examples import TRAINING
         >>> Run.of(DENSE, CHIP, Layouts.of(tp=8, cp=2, micro_batch=4), 4096, "bf16", TRAINING, "hopper", Recipe()).tokens.tolist()
         [8192.0]
         """

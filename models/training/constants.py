@@ -132,7 +132,7 @@ class TrainingConstants:
 
         Shapes: scalars. Units: [1]. Reference: first fit on published training measurements, see the catalog.
 
-        >>> from models.training_examples import TRAINING
+        >>> from models.training.examples import TRAINING
         >>> TRAINING.gemm_efficiency("bf16")
         0.7
         """
@@ -154,7 +154,7 @@ class TrainingConstants:
 
         Shapes: scalars. Units: [1]. Reference: first fit on published training measurements, see the catalog.
 
-        >>> from models.training_examples import TRAINING
+        >>> from models.training.examples import TRAINING
         >>> TRAINING.generation_factors("hopper"), TRAINING.generation_factors("biren")
         ((1.05, 0.6), (0.9, 1.0))
         """
@@ -168,7 +168,7 @@ class TrainingConstants:
         Where a kind has no figure of its own it takes the nearest: stock Megatron and others the reach of FSDP.
         Shapes: scalars. Units: [1], floor [s]. Reference: first fit on published training measurements, see the catalog.
 
-        >>> from models.training_examples import TRAINING
+        >>> from models.training.examples import TRAINING
         >>> TRAINING.framework_profile("xla").launch_floor_s == TRAINING.launch_floor_s
         True
         """
