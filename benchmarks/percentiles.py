@@ -24,11 +24,11 @@ sys.path.insert(0, str(ROOT))
 import numpy as np
 
 from catalog.units import GIGA
-from models import examples
-from models.batching import ServingPoint, aggregated
-from models.decode import ServingLayouts
-from models.disaggregation import disaggregated
-from models.percentiles import MEAN, METRICS, goodput, latency_s
+from models.serving import examples
+from models.serving.continuous_batching import ServingPoint, aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import disaggregated
+from models.serving.percentiles import MEAN, METRICS, goodput, latency_s
 from tests.simulation import Engine, Load, Outcome, simulate_aggregated, simulate_disaggregated
 
 ONE = ServingLayouts(1, 1, 1, 1)

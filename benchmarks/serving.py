@@ -58,7 +58,7 @@ def least_s(work: Callable[[], object]) -> float:
 
 def grid_with_latencies(problem: Problem) -> Grid:
     """All layouts x batches of one precision, with the latencies of the SLO held against its limits."""
-    from models.percentiles import within_slo
+    from models.serving.percentiles import within_slo
 
     workload, system = problem.serving[0], problem.systems[SYSTEM]
     grid = make_grid(workload, system, workload.spec.precision[0], system.nic_bytes_per_s, problem.constants.serving)

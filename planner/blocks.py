@@ -1,6 +1,6 @@
 """The base of every block of a spec, and the blocks that say what serving keeps and guesses: prefix caches and drafts.
 
-What they do to a replica is in `models.kv_tiers` and `models.speculation`.
+What they do to a replica is in `models.serving.prefix_cache` and `models.serving.speculation`.
 """
 
 from __future__ import annotations

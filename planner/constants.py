@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from models.energy.power import PowerConstants
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
 from models.training.constants import TrainingConstants
 from planner.errors import Problem, SpecError
 from planner.intervals import Calibration, calibration

@@ -1,6 +1,6 @@
 """Operating points with separate pools for prefill and decode, on one kind of system or on two.
 
-Layouts of both sides come from the grids of `planner.serving_points`; the closed forms are in `models.disaggregation`.
+Layouts of both sides come from the grids of `planner.serving_points`; the closed forms are in `models.serving.disaggregation`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catalog.units import MICRO
-from models.batching import BOUNDS
-from models.decode import ServingLayouts
-from models.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
 from models.energy.power import serving_power_w
-from models.percentiles import SloScreen
 from models.queueing.queues import gamma_quantile
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import BOUNDS
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
+from models.serving.percentiles import SloScreen
 from planner.derating import stretch_of
 from planner.lots import Lot
 from planner.networks import share_a_network

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.units import YEAR_S
-from models.decode import ServingLayouts
 from models.network.group_links import Plant
-from models.percentiles import latency_s
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import latency_s
 from planner import disaggregated_points, serving_points, training_points
 from planner.fabric_names import PROVIDER
 from planner.intervals import serving_bounds, serving_tier, training_bounds

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.decode import ServingLayouts
-from models.percentiles import latency_s
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import latency_s
 from planner import disaggregated_points, serving_points
 from planner.derating import scaled
 from planner.intervals import SERVING_LABEL, network

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from catalog.units import MILLI
-from models.batching import prompts_together
-from models.decode import ServingLayouts
-from models.kv_tiers import prompt_cost
-from models.percentiles import METRICS
-from models.speculation import decode_step, speculative_speedup
-from models.waterfall import ROOFLINE, decode_waterfall
+from models.serving.continuous_batching import prompts_together
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import METRICS
+from models.serving.prefix_cache import prompt_cost
+from models.serving.speculation import decode_step, speculative_speedup
+from models.serving.waterfall import ROOFLINE, decode_waterfall
 from planner import serving_search as search
 from planner.case import CaseFacts
 from planner.errors import Problem, SpecError
@@ -145,7 +145,7 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
     run: dict[str, Any] = dict(decode=None, decode_sequences=0.0, context_tokens=0.0, prompt_scv=scv)
     tokens = workload.lengths.output - 1.0
     if way.pools is not None:
-        each = way.workers[1] * way.batch / (tokens * float(way.point.tpot_s)) / way.workers[0]  # as models.disaggregation has it
+        each = way.workers[1] * way.batch / (tokens * float(way.point.tpot_s)) / way.workers[0]  # as models.serving.disaggregation has it
         most = lambda _: each  # noqa: E731
     else:
         sequences, context = way.batch / layout.pp, workload.lengths.input + 0.5 * tokens * (1.0 + workload.lengths.output_cv**2)
@@ -153,7 +153,7 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
         passed = speculation.verified_tokens if speculation else 1.0
         steps = tokens / (speculation.tokens_per_step if speculation else 1.0)
         decoding = steps * float(step.total_s)
-        most = lambda occupancy_s: way.batch / (decoding + way.batch * occupancy_s)  # noqa: E731  as models.batching has it
+        most = lambda occupancy_s: way.batch / (decoding + way.batch * occupancy_s)  # noqa: E731  as models.serving.continuous_batching has it
         run = dict(decode=mixed, decode_sequences=sequences, context_tokens=context, tokens_per_sequence=passed, prompt_scv=scv,
                    prompts_together=prompts_together(way.batch, steps, layout.dp))  # fmt: skip
     cache = prefix_cache(block, system.chips)

@@ -15,10 +15,10 @@ from catalog.errors import UnknownName
 from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import GIGA, MILLI
-from models.decode import ServingLayouts
-from models.kvcache import weight_bytes_per_chip
 from models.roofline import ChipRates
-from models.serving_batch import Case, Pool
+from models.serving.decode import ServingLayouts
+from models.serving.kv_cache import weight_bytes_per_chip
+from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
 from planner.measurements import MeasuredCase, Reader, Row
 from planner.serving_loads import Load, Software, load_of, software_of

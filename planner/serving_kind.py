@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from models.serving_batch import Predictor
-from models.serving_priors import SERVING_PRIORS
+from models.serving.many_runs import Predictor
+from models.serving.priors import SERVING_PRIORS
 from planner.kinds import Kind, Question
 from planner.serving_cases import in_score, measured_serving
 

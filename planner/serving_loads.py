@@ -37,7 +37,7 @@ DRAWN = 0.9  # mean of lengths that a client draws from 0.8 to 1.0 of the nomina
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """Engine (one of models.serving_constants.ENGINES) and date of its release [year]."""
+    """Engine (one of models.serving.constants.ENGINES) and date of its release [year]."""
 
     engine: str
     release_year: float
@@ -45,7 +45,7 @@ class Software:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`regime` of models.serving_batch, lengths [token], and its amount: clients, requests per second, or sequences."""
+    """`regime` of models.serving.many_runs, lengths [token], and its amount: clients, requests per second, or sequences."""
 
     regime: str
     input_tokens: float

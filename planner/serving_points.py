@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from models.batching import BOUNDS, ServingPoint, aggregated
-from models.decode import ServingLayouts
 from models.energy.power import PowerConstants, serving_power_w
-from models.percentiles import SloScreen, latency_s
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.percentiles import SloScreen, latency_s
 from models.transformer.architecture import Architecture, forward_flops_per_token
 from planner.derating import stretch_of
 from planner.lots import Lot

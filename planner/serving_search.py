@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from catalog.units import MEGA
-from models.batching import ServingPoint
-from models.closed_loop import closed_loop
-from models.closed_pools import closed_pools
-from models.decode import ServingLayouts
-from models.disaggregation import DisaggregatedPoint
-from models.percentiles import latency_s, within_slo
+from models.serving.closed_loop import closed_loop
+from models.serving.closed_pools import closed_pools
+from models.serving.continuous_batching import ServingPoint
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import DisaggregatedPoint
+from models.serving.percentiles import latency_s, within_slo
 from planner import disaggregated_points, serving_points
 from planner.case import CaseFacts, CasePool
 from planner.errors import Problem, SpecError, close_matches

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from models.kv_tiers import Given, PrefixCache, Sessions, Tier, Zipf
-from models.speculation import Speculation
+from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
+from models.serving.speculation import Speculation
 from planner.blocks import HBM, Drafting, PrefixSharing
 
 

@@ -54,7 +54,7 @@ from planner.spot_spec import Porting, Preemption, SpotTerms
 SCHEMA_VERSION = 1
 LEAST_WEIGHT = 1e-6  # of an hour, a share
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "int8")
-ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang")  # as in models.serving_constants
+ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang")  # as in models.serving.constants
 
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["CNY"])]
 Precisions = Annotated[list[Literal[PRECISIONS]], Field(min_length=1, max_length=len(PRECISIONS))]

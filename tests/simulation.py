@@ -1,7 +1,7 @@
-"""Event simulation of serving engines, to hold the closed forms of models/percentiles.py against. Tests and benchmarks only.
+"""Event simulation of serving engines, to hold the closed forms of models/serving/percentiles.py against. Tests and benchmarks only.
 
 Requests arrive, queue, are prefilled in chunks that ride along with decode steps (or by workers of their own) and decoded one
-token a step; every step takes what models/decode.py says for the requests and tokens that are in it.
+token a step; every step takes what models/serving/decode.py says for the requests and tokens that are in it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 import simpy
 from scipy.special import gammaincinv
 
-from models.decode import ServingLayouts, step_time
-from models.kvcache import transfer_s
-from models.prefill import prefill_time
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts, step_time
+from models.serving.kv_cache import transfer_s
+from models.serving.prefill import prefill_time
 from models.transformer.architecture import Architecture
 
 CHUNK_LEVELS = 65  # of prefill tokens in a step, between which its time is interpolated

@@ -20,7 +20,7 @@ def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
     Shapes: one axis. Units: blocks [1], result [s]. Zero for tp 1.
     Reference: Shoeybi et al., arXiv:1909.08053, section 3; Korthikanti et al., arXiv:2205.05198, section 4.2.2.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -39,7 +39,7 @@ def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndar
     Shapes: one axis. Units: window [s], passes [1], result [s]. Zero for cp 1.
     Reference: Liu et al., Ring Attention, arXiv:2310.01889, section 3.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -60,7 +60,7 @@ def expert_exchange_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s]. Zero for ep 1.
     Reference: DeepSeek-V3, arXiv:2412.19437, section 3.2.2; DeepEP's published rates for the fused dispatcher.
 
-    >>> from models.examples import CHIP, MOE
+    >>> from models.serving.examples import CHIP, MOE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -86,7 +86,7 @@ def launch_excess_s(run: Run, kernels_s: np.ndarray, moe: bool) -> np.ndarray:
     Shapes: one axis. Units: kernels [s], result [s].
     Reference: smooth maximum of two overlapping times; the floor is fitted, see the catalog.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -109,7 +109,7 @@ def moe_host_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s].
     Reference: fitted, see the catalog; Gale et al., MegaBlocks, arXiv:2211.15841, section 5 (dropless routing).
 
-    >>> from models.examples import CHIP, MOE
+    >>> from models.serving.examples import CHIP, MOE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING

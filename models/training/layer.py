@@ -46,7 +46,7 @@ def attention_gemms_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s].
     Reference: Shoeybi et al., arXiv:1909.08053, section 3; DeepSeek-V2, arXiv:2405.04434, equations 9-19; `roofline.gemm_s`.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -75,7 +75,7 @@ def dense_ffn_s(run: Run, width: float) -> np.ndarray:
     Shapes: one axis. Units: width [1], result [s].
     Reference: Shoeybi et al., arXiv:1909.08053, section 3, equation 3; `roofline.gemm_s`.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -97,7 +97,7 @@ def routed_experts_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s].
     Reference: Gale et al., MegaBlocks, arXiv:2211.15841, section 4; fitted factors see the catalog.
 
-    >>> from models.examples import CHIP, MOE
+    >>> from models.serving.examples import CHIP, MOE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -125,7 +125,7 @@ def state_gemms_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s].
     Reference: Dao and Gu, Mamba-2, arXiv:2405.21060, section 7.1; `roofline.gemm_s`.
 
-    >>> from models.examples import CHIP
+    >>> from models.serving.examples import CHIP
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import HYBRID, TRAINING
@@ -146,7 +146,7 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     Shapes: one axis. Units: [s].
     Reference: Dao, FlashAttention-2, arXiv:2307.08691, section 4.1; Korthikanti et al., arXiv:2205.05198, section 4.1 (score traffic).
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -177,7 +177,7 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
     Shapes: one axis. Units: [s].
     Reference: Ivanov et al., Data Movement Is All You Need, arXiv:2007.00072, table 1; fitted factors see the catalog.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -217,7 +217,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     Shapes: one axis per part. Units: [s].
     Reference: Korthikanti et al., arXiv:2205.05198, section 5; Narayanan et al., arXiv:2104.04473, section 3.5.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING
@@ -270,7 +270,7 @@ def head_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s].
     Reference: Narayanan et al., arXiv:2104.04473, appendix (logit layer 6 B s h V); DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING

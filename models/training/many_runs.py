@@ -56,7 +56,7 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
 
     Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `training.training_step`.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> runs = [Case(DENSE, CHIP, {"tp": tp, "dp": 8}, 64.0, 4096, "bf16", "hopper", Recipe(release_year=y)) for tp, y in ((1, 2025.0), (8, 2026.0))]
     >>> [(batch.index.tolist(), batch.step(TRAINING).step_s.shape) for batch in stack(runs)]

@@ -140,7 +140,7 @@ def training_memory(
     Shapes: one axis. Units: batch [1], sequence [token], result [byte]. About 7 % median error on published peaks.
     Reference: Korthikanti et al., arXiv:2205.05198, section 4; Rajbhandari et al., arXiv:1910.02054, section 5.
 
-    >>> from models.examples import DENSE
+    >>> from models.serving.examples import DENSE
     >>> from models.training.examples import TRAINING
     >>> layouts = Layouts.of(dp=64, zero=[0, 1, 2, 3])
     >>> memory = training_memory(DENSE, layouts, global_batch_sequences=64, sequence_tokens=4096, constants=TRAINING)

@@ -47,7 +47,7 @@ class Run:
 
         Shapes: layouts along one axis. Units: sequence [token]. Reference: `training.training_step`.
 
-        >>> from models.examples import CHIP, DENSE
+        >>> from models.serving.examples import CHIP, DENSE
         >>> from models.training.examples import TRAINING
         >>> Run.of(DENSE, CHIP, Layouts.of(tp=8, cp=2, micro_batch=4), 4096, "bf16", TRAINING, "hopper", Recipe()).tokens.tolist()
         [8192.0]

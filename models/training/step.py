@@ -57,7 +57,7 @@ def training_step(
     [byte/s], where a network gives groups different rates (`fabric_links.dimension_links`); else the chip's rate for all. Linear-attention layers are priced as full ones without a core.
     Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> step = training_step(DENSE, CHIP, Layouts.of(tp=[1, 8], dp=[64, 8]), global_batch_sequences=512, sequence_tokens=4096,
     ...     precision="bf16", constants=TRAINING, family="hopper")
@@ -120,7 +120,7 @@ def stack_times(run: Run) -> tuple[Times, Times]:
     Shapes: one axis per part. Units: [s].
     Reference: `training_layer.layer_times`; DeepSeek-V3, arXiv:2412.19437, section 2.2 (multi-token prediction).
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> bool(np.isclose(stack_times(run)[0]["compute"], 32 * layer_times(run, False)[0]["compute"])[0])
@@ -151,7 +151,7 @@ def pipeline_transfer_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s]. Zero for pp 1.
     Reference: Narayanan et al., arXiv:2104.04473, sections 2.2.2 and 4.1 (scatter/gather).
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> pipeline_transfer_s(Run.of(DENSE, CHIP, Layouts.of(), 4096, "bf16", TRAINING, "hopper", Recipe())).tolist()
     [0.0]
@@ -174,7 +174,7 @@ def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, 
     Shapes: one axis. Units: micro-batches [1], windows of one micro-batch on one stage [s], result [s].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 7; Zhao et al., FSDP, arXiv:2304.11277, section 3.3.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(dp=[1, 64]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> data_parallel_s(run, np.ones(2), np.zeros(2), np.zeros(2)).round(2).tolist()
@@ -206,7 +206,7 @@ def optimizer_s(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [s].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 3.1 (state read and written); factor see the catalog.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(dp=64, zero=[0, 1]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> times = optimizer_s(run)
@@ -253,7 +253,7 @@ def recomputed_flops_per_token(run: Run) -> np.ndarray:
     Shapes: one axis. Units: [FLOP/token].
     Reference: Korthikanti et al., arXiv:2205.05198, section 5 and appendix A.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
     >>> run = Run.of(DENSE, CHIP, Layouts.of(recompute=[0, 1, 2]), 4096, "bf16", TRAINING, "hopper", Recipe())
     >>> (recomputed_flops_per_token(run) / 1e9).round(1).tolist()

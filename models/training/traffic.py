@@ -26,7 +26,7 @@ def traffic(run: Run, global_batch_sequences: int) -> tuple[dict[str, int], list
     Reference: the collectives of `training_exchange`, `training.data_parallel_s` and `training.pipeline_transfer_s`; Narayanan et al.,
     arXiv:2104.04473, section 3.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.layouts import Layouts
     >>> from models.training.constants import Recipe
     >>> from models.training.examples import TRAINING

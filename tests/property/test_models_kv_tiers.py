@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models import examples
-from models.batching import aggregated
-from models.closed_loop import closed_loop
-from models.decode import ServingLayouts
-from models.disaggregation import disaggregated
-from models.kv_tiers import (
+from models.serving import examples
+from models.serving.closed_loop import closed_loop
+from models.serving.continuous_batching import aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import disaggregated
+from models.serving.prefix_cache import (
     Given,
     PrefixCache,
     Sessions,
@@ -28,7 +28,7 @@ from models.kv_tiers import (
     zipf_groups,
     zipf_hit_rate,
 )
-from models.speculation import Speculation, speculative_speedup, speculative_step, tokens_per_step
+from models.serving.speculation import Speculation, speculative_speedup, speculative_step, tokens_per_step
 
 FEW = settings(max_examples=30, deadline=None)
 ONE = ServingLayouts(1, 1, 1, 1)

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models import examples, kvcache
-from models.batching import ServingPoint, aggregated
-from models.closed_loop import closed_loop
-from models.decode import ServingLayouts, communication_s, experts_touched, step_time
-from models.disaggregation import disaggregated, worker_ratios
 from models.energy import power
-from models.percentiles import MEAN, latency_s, slo_capacity, within_slo
-from models.prefill import prefill_time
 from models.queueing import queues as queueing
+from models.serving import examples
+from models.serving import kv_cache as kvcache
+from models.serving.closed_loop import closed_loop
+from models.serving.continuous_batching import ServingPoint, aggregated
+from models.serving.decode import ServingLayouts, communication_s, experts_touched, step_time
+from models.serving.disaggregation import disaggregated, worker_ratios
+from models.serving.percentiles import MEAN, latency_s, slo_capacity, within_slo
+from models.serving.prefill import prefill_time
 from models.transformer.architecture import Architecture
 
 MLA = Architecture(

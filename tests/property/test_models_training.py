@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from catalog.units import GIGA, TERA
 from models import roofline
-from models.examples import CHIP, DENSE, MOE
 from models.network import collectives
+from models.serving.examples import CHIP, DENSE, MOE
 from models.training import exchange as training_exchange
 from models.training import layer as training_layer
 from models.training import layouts, memory, pipeline

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models import examples
-from models.batching import aggregated
-from models.decode import ServingLayouts
-from models.disaggregation import disaggregated
-from models.speculation import Speculation
+from models.serving import examples
+from models.serving.continuous_batching import aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import disaggregated
+from models.serving.speculation import Speculation
+from models.serving.waterfall import decode_waterfall, roofline_s
 from models.transformer.architecture import Architecture
-from models.waterfall import decode_waterfall, roofline_s
 
 MLA = Architecture(
     layers=27, hidden=2048, heads=16, kv_heads=16, head_dim=128, ffn=10944, vocab=102400, experts=64, topk=6, shared_experts=2,

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models import examples
-from models.batching import aggregated
-from models.decode import ServingLayouts
-from models.disaggregation import disaggregated
-from models.percentiles import METRICS, goodput, latency_s, share_within
+from models.serving import examples
+from models.serving.continuous_batching import aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import disaggregated
+from models.serving.percentiles import METRICS, goodput, latency_s, share_within
 from tests.simulation import Engine, Load, Outcome, simulate_aggregated, simulate_disaggregated
 
 ONE = ServingLayouts(1, 1, 1, 1)

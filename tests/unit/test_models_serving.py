@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from models import examples
-from models.batching import aggregated
-from models.decode import ServingLayouts, step_time
-from models.disaggregation import disaggregated
 from models.energy.power import PowerConstants, chip_power_share
-from models.kvcache import kv_bytes_per_chip, slots, weight_bytes_per_chip
-from models.percentiles import MEAN, SloScreen, latency_s, slo_capacity, within_slo
-from models.prefill import prefill_time
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
+from models.serving import examples
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import aggregated
+from models.serving.decode import ServingLayouts, step_time
+from models.serving.disaggregation import disaggregated
+from models.serving.kv_cache import kv_bytes_per_chip, slots, weight_bytes_per_chip
+from models.serving.percentiles import MEAN, SloScreen, latency_s, slo_capacity, within_slo
+from models.serving.prefill import prefill_time
 from models.transformer.architecture import Architecture
 
 ONE = ServingLayouts(1, 1, 1, 1)

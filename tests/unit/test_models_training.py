@@ -11,8 +11,8 @@ import pytest
 from catalog.lookup import Catalog
 from catalog.units import BILLION, GIB, GIGA, TERA
 from models import roofline
-from models.examples import CHIP, DENSE
 from models.network import collectives
+from models.serving.examples import CHIP, DENSE
 from models.training import layer as training_layer
 from models.training import layouts, memory, pipeline
 from models.training import step as training

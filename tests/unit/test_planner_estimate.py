@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from catalog.lookup import shipped_catalog
-from models import serving_constants
+from models.serving import constants as serving_constants
 from planner import spec
 from planner.case import resolve_case
 from planner.cli import main

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.decode import ServingLayouts, StepTime, step_time
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts, StepTime, step_time
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from catalog.units import GIGA
 from models.roofline import ChipRates, Precision, element_bytes
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
 from models.transformer.architecture import (
     Architecture,
     attended_tokens,

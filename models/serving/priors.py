@@ -5,7 +5,7 @@ A constant without an entry is not fitted: it is physics, a convention, or too w
 
 from __future__ import annotations
 
-from models.serving_constants import ENGINES, FAMILIES
+from models.serving.constants import ENGINES, FAMILIES
 from models.statistics.fitting import Prior
 
 # The spread is of the natural logarithm; shares within 0..1 ("logit"): of the log-odds.

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.decode import ServingLayouts
 from models.roofline import ChipRates, Precision, element_bytes
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
 Result = np.ndarray | float

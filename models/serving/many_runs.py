@@ -7,11 +7,19 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from models.closed_loop import closed_loop
-from models.decode import ServingLayouts
-from models.offered_load import Replica, Served, best_batch, burst, request_rate, static_batch, two_pools
 from models.roofline import PRECISIONS, ChipRates
-from models.serving_constants import ServingConstants
+from models.serving.closed_loop import closed_loop
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts
+from models.serving.offered_load import (
+    Replica,
+    Served,
+    best_batch,
+    burst,
+    request_rate,
+    static_batch,
+    two_pools,
+)
 from models.transformer.architecture import Architecture
 
 REGIMES = ("closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "disaggregated")
@@ -113,7 +121,7 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
 
     Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `offered_load`, `closed_loop`.
 
-    >>> from models.examples import CHIP, DENSE
+    >>> from models.serving.examples import CHIP, DENSE
     >>> one = Case(DENSE, CHIP, Pool({"tp": 1, "pp": 1, "dp": 1, "ep": 1}), None, "bf16", "bf16", "vllm", 2025.0, "hopper", "closed", 1000.0, 200.0, 8.0)
     >>> [batch.index.tolist() for batch in stack([one, replace(one, load=16.0, weight_precision="fp8"), replace(one, regime="static")])]
     [[0, 1], [2]]

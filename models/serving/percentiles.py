@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.batching import ServingPoint, aggregated
-from models.decode import ServingLayouts
 from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
@@ -24,7 +22,9 @@ from models.queueing.cumulants import (
     mixture_shares,
 )
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import ServingPoint, aggregated
+from models.serving.decode import ServingLayouts
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float

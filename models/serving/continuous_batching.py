@@ -12,10 +12,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.decode import ServingLayouts
-from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
-from models.kvcache import memory_bytes_per_chip, slots
-from models.prefill import PrefillTime
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -25,8 +21,12 @@ from models.queueing.queues import (
     wait_mean_s,
 )
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
-from models.speculation import Speculation, decode_step
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts
+from models.serving.kv_cache import memory_bytes_per_chip, slots
+from models.serving.prefill import PrefillTime
+from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float
@@ -252,7 +252,7 @@ def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> R
 
     a: share of attention, which goes with the square of the length; f: share of what a step takes however many tokens it carries,
     w = e/(x (1 - e)), e = exp(-1/x), how far that goes with the length where it fills x chunks. Shapes: broadcast [1].
-    Reference: Oehlert, The American Statistician 46 (1992) (delta method); parts as in models/prefill.py.
+    Reference: Oehlert, The American Statistician 46 (1992) (delta method); parts as in models/serving/prefill.py.
 
     >>> prompt = PrefillTime(1.0, 1.0, 1.0, {"dense_compute": 0.5, "dense_memory": 0.2, "prefill_attention": 0.3})
     >>> round(float(time_scv(prompt, 1.0, 0.01)), 3)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.decode import ServingLayouts, StepTime, step_time
 from models.roofline import ChipRates, Precision, element_bytes
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts, StepTime, step_time
 from models.transformer.architecture import Architecture, parameter_counts
 
 Result = np.ndarray | float

@@ -12,10 +12,6 @@ from math import gcd
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.batching import ServingPoint, time_scv
-from models.decode import ServingLayouts
-from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
-from models.kvcache import memory_bytes_per_chip, slots, transfer_s
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -25,8 +21,12 @@ from models.queueing.queues import (
     wait_mean_s,
 )
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
-from models.speculation import Speculation, decode_step
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import ServingPoint, time_scv
+from models.serving.decode import ServingLayouts
+from models.serving.kv_cache import memory_bytes_per_chip, slots, transfer_s
+from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.batching import ServingPoint
-from models.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
 from models.roofline import ChipRates, Precision, element_bytes
-from models.serving_constants import ServingConstants
-from models.speculation import Speculation, decode_step
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import ServingPoint
+from models.serving.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
+from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
 Result = np.ndarray | float
@@ -75,7 +75,7 @@ def decode_waterfall(
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009), section 5 (ceilings); the step's parts as in decode.py.
 
     >>> from models import examples
-    >>> from models.batching import aggregated
+    >>> from models.serving.continuous_batching import aggregated
     >>> kinds = dict(input_tokens=1000, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> one = ServingLayouts(1, 1, 1, 1)
     >>> point = aggregated(examples.DENSE, examples.CHIP, one, 16, output_tokens=200, input_scv=0.0, output_scv=0.0, **kinds)

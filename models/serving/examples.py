@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.units import GIGA, MICRO, MILLI, TERA
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
 from models.transformer.architecture import Architecture
 
 DENSE = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.disaggregation import DisaggregatedPoint
 from models.queueing.queues import closed_loop_response_s
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.disaggregation import DisaggregatedPoint
 
 Result = np.ndarray | float
 _ROUNDS = 12
@@ -30,8 +30,8 @@ def closed_pools(point_at: Callable[[Result], DisaggregatedPoint], clients: Arra
     (many servers as a faster one); Zhong et al., DistServe, OSDI 2024, section 3.
 
     >>> from models import examples
-    >>> from models.decode import ServingLayouts
-    >>> from models.disaggregation import disaggregated
+    >>> from models.serving.decode import ServingLayouts
+    >>> from models.serving.disaggregation import disaggregated
     >>> one = ServingLayouts(1, 1, 1, 1)
     >>> at = lambda batch: disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, one, one, batch, 1, 2, link_bytes_per_s=25e9,
     ...     link_start_s=0.0, input_tokens=1000, output_tokens=200, input_scv=0.0, output_scv=0.0, weight_precision="bf16",

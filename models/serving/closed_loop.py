@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.batching import unloaded_ttft_s
-from models.decode import ServingLayouts
-from models.kv_tiers import PrefixCache, held_bytes, prompt_cost, without
-from models.kvcache import slots
 from models.queueing.queues import closed_loop_response_s
 from models.roofline import ChipRates
-from models.serving_constants import ServingConstants
-from models.speculation import Speculation, decode_step
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import unloaded_ttft_s
+from models.serving.decode import ServingLayouts
+from models.serving.kv_cache import slots
+from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.batching import unloaded_ttft_s
-from models.decode import ServingLayouts, StepTime, step_time
-from models.kvcache import slots, transfer_s
-from models.prefill import PrefillTime, prefill_time
 from models.queueing.queues import closed_loop_response_s, wait_mean_s
 from models.roofline import ChipRates, Precision
-from models.serving_constants import ServingConstants
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import unloaded_ttft_s
+from models.serving.decode import ServingLayouts, StepTime, step_time
+from models.serving.kv_cache import slots, transfer_s
+from models.serving.prefill import PrefillTime, prefill_time
 from models.transformer.architecture import Architecture
 
 Result = np.ndarray | float

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.decode import ServingLayouts
-from models.kvcache import kv_bytes_per_chip
-from models.prefill import PrefillTime, prefill_time
 from models.roofline import ChipRates, Precision, element_bytes
-from models.serving_constants import ServingConstants
-from models.speculation import Speculation, draft_bytes_per_chip
+from models.serving.constants import ServingConstants
+from models.serving.decode import ServingLayouts
+from models.serving.kv_cache import kv_bytes_per_chip
+from models.serving.prefill import PrefillTime, prefill_time
+from models.serving.speculation import Speculation, draft_bytes_per_chip
 from models.transformer.architecture import Architecture, kv_bytes
 
 Result = np.ndarray | float
@@ -286,7 +286,7 @@ def cached_prefill(
     ICML 2025 (the decision).
 
     >>> from models import examples
-    >>> from models.prefill import prefill_time
+    >>> from models.serving.prefill import prefill_time
     >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> one = ServingLayouts(1, 1, 1, 1)
     >>> times = [prefill_time(examples.DENSE, examples.CHIP, one, prompt_tokens=8000, cached_tokens=c, **run) for c in (0, 7000)]
