@@ -20,10 +20,10 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from models.economics import annuity, capital_recovery_factor
-from solvers.backends import Options
 from solvers.data import PlanData
 from solvers.joint import solve
 from solvers.meter_data import Chronology, MeterData
+from solvers.mip import Options
 
 AGREES = 1e-6
 WITHOUT_LIMIT = 1e4

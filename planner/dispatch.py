@@ -20,8 +20,8 @@ from planner.points import Candidates, Point
 from planner.porting import needs
 from planner.problem import REDUCED, Problem
 from solvers.dispatch import Dispatched, dispatch
+from solvers.interface import Options
 from solvers.joint import Solution
-from solvers.outcome import Options
 from solvers.preemption import working_share
 
 DEAR = 10.0  # price of what is missing, over what it costs in the plan on average

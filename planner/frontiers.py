@@ -33,7 +33,7 @@ SAME = 1e-9  # relative differences of costs below this are none
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """`measure`: what the cost is set against; `name`: what was asked for; `how`: as in `solvers.kept`; `bound`: no plan that is asked for
+    """`measure`: what the cost is set against; `name`: what was asked for; `how`: as in `solvers.reoptimize`; `bound`: no plan that is asked for
     costs less."""
 
     measure: float

@@ -26,9 +26,9 @@ from planner.problem import Problem, QualityFacts
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
 from planner.variants import Answer, Variants, answered, fleet_change
-from solvers.backends import Linear, relative_gap
+from solvers.interface import Options
 from solvers.joint import build, objective_vector, solve
-from solvers.outcome import Options
+from solvers.mip import Linear, relative_gap
 
 TOTAL_S = 300.0
 WITHIN = 0.05  # shares of the objective by which an alternative may be worse

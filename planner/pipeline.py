@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from planner.points import Candidates
     from planner.problem import Problem
     from solvers.data import PlanData
+    from solvers.interface import Options
     from solvers.joint import Solution
-    from solvers.outcome import Options
 
 Progress = Callable[[str], None]
 THREADS = 2
@@ -131,7 +131,7 @@ def answer(
 
 
 def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
-    from solvers.backends import Options
+    from solvers.mip import Options
 
     asked = spec.solver
     return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=threads, method=asked.method, progress=progress)

@@ -13,8 +13,8 @@ from planner.plan import Plan
 from planner.points import Candidates
 from planner.problem import Problem, QualityFacts
 from planner.quality import NONE, Chosen, is_open, settled, settled_points
+from solvers.interface import Options
 from solvers.joint import Solution, solve
-from solvers.outcome import Options
 
 NEGLIGIBLE = 1e-9  # shares of the requests below this are the solver's rounding
 AS_GOOD = 1e-6  # gap to which the rest of an answer is solved again

@@ -474,7 +474,7 @@ class _Resolver:
     # -- network ---------------------------------------------------------------------------------------------------
 
     def _network(self, sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], calendar: Calendar, offered: Sequence[lines.Offered] | None):
-        from solvers.network import distribution_tree, wan_graph
+        from solvers.wan_graph import distribution_tree, wan_graph
 
         regions = sorted({site.place for site in sites} | {o.region for w in serving for o in w.spec.origins} | {w.weights_from for w in serving})
         edges = wan.edges_between(regions, self.ledger, self._convert)

@@ -27,8 +27,8 @@ from planner.variants import Answer
 from planner.worlds import draw
 from solvers.data import PlanData
 from solvers.dispatch import part_of
+from solvers.interface import Options
 from solvers.joint import solve
-from solvers.outcome import Options
 from solvers.redispatch import slots_that_count
 from solvers.worlds import Risk, World, WorldData
 

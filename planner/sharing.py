@@ -19,8 +19,8 @@ from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.resolve import resolve_document
 from planner.variants import Answer, Variants
+from solvers.interface import Options
 from solvers.joint import solve
-from solvers.outcome import Options
 
 ON = "all on"
 CLAIMED = (("utilisation", "GPU utilisation", 0.5), ("efficiency", "training efficiency", 1.0))  # of such platforms, by their makers

@@ -19,8 +19,8 @@ from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve import resolve_document
 from planner.variants import Answer, Fleet, Variants, answered, fleet_change
-from solvers.kept import KeptProgram
-from solvers.outcome import Options
+from solvers.interface import Options
+from solvers.reoptimize import KeptProgram
 
 TOTAL_S = 900.0
 KEEPING = (PRICE, AMOUNT, LATENCY, DEADLINE)  # of which a cheaper or wider level leaves the plan as good as it is

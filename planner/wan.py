@@ -65,7 +65,7 @@ def best_paths(
     graph: nx.Graph, origins: Iterable[str], sites: Sequence[str], permitted: Callable[[str], bool]
 ) -> dict[tuple[str, str], PathFacts]:
     """Shortest path by latency for each (origin, site), through permitted regions only; the sites are permitted."""
-    from solvers import network
+    from solvers import wan_graph as network
 
     return {
         (origin, site): PathFacts(found.totals["rtt_s"], found.totals["price_per_byte"], found.nodes)

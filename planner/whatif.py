@@ -1,7 +1,7 @@
 """Questions to a plan that is solved already: the same spec with other prices, another demand or another limit.
 
 What does not depend on a change is kept: the points of the workloads, the program and its solver. Not here: how a program is
-changed in place (`solvers.kept`).
+changed in place (`solvers.reoptimize`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> valu
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds of the last plan by stage, and how its program was solved (see `solvers.kept`)."""
+    """Seconds of the last plan by stage, and how its program was solved (see `solvers.reoptimize`)."""
 
     resolve: float
     points: float
@@ -49,7 +49,7 @@ class WhatIf:
         threads: int = THREADS, diagnosing: bool = True,
     ) -> None:  # fmt: skip
         """Raises SpecError for an invalid spec and OSError for an unreadable file."""
-        from solvers.kept import KeptProgram
+        from solvers.reoptimize import KeptProgram
 
         self.document = read_spec(source, hourly)
         self._overlays, self._progress, self._threads = overlays, progress, threads

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from solvers import highs
 from solvers.highs import SMALL, Floats, Least
-from solvers.outcome import SolverError
+from solvers.interface import SolverError
 
 LATE = 5.0  # seconds beyond its time, after which a program is given up
 GIVEN_UP = 1  # how a process ends that waits no longer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.outcome import Options, Outcome
+from solvers.interface import Options, Outcome
 from solvers.program import Floats, Scaled
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, about_columns, structure
 from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
-from solvers.outcome import Options, SolverError, Standing
+from solvers.interface import Options, SolverError, Standing
 from solvers.program import Program
 from solvers.routing import arc_most, just_enough
 from solvers.schedule import able

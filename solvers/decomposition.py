@@ -19,10 +19,10 @@ from scipy import sparse
 from solvers.certificate import Bound, Prices, bound
 from solvers.data import Floats, Ints, PlanData
 from solvers.hourwise import EVERY, NOTHING, Slotwise, Structure, by_group, by_pieces, structure_of
+from solvers.interface import Standing
 from solvers.interior import Inside
 from solvers.linked import Point
 from solvers.master import Master
-from solvers.outcome import Standing
 from solvers.program import Program
 from solvers.schedule import able
 from solvers.slot_programs import SlotPrograms

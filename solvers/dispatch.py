@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.backends import Linear
 from solvers.data import Floats, Ints, Objective, PlanData
+from solvers.interface import Options, SolverError
 from solvers.joint import build
 from solvers.meter_data import Chronology, MeterData
-from solvers.outcome import Options, SolverError
+from solvers.mip import Linear
 from solvers.program import Program
 from solvers.routing import arc_open
 

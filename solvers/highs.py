@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from solvers.outcome import ENUMERATION, SolverError
+from solvers.interface import ENUMERATION, SolverError
 
 Floats = NDArray[np.float64]
 

@@ -10,21 +10,22 @@ from functools import partial
 
 import numpy as np
 
-from solvers import backends, decomposed
-from solvers.backends import Options, RawSolution
+from solvers import decomposed
+from solvers import mip as backends
 from solvers.choice import add_choice
 from solvers.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
 from solvers.electricity import add_electricity
 from solvers.fabric import add_fabric
 from solvers.fleet import add_holdings, add_installed, add_power
+from solvers.line_units import with_fewest_units
 from solvers.lines import add_lines
+from solvers.mip import Options, RawSolution
 from solvers.porting import add_porting
 from solvers.program import Program
 from solvers.routing import add_routing, unserved
 from solvers.schedule import add_schedule, unfinished
 from solvers.spread import add_spread
 from solvers.storage import add_storage
-from solvers.thrift import with_fewest_units
 from solvers.worlds import add_worlds
 
 TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least

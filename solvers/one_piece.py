@@ -8,7 +8,7 @@ import numpy as np
 
 from solvers.apart import least_whole
 from solvers.data import Floats
-from solvers.outcome import SolverError
+from solvers.interface import SolverError
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition

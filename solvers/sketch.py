@@ -15,10 +15,10 @@ from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hosting import LeftOut
 from solvers.hourwise import NOTHING, carried
+from solvers.interface import Options
 from solvers.linked import Point
 from solvers.looks import PATIENCE, WORTH, Chosen, counted
 from solvers.one_piece import counts as counts_held
-from solvers.outcome import Options
 from solvers.proposals import Proposals, Within
 from solvers.proposing import Proposing
 from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from solvers.data import Floats, Ints
 from solvers.highs import new_highs, program_of
-from solvers.outcome import ENUMERATION, SolverError
+from solvers.interface import ENUMERATION, SolverError
 
 NODES = 50  # of a search for whole columns
 

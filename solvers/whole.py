@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from solvers.data import Floats
 from solvers.decomposition import Level
+from solvers.interface import SolverError
 from solvers.master import Point
-from solvers.outcome import SolverError
 from solvers.slot_programs import SlotAnswer
 
 

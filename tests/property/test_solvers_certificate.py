@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from solvers.certificate import Estimate, Prices, _run
 from solvers.decomposition import Decomposition
 from solvers.highs import new_highs, program_of, take_threads
+from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
-from solvers.outcome import Standing
 from tests.property import test_solvers_phases as phases
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem

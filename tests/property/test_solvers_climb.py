@@ -9,8 +9,8 @@ import numpy as np
 from solvers.certificate import Prices
 from solvers.climb import Climb
 from solvers.decomposition import Decomposition
+from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
-from solvers.outcome import Standing
 from tests.property.reference import best
 from tests.property.test_solvers_bruteforce import problem
 

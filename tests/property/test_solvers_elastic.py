@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import diagnose
-from solvers.backends import Options
 from solvers.elastic import VIOLATION, Elastic
+from solvers.mip import Options
 from tests.property import test_solvers_together as together
 from tests.property.reference import SMALL, TIMES
 

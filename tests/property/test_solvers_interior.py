@@ -12,10 +12,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import start
 from solvers.decomposition import Decomposition
+from solvers.interface import Standing
 from solvers.interior import _anywhere, _off, inside, taken_over
 from solvers.joint import build, unfinished, unserved
 from solvers.newton import Newton
-from solvers.outcome import Standing
 from solvers.start import blocks
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem

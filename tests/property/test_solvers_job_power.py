@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from solvers import schedule
-from solvers.backends import Options
 from solvers.joint import solve, unfinished, unserved
+from solvers.mip import Options
 from tests.property.reference import best, near
 from tests.property.test_solvers_bruteforce import problem
 

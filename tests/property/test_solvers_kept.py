@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from solvers import kept as kept_module
-from solvers.backends import Options
+from solvers import reoptimize as kept_module
 from solvers.joint import build, solve
-from solvers.kept import KeptProgram
+from solvers.mip import Options
+from solvers.reoptimize import KeptProgram
 from tests.property.reference import TIMES, TOLERANCE
 from tests.property.test_solvers_bruteforce import problem
 

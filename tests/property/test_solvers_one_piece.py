@@ -10,9 +10,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import decomposition, one_piece
 from solvers.decomposition import Decomposition
+from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
 from solvers.looks import counted
-from solvers.outcome import Standing
 from tests.property.test_solvers_bruteforce import problem
 
 SEEDS = range(40)

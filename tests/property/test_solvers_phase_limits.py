@@ -12,13 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from solvers import decomposed
-from solvers.backends import Options
 from solvers.certificate import Prices, bound
 from solvers.data import Limit, PowerStages
 from solvers.decomposition import structure
 from solvers.diagnose import loosened
 from solvers.hourwise import Slotwise
 from solvers.joint import build, solve
+from solvers.mip import Options
 from solvers.porting import PortData
 from solvers.schedule import able
 from tests.property import test_solvers_phases as phases

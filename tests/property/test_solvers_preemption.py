@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import decomposed
-from solvers.backends import Options
 from solvers.data import PlanData
 from solvers.joint import solve
 from solvers.meter_data import Chronology
+from solvers.mip import Options
 from tests.property.reference import SMALL, TIMES, TOLERANCE
 
 EXACT = Options(gap=0.0)

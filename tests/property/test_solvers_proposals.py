@@ -13,9 +13,9 @@ from scipy import sparse
 from solvers.certificate import Prices
 from solvers.decomposition import Decomposition
 from solvers.highs import least_whole
+from solvers.interface import Options, Standing
 from solvers.joint import build, solve, unfinished, unserved
 from solvers.looks import Looks
-from solvers.outcome import Options, Standing
 from solvers.proposals import Proposals, _reached, done
 from solvers.start import linear
 from tests.property import test_solvers_phases as phases

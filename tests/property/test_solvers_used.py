@@ -10,8 +10,8 @@ import numpy as np
 from solvers import hourwise
 from solvers.certificate import Prices
 from solvers.decomposition import Decomposition
+from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
-from solvers.outcome import Standing
 from solvers.used import _jobs, _serving, used
 from tests.property.test_solvers_bruteforce import problem
 

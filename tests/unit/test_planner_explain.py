@@ -18,10 +18,10 @@ from planner.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan
 from planner.worth import BY_THE_BOUND
-from solvers import backends
-from solvers.backends import Options
+from solvers import mip as backends
 from solvers.diagnose import prices
 from solvers.joint import build, objective_vector, solve
+from solvers.mip import Options
 
 FINE = {"gap": 1e-6, "time_limit": "30 s"}
 CHAT = {

@@ -17,7 +17,7 @@ from planner.frontier_chart import chart
 from planner.frontiers import frontier
 from planner.plan import load_plan
 from planner.verify import verify_plan
-from solvers.kept import REBUILT
+from solvers.reoptimize import REBUILT
 
 GAP = 1e-3
 SPEC = {

@@ -17,8 +17,8 @@ from planner.plan import Plan
 from planner.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan
+from solvers.interface import Options
 from solvers.joint import solve
-from solvers.outcome import Options
 
 RATE, YEARS, LIFE, BUILDING = 0.08, 4, 5.0, 20.0
 PHASES = [{"name": "first", "start": "0 d"}, {"name": "second", "start": "2 years"}]

@@ -22,7 +22,7 @@ from planner.resolve import resolve_document
 from planner.sharing import sharing
 from planner.verify import verify_plan
 from planner.whatif import WhatIf
-from solvers.kept import REBUILT
+from solvers.reoptimize import REBUILT
 
 SCORES = {"Llama-3.2-1B": 30.0, "Llama-3.2-3B": 50.0, "Meta-Llama-3.1-8B": 60.0}
 SOURCE = "a made-up score"

@@ -19,7 +19,7 @@ from planner.resolve import resolve_document
 from planner.swings import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.tornado import tornado
 from planner.variants import answered
-from solvers.kept import FIRST, IN_PLACE, KeptProgram
+from solvers.reoptimize import FIRST, IN_PLACE, KeptProgram
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 20_000},

@@ -15,8 +15,9 @@ from planner.document import edited
 from planner.errors import SpecError
 from planner.verify import verify_plan
 from planner.whatif import WhatIf
-from solvers import backends, joint
-from solvers.kept import FIRST, IN_PLACE, REBUILT, SEARCHED, KeptProgram
+from solvers import joint
+from solvers import mip as backends
+from solvers.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, KeptProgram
 from tests.property.test_planner_properties import questions
 
 GAP = 3e-3

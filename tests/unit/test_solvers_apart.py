@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from solvers import apart, highs
-from solvers.outcome import SolverError
+from solvers.interface import SolverError
 
 
 def market_split(rows: int = 5, columns: int = 45) -> tuple:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from solvers import backends
 from solvers import branch as branch_search
-from solvers.backends import Options
+from solvers import mip as backends
 from solvers.branch import Relaxed, Search
 from solvers.highs import least_whole
-from solvers.outcome import Standing
+from solvers.interface import Standing
+from solvers.mip import Options
 from solvers.program import Program
 
 BOTH = pytest.mark.parametrize("solver", ["highs", "pulp"])

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.backends import Options
 from solvers.data import Limit, Objective, PlanData
 from solvers.joint import build, solve
+from solvers.mip import Options
 from solvers.reduction import useful
 
 EXACT = Options(gap=0.0)

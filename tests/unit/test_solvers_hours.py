@@ -9,9 +9,9 @@ import pytest
 
 from solvers.decomposition import Decomposition
 from solvers.hours import nearest
+from solvers.interface import Standing
 from solvers.joint import build
 from solvers.linked import Point
-from solvers.outcome import Standing
 from tests.unit.test_solvers_decomposition import two_jobs
 
 

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from solvers.network import best_path, distribution_tree, wan_graph
+from solvers.wan_graph import best_path, distribution_tree, wan_graph
 
 EDGES = [("a", "b", 1.0, 5.0), ("b", "c", 1.0, 5.0), ("a", "c", 3.0, 1.0), ("c", "d", 1.0, 1.0)]
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solvers.backends import Linear, Options
 from solvers.branch import Relaxed
+from solvers.mip import Linear, Options
 from solvers.program import Arrays, Scaled
 from solvers.rounding import FreeChoices, whole_counts
 

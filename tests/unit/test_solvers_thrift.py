@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers import backends
-from solvers.backends import Options, RawSolution
+from solvers import mip as backends
+from solvers.line_units import with_fewest_units
+from solvers.mip import Options, RawSolution
 from solvers.program import Program
-from solvers.thrift import with_fewest_units
 
 
 @pytest.fixture

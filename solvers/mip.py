@@ -16,12 +16,12 @@ import numpy as np
 from solvers.branch import Finished, Relaxed, Search
 from solvers.cbc import run_pulp
 from solvers.highs import new_highs, program_of, take_threads
-from solvers.outcome import ENUMERATION, Options, Outcome, RawSolution, SolverError, Standing
+from solvers.interface import ENUMERATION, Options, Outcome, RawSolution, SolverError, Standing
 from solvers.program import Arrays, Floats, Ints, Program, Scaled
 from solvers.rounding import FreeChoices, whole_counts
 
 if TYPE_CHECKING:
-    from solvers.kept import Kept
+    from solvers.reoptimize import Kept
 
 OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
 ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row

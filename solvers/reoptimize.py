@@ -16,14 +16,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solvers import backends, joint
+from solvers import joint
+from solvers import mip as backends
 from solvers.branch import Finished
 from solvers.data import COST, Floats, Ints, PlanData
-from solvers.outcome import Options, Outcome
+from solvers.interface import Options, Outcome
+from solvers.line_units import with_fewest_units
 from solvers.program import Arrays, Program, Scaled
 from solvers.routing import unserved
 from solvers.schedule import unfinished
-from solvers.thrift import with_fewest_units
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
 KNOWN = 16  # answers that are kept to be tried again

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers import backends
-from solvers.backends import Options, RawSolution
+from solvers import mip as backends
+from solvers.mip import Options, RawSolution
 from solvers.program import Arrays, Floats, Program
 
 SHARE = 0.01            # of the asked gap, to which the units are chosen
