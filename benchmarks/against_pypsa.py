@@ -20,10 +20,10 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from models.economics import annuity, capital_recovery_factor
-from solvers.data import PlanData
 from solvers.joint import solve
-from solvers.meter_data import Chronology, MeterData
 from solvers.mip import Options
+from solvers.model.data import PlanData
+from solvers.model.electricity_data import Chronology, MeterData
 
 AGREES = 1e-6
 WITHOUT_LIMIT = 1e4

@@ -25,10 +25,10 @@ from catalog.lookup import shipped_catalog
 from planner.calendar import HOURS_PER_YEAR, Clock
 from planner.hourly import at_instants, carbon_column, price_column, read_series
 from planner.tables import as_markdown
-from solvers.data import Limit, Objective, PlanData
 from solvers.joint import solve
-from solvers.meter_data import Chronology
 from solvers.mip import Options
+from solvers.model.data import Limit, Objective, PlanData
+from solvers.model.electricity_data import Chronology
 
 PLACES = ("us-va-pjm-dom", "us-tx-ercot", "us-ca-caiso-np15", "us-ny-nyiso-capitl", "de-lu", "gb", "au-nsw", "jp-tokyo")
 TOGETHER = ("us-va-pjm-dom", "us-tx-ercot", "us-ca-caiso-np15", "us-ny-nyiso-capitl")

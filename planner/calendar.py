@@ -3,7 +3,7 @@
 A slot is one hour (UTC) of one such day in one window. Every series of a spec (price, carbon, demand) has one value for each
 hour of a period: of one typical day, of several, or of all 365; `Calendar.hour` says which one a slot reads.
 Not here: prices and carbon by hour (`planner.electricity`), which days stand for a year (`planner.representative`), and the
-schedule itself (`solvers.schedule`).
+schedule itself (`solvers.model.schedule`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from catalog.units import HOUR_S, show
 from planner.document import Edits, at
 from planner.problem import Problem
-from solvers.data import PlanData
+from solvers.model.data import PlanData
 
 BY_HAND_S = 4 * HOUR_S  # until somebody has restarted a run
 SLOWER_STORAGE = 10.0

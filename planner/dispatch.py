@@ -22,7 +22,7 @@ from planner.problem import REDUCED, Problem
 from solvers.dispatch import Dispatched, dispatch
 from solvers.interface import Options
 from solvers.joint import Solution
-from solvers.preemption import working_share
+from solvers.model.preemption import working_share
 
 DEAR = 10.0  # price of what is missing, over what it costs in the plan on average
 

@@ -20,11 +20,11 @@ from planner.lots import Lot
 from planner.phases import BY_WINDOW, power_limits, supplies
 from planner.problem import Problem
 from planner.worth import BINDING, BY_THE_BOUND
-from solvers.data import Floats, Ints
 from solvers.decomposed import pays
 from solvers.diagnose import Row, prices, without_rounding
 from solvers.joint import Solution
 from solvers.mip import Options
+from solvers.model.data import Floats, Ints
 
 LEAST_TIME = 0.25  # of the solver's time limit, that the linear programs around a plan may take in any case; else what the solver left of it
 AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs

@@ -25,9 +25,9 @@ from planner.problem import NO_TREE, PhaseFacts, Problem, TrainingFacts
 from planner.quality import choice_data
 from planner.spread import spread_data
 from planner.storage import storage_arrays
-from solvers.choice import ChoiceData
-from solvers.data import Limit, Objective, PlanData, PowerStages
-from solvers.line_data import LineData
+from solvers.model.choice import ChoiceData
+from solvers.model.data import Limit, Objective, PlanData, PowerStages
+from solvers.model.line_data import LineData
 
 COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
 

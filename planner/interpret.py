@@ -33,7 +33,7 @@ from planner.quality_choice import quality_rows
 from planner.spread import is_asked
 from planner.storage import storage_rows
 from solvers.joint import Solution
-from solvers.preemption import working_share
+from solvers.model.preemption import working_share
 
 NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the solver's rounding
 

@@ -1,6 +1,6 @@
 """From the ways of traffic to the arrays of the lines block: channels, streams and hops by position, rates and costs.
 
-Not here: which ways there are (`planner.lines`), and the rows and columns (`solvers.lines`).
+Not here: which ways there are (`planner.lines`), and the rows and columns (`solvers.model.lines`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from catalog.units import YEAR_S
 from planner.calendar import Calendar
 from planner.line_facts import STREAMS, WEIGHTS, Carrier
 from planner.problem import Problem
-from solvers.line_data import SOURCE, LineData
+from solvers.model.line_data import SOURCE, LineData
 
 COST = "cost"
 

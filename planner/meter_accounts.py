@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.meter_arrays import charged_peaks
 from planner.problem import Problem
-from solvers.meter_data import MeterData
+from solvers.model.electricity_data import MeterData
 
 BOUGHT, PEAK, CONTRACT, STORAGE = METER_LINES = ("energy", "demand charge", "ppa", "battery")
 SMALL = 1e-9  # watts below this share of a site's largest load are the solver's rounding
@@ -21,7 +21,7 @@ Line = tuple[str, str, str, str]  # component, site, system, how
 
 
 class MeterDecisions:
-    """Arrays over meters, contracts or batteries, and slots; the order is that of `solvers.meter_data`."""
+    """Arrays over meters, contracts or batteries, and slots; the order is that of `solvers.model.electricity_data`."""
 
     def __init__(self, problem: Problem, meters: MeterData, values: Mapping[str, np.ndarray], own_w: np.ndarray):
         """`own_w` [site, slot]: what our own systems draw at the meter."""

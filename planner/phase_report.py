@@ -17,7 +17,7 @@ from planner.formulate import COST, slot_rates
 from planner.phase_budgets import paid_by_phase
 from planner.phases import Term, window_at
 from planner.problem import OfferFacts, PhaseFacts, Problem
-from solvers.preemption import working_share
+from solvers.model.preemption import working_share
 
 if TYPE_CHECKING:
     from planner.accounts import Accounts, Decisions

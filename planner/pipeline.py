@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from planner.formulate import Formulation
     from planner.points import Candidates
     from planner.problem import Problem
-    from solvers.data import PlanData
     from solvers.interface import Options
     from solvers.joint import Solution
+    from solvers.model.data import PlanData
 
 Progress = Callable[[str], None]
 THREADS = 2

@@ -13,7 +13,7 @@ from planner.ledger import Ledger
 from planner.phase_budgets import paid
 from planner.problem import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
 from planner.spec import PlanSpec
-from solvers.porting import PortData
+from solvers.model.porting import PortData
 
 if TYPE_CHECKING:
     from planner.points import Point

@@ -16,7 +16,7 @@ import numpy as np
 from planner.points import Point
 from planner.problem import Problem, TrainingFacts
 from planner.training_points import preemption_s_of
-from solvers.preemption import width_back
+from solvers.model.preemption import width_back
 
 if TYPE_CHECKING:
     from planner.accounts import Decisions

@@ -1,7 +1,7 @@
 """Which architectures may answer a workload with a quality floor, and what is left once the program has chosen.
 
 An architecture is a serving workload of the problem like any other: its own points, pools and weights. What they share is the
-demand (`solvers.choice`). Once one is chosen it stands for the workload of the spec. Not here: how the choice is solved and
+demand (`solvers.model.choice`). Once one is chosen it stands for the workload of the spec. Not here: how the choice is solved and
 told (`planner.quality_choice`), and its re-check (`planner.verify_quality`).
 """
 
@@ -19,7 +19,7 @@ from planner.ledger import Ledger
 from planner.points import Candidates
 from planner.problem import Problem, QualityFacts, ServingFacts
 from planner.spec import PlanSpec, Serving
-from solvers.choice import ChoiceData
+from solvers.model.choice import ChoiceData
 
 NONE, EACH, HOUR, MEAN = "none", "each", "hour", "mean"
 MEANS = (HOUR, MEAN)

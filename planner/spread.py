@@ -1,4 +1,4 @@
-"""How a workload is spread over zones: the arrays for `solvers.spread`, and the plan's table of what each zone serves.
+"""How a workload is spread over zones: the arrays for `solvers.model.spread`, and the plan's table of what each zone serves.
 
 Not here: the re-check of that table (`planner.verify_spread`).
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.problem import Problem
-from solvers.line_data import SpreadData
+from solvers.model.line_data import SpreadData
 
 
 def zones_of(problem: Problem) -> tuple[str, ...]:

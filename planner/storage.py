@@ -1,6 +1,6 @@
 """Storage of the sites: what jobs read and write there, the limit on it, and how long weights take to load.
 
-The closed forms are in `models.storage`; the row of the program is in `solvers.storage`.
+The closed forms are in `models.storage`; the row of the program is in `solvers.model.storage`.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ from planner.problem import Problem
 from planner.resolve import catalog_of
 from planner.spec import Objective
 from planner.variants import Variants, some
-from solvers.data import PlanData
 from solvers.diagnose import Row, is_feasible, with_limits
 from solvers.elastic import Elastic
 from solvers.mip import Options
+from solvers.model.data import PlanData
 
 LEAST_SECONDS = 30.0
 

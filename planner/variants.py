@@ -24,9 +24,9 @@ from planner.points import Candidates, Point
 from planner.problem import Problem
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
-from solvers.data import PlanData
 from solvers.interface import Options
 from solvers.joint import Solution, solve
+from solvers.model.data import PlanData
 
 AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
 AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.", "phases[", "solver.")

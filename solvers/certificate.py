@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, Structure
+from solvers.model.data import Floats, Ints
 
 DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job
 

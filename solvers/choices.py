@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from solvers.coarse import APART, APART_LARGE, grouping, groups_for
-from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise
 from solvers.interior import ITERATIONS, Inside
 from solvers.looks import PATIENCE, Chosen, Looks, counted
+from solvers.model.data import Floats, Ints
 from solvers.nearest import nearest_choices, nearest_counts
 from solvers.proposals import Proposals
 from solvers.start import LEAST, PLACES, Linear, mattering, near_places, nearly

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.certificate import Bound, Prices
-from solvers.data import Floats
+from solvers.model.data import Floats
 from solvers.used import Used, used
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import Floats, Ints
 from solvers.hourwise import NOTHING, Slotwise
+from solvers.model.data import Floats, Ints
 
 APART, APART_LARGE = 5.0, 1.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged, also where questions are large
 SUPPLIED, OF_A_KIND = 1.5, 2  # of what jobs take at their narrowest, that their kinds of systems are to be supplied for, and points of a job and kind beyond those

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.certificate import Bound, Prices
-from solvers.data import Floats
 from solvers.decomposition import WHOLE, Decomposition, Level
 from solvers.hours import nearest
 from solvers.hourwise import NOTHING
 from solvers.linked import Point
+from solvers.model.data import Floats
 from solvers.slot_programs import SlotAnswer
 from solvers.start import within
 from solvers.whole import WholePlan

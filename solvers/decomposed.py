@@ -17,14 +17,14 @@ from threadpoolctl import threadpool_limits
 
 from solvers import apart, hosting, limit_worth, whole
 from solvers.certificate import Prices
-from solvers.data import COST, Floats, Ints, PlanData
 from solvers.decomposition import Decomposition, about_columns, structure
 from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
 from solvers.interface import Options, SolverError, Standing
+from solvers.model.data import COST, Floats, Ints, PlanData
+from solvers.model.routing import arc_most, just_enough
+from solvers.model.schedule import able
 from solvers.program import Program
-from solvers.routing import arc_most, just_enough
-from solvers.schedule import able
 from solvers.sketch import sketch
 
 PAYS_FROM = 200_000  # columns of the full program, from which on it is beyond what a solver finishes in one piece

@@ -17,14 +17,14 @@ import numpy as np
 from scipy import sparse
 
 from solvers.certificate import Bound, Prices, bound
-from solvers.data import Floats, Ints, PlanData
 from solvers.hourwise import EVERY, NOTHING, Slotwise, Structure, by_group, by_pieces, structure_of
 from solvers.interface import Standing
 from solvers.interior import Inside
 from solvers.linked import Point
 from solvers.master import Master
+from solvers.model.data import Floats, Ints, PlanData
+from solvers.model.schedule import able
 from solvers.program import Program
-from solvers.schedule import able
 from solvers.slot_programs import SlotPrograms
 
 MISSING = 1.0  # price of a missing system in one slot, as a share of what the system costs over the horizon

@@ -17,10 +17,10 @@ from typing import TypeVar
 import numpy as np
 
 from solvers import mip as backends
-from solvers.data import Floats, Ints, Objective, PlanData
-from solvers.fleet import holding_upper
 from solvers.joint import COST, build, objective_vector, slot_of_columns, unfinished, unserved
 from solvers.mip import Linear, Options
+from solvers.model.data import Floats, Ints, Objective, PlanData
+from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
 Row = tuple[str, int]

@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.data import Floats, Ints, Objective, PlanData
 from solvers.interface import Options, SolverError
 from solvers.joint import build
-from solvers.meter_data import Chronology, MeterData
 from solvers.mip import Linear
+from solvers.model.data import Floats, Ints, Objective, PlanData
+from solvers.model.electricity_data import Chronology, MeterData
+from solvers.model.routing import arc_open
 from solvers.program import Program
-from solvers.routing import arc_open
 
 ROOM = 1e-9  # of a piece's time that a job leaves free, so that rounding does not make it impossible
 

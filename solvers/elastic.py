@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.data import Floats, PlanData
 from solvers.diagnose import Row, loosened, structural, with_relief
 from solvers.mip import Linear, LinearAnswer, Options
+from solvers.model.data import Floats, PlanData
 
 VIOLATION = 1e-6        # sum of relative violations of limits below which the linear program meets them
 UNWEIGHED = 1e-9        # duals below this, relative to those of the objective, are the solver's rounding

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.data import Floats, PlanData
-from solvers.routing import priced_hosting
+from solvers.model.data import Floats, PlanData
+from solvers.model.routing import priced_hosting
 
 CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be may cost
 

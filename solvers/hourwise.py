@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.data import Floats, Ints, PlanData
+from solvers.model.data import Floats, Ints, PlanData
+from solvers.model.dominance import useful
 from solvers.program import Program
-from solvers.reduction import useful
 
 IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
 ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")

@@ -13,9 +13,9 @@ import numpy as np
 
 from solvers.blocks import Blocks, State
 from solvers.certificate import Prices
-from solvers.data import Ints
 from solvers.hourwise import carried
 from solvers.linked import Point
+from solvers.model.data import Ints
 from solvers.newton import Newton
 
 STEP = 0.9  # of the way to where the first column or price would be 0

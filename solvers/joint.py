@@ -12,21 +12,21 @@ import numpy as np
 
 from solvers import decomposed
 from solvers import mip as backends
-from solvers.choice import add_choice
-from solvers.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
-from solvers.electricity import add_electricity
-from solvers.fabric import add_fabric
-from solvers.fleet import add_holdings, add_installed, add_power
 from solvers.line_units import with_fewest_units
-from solvers.lines import add_lines
 from solvers.mip import Options, RawSolution
-from solvers.porting import add_porting
+from solvers.model.choice import add_choice
+from solvers.model.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
+from solvers.model.electricity import add_electricity
+from solvers.model.fabric import add_fabric
+from solvers.model.fleet import add_holdings, add_installed, add_power
+from solvers.model.lines import add_lines
+from solvers.model.porting import add_porting
+from solvers.model.routing import add_routing, unserved
+from solvers.model.scenarios import add_worlds
+from solvers.model.schedule import add_schedule, unfinished
+from solvers.model.spread import add_spread
+from solvers.model.storage import add_storage
 from solvers.program import Program
-from solvers.routing import add_routing, unserved
-from solvers.schedule import add_schedule, unfinished
-from solvers.spread import add_spread
-from solvers.storage import add_storage
-from solvers.worlds import add_worlds
 
 TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least
 HINT = 0.5            # of the time left, for a plan found slot by slot where the search is hard

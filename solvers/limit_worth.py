@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.certificate import Prices, bound
-from solvers.data import Floats, Ints, PlanData
 from solvers.decomposition import Decomposition
+from solvers.model.data import Floats, Ints, PlanData
 
 Duals = dict[str, tuple[Ints, Floats]]
 

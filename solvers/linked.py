@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, Structure
+from solvers.model.data import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.blocks import Blocks
-from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise, carried
 from solvers.interior import ITERATIONS, Inside, inside, taken_over
+from solvers.model.data import Floats, Ints
 from solvers.start import blocks
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.data import Floats, Ints
 from solvers.hourwise import NOTHING, Slotwise, Structure
 from solvers.linked import Linked, Point
+from solvers.model.data import Floats, Ints
 from solvers.slot_programs import SlotAnswer
 from solvers.warm import GrowingProgram
 

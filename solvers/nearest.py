@@ -6,10 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from solvers.apart import least_whole
-from solvers.data import Floats, Ints
 from solvers.hourwise import carried
 from solvers.interior import Inside
 from solvers.looks import Chosen, Looks
+from solvers.model.data import Floats, Ints
 from solvers.proposals import NEARLY_DONE, done
 
 FAR = 1e-3  # of the value, that is as bad as a choice the other way

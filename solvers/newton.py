@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dtrtri
 from threadpoolctl import ThreadpoolController
 
 from solvers.blocks import Blocks, Part, State
-from solvers.data import Floats, Ints
+from solvers.model.data import Floats, Ints
 
 TINY = 1e-12  # relative, added to what must be positive
 WIDE = 2e8  # multiplications of one product or factor, from which on more threads make it quicker

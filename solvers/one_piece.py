@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.apart import least_whole
-from solvers.data import Floats
 from solvers.interface import SolverError
+from solvers.model.data import Floats
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition

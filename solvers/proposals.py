@@ -17,8 +17,8 @@ from scipy import sparse
 
 from solvers.apart import least_whole
 from solvers.certificate import Bound, Prices
-from solvers.data import Floats, Ints
 from solvers.hourwise import Slotwise
+from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition

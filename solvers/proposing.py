@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.data import Floats, Ints
 from solvers.hourwise import NOTHING
 from solvers.looks import PATIENCE, Chosen, Looks
+from solvers.model.data import Floats, Ints
 from solvers.nearest import LONGEST
 from solvers.proposals import Proposals, Within
 from solvers.start import LEAST

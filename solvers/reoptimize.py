@@ -19,12 +19,12 @@ import numpy as np
 from solvers import joint
 from solvers import mip as backends
 from solvers.branch import Finished
-from solvers.data import COST, Floats, Ints, PlanData
 from solvers.interface import Options, Outcome
 from solvers.line_units import with_fewest_units
+from solvers.model.data import COST, Floats, Ints, PlanData
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from solvers.program import Arrays, Program, Scaled
-from solvers.routing import unserved
-from solvers.schedule import unfinished
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
 KNOWN = 16  # answers that are kept to be tried again

@@ -11,13 +11,13 @@ import numpy as np
 from solvers.certificate import Bound, Prices
 from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, Search, choices
 from solvers.counts import Counts
-from solvers.data import Floats, Ints
 from solvers.decomposition import WHOLE, Decomposition
 from solvers.hosting import LeftOut
 from solvers.hourwise import NOTHING, carried
 from solvers.interface import Options
 from solvers.linked import Point
 from solvers.looks import PATIENCE, WORTH, Chosen, counted
+from solvers.model.data import Floats, Ints
 from solvers.one_piece import counts as counts_held
 from solvers.proposals import Proposals, Within
 from solvers.proposing import Proposing

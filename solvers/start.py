@@ -12,10 +12,10 @@ from solvers.blocks import Blocks
 from solvers.certificate import Bound, Prices
 from solvers.climb import Climb
 from solvers.coarse import APART_LARGE, cheap_places, grouping, groups_for
-from solvers.data import Floats, Ints
 from solvers.hourwise import NOTHING, Slotwise, carried
 from solvers.interior import Inside, inside, taken_over
 from solvers.linked import Linked
+from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition

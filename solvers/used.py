@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from solvers.certificate import Prices
-from solvers.data import Floats, Ints
 from solvers.hourwise import EVERY, by_pieces
+from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition import Decomposition

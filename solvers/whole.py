@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from solvers.data import Floats
 from solvers.decomposition import Level
 from solvers.interface import SolverError
 from solvers.master import Point
+from solvers.model.data import Floats
 from solvers.slot_programs import SlotAnswer
 
 

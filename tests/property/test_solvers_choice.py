@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.choice import ChoiceData
-from solvers.data import Limit, Objective
 from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.choice import ChoiceData
+from solvers.model.data import Limit, Objective
 from tests.property.reference import SMALL, TIMES, agree, agree_with_each_other, best, near
 from tests.property.test_solvers_bruteforce import problem
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import decomposed, decomposition
-from solvers.data import Limit
 from solvers.joint import build, solve, unfinished, unserved
-from solvers.meter_data import Chronology
 from solvers.mip import Options
+from solvers.model.data import Limit
+from solvers.model.electricity_data import Chronology
 from tests.property.reference import SMALL, TIMES, best, near
 from tests.property.test_solvers_bruteforce import problem
 from tests.unit.test_solvers_backends import stood

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.data import Limit, Objective, PlanData
 from solvers.decomposed import carries
 from solvers.joint import solve
-from solvers.meter_data import Chronology, MeterData
 from solvers.mip import Options
+from solvers.model.data import Limit, Objective, PlanData
+from solvers.model.electricity_data import Chronology, MeterData
 from tests.property.reference import SMALL, TIMES, agree, agree_with_each_other, best
 
 EXACT = Options(gap=0.0)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import schedule
 from solvers.joint import solve, unfinished, unserved
 from solvers.mip import Options
+from solvers.model import schedule
 from tests.property.reference import best, near
 from tests.property.test_solvers_bruteforce import problem
 

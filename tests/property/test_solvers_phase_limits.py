@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from solvers import decomposed
 from solvers.certificate import Prices, bound
-from solvers.data import Limit, PowerStages
 from solvers.decomposition import structure
 from solvers.diagnose import loosened
 from solvers.hourwise import Slotwise
 from solvers.joint import build, solve
 from solvers.mip import Options
-from solvers.porting import PortData
-from solvers.schedule import able
+from solvers.model.data import Limit, PowerStages
+from solvers.model.porting import PortData
+from solvers.model.schedule import able
 from tests.property import test_solvers_phases as phases
 from tests.property import test_solvers_together as together
 from tests.property.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.data import Limit
 from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.data import Limit
 from tests.property.reference import SMALL, TOLERANCE, agree, agree_with_each_other, best
 from tests.property.test_solvers_bruteforce import problem
 

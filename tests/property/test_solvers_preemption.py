@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import decomposed
-from solvers.data import PlanData
 from solvers.joint import solve
-from solvers.meter_data import Chronology
 from solvers.mip import Options
+from solvers.model.data import PlanData
+from solvers.model.electricity_data import Chronology
 from tests.property.reference import SMALL, TIMES, TOLERANCE
 
 EXACT = Options(gap=0.0)

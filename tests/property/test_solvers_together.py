@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.data import Limit, Objective, PlanData, SpreadData
 from solvers.joint import solve
-from solvers.meter_data import Chronology, MeterData
 from solvers.mip import Options
+from solvers.model.data import Limit, Objective, PlanData, SpreadData
+from solvers.model.electricity_data import Chronology, MeterData
 from tests.property.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best
 from tests.property.test_solvers_lines import line_block
 

@@ -17,10 +17,10 @@ from planner.plan import Plan
 from planner.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan
-from solvers.data import PlanData
 from solvers.joint import solve
-from solvers.meter_data import Chronology
 from solvers.mip import Options
+from solvers.model.data import PlanData
+from solvers.model.electricity_data import Chronology
 
 DAY = [1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5, 4, 3, 2, 1, 1]
 CHAT = {

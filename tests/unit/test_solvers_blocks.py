@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.data import Limit, Objective, PlanData
 from solvers.joint import build, solve
 from solvers.mip import Options
-from solvers.reduction import useful
+from solvers.model.data import Limit, Objective, PlanData
+from solvers.model.dominance import useful
 
 EXACT = Options(gap=0.0)
 whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)
@@ -248,5 +248,5 @@ def test_leaving_points_out_does_not_change_the_optimum(monkeypatch):
         assert not useful(data).all()
         reduced = solve(data, EXACT).value
         with monkeypatch.context() as patch:
-            patch.setattr("solvers.routing.useful", lambda data: np.ones((12, 2), dtype=bool))
+            patch.setattr("solvers.model.routing.useful", lambda data: np.ones((12, 2), dtype=bool))
             assert solve(data, EXACT).value == pytest.approx(reduced, rel=1e-9)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from solvers import decomposed
-from solvers.data import Limit, Objective, PlanData
-from solvers.fleet import lot_upper
 from solvers.interface import Standing
 from solvers.joint import build, solve
 from solvers.mip import Options
+from solvers.model.data import Limit, Objective, PlanData
+from solvers.model.fleet import lot_upper
 from tests.property.test_solvers_bruteforce import problem
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.data import LineData, Objective, PlanData, SpreadData
 from solvers.dispatch import dispatch
 from solvers.joint import solve
-from solvers.meter_data import Chronology
 from solvers.mip import Options
+from solvers.model.data import LineData, Objective, PlanData, SpreadData
+from solvers.model.electricity_data import Chronology
 
 EXACT = Options(gap=0.0)
 whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)

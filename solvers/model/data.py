@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.choice import ChoiceData
-from solvers.line_data import LineData, SpreadData
-from solvers.meter_data import Chronology, MeterData
-from solvers.porting import PortData
+from solvers.model.choice import ChoiceData
+from solvers.model.electricity_data import Chronology, MeterData
+from solvers.model.line_data import LineData, SpreadData
+from solvers.model.porting import PortData
 
 if TYPE_CHECKING:
-    from solvers.worlds import WorldData
+    from solvers.model.scenarios import WorldData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import Floats, PlanData
-from solvers.deferral import may_wait, most_served
+from solvers.model.data import Floats, PlanData
+from solvers.model.deferral import may_wait, most_served
+from solvers.model.routing import same_way
 from solvers.program import Program
-from solvers.routing import same_way
 
 
 def add_spread(program: Program, data: PlanData, most: Floats) -> None:

@@ -21,11 +21,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.data import Floats, PlanData
-from solvers.deferral import add_waiting, most_served
-from solvers.fleet import lot_upper
+from solvers.model.data import Floats, PlanData
+from solvers.model.deferral import add_waiting, most_served
+from solvers.model.dominance import useful
+from solvers.model.fleet import lot_upper
 from solvers.program import Program
-from solvers.reduction import useful
 
 
 def pool_capacity(data: PlanData) -> Floats:

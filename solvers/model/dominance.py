@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.data import Floats, PlanData
-from solvers.electricity import negative
+from solvers.model.data import Floats, PlanData
+from solvers.model.electricity import negative
 
 PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
 

@@ -1,6 +1,6 @@
 """The input of the electricity and the deferral blocks: meters with their prices, contracts and batteries, and the order of slots.
 
-Part of `solvers.data.PlanData`, where the sizes are named. Not here: what is made of it (`solvers.electricity`, `solvers.deferral`).
+Part of `solvers.model.data.PlanData`, where the sizes are named. Not here: what is made of it (`solvers.model.electricity`, `solvers.model.deferral`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from solvers.data import PlanData
+    from solvers.model.data import PlanData
     from solvers.program import Program
 
 
@@ -39,7 +39,7 @@ class PortData:
 
 def most_replicas(data: PlanData) -> NDArray[np.float64]:
     """[P, T]: no plan runs more of a point than this."""
-    from solvers.fleet import lot_upper
+    from solvers.model.fleet import lot_upper
 
     room = lot_upper(data)[:, data.slot_window]                             # [K, T]
     most = np.full((len(data.point_pool), data.slots), np.inf)

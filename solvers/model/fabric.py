@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import PlanData
-from solvers.fleet import holding_upper
+from solvers.model.data import PlanData
+from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import Floats, PlanData
+from solvers.model.data import Floats, PlanData
 from solvers.program import Program
 
 

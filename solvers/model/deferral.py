@@ -7,7 +7,7 @@ Constraints balance  sum_a step_t f_{a,t} + waiting_{w,o,t} - waiting_{w,o,t-1} 
             patience waiting_{w,o,t} <= sum of step_s demand_{w,o,s} over the wait_w slots s that end with t (times lambda)
 
 First come, first served: no request waits longer than wait_w slots just when those that wait are of the last wait_w slots.
-The rows of balance take the place of those in `solvers.routing`.
+The rows of balance take the place of those in `solvers.model.routing`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.data import Floats, Ints, PlanData
+from solvers.model.data import Floats, Ints, PlanData
 from solvers.program import Program
 
 

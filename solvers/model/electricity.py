@@ -18,7 +18,7 @@ Constraints metered    sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} 
             stored     stored_{b,next(t)} = stored_{b,t} + step_t (eta charge_{b,t} - discharge_{b,t} / eta)
 
 A price below 0 pays for every watt that is drawn. What runs must then be just what is needed: `negative` says in which slots,
-and the rows that say so (`capacity` in `solvers.routing`) become equations there. `stored` is linear within a slot, so that its
+and the rows that say so (`capacity` in `solvers.model.routing`) become equations there. `stored` is linear within a slot, so that its
 ends suffice.
 """
 
@@ -27,8 +27,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.data import PlanData
-from solvers.fleet import holding_upper
+from solvers.model.data import PlanData
+from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.data import COST, PlanData
+from solvers.model.data import COST, PlanData
 from solvers.program import Program
 
 Floats, Ints = np.ndarray, np.ndarray

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from solvers.data import PlanData
+    from solvers.model.data import PlanData
     from solvers.program import Program
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import Floats, PlanData
-from solvers.line_data import SOURCE, LineData
+from solvers.model.data import Floats, PlanData
+from solvers.model.line_data import SOURCE, LineData
 from solvers.program import Program
 
 

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.data import PlanData
-from solvers.fleet import lot_upper
-from solvers.preemption import add_restarts
+from solvers.model.data import PlanData
+from solvers.model.fleet import lot_upper
+from solvers.model.preemption import add_restarts
+from solvers.model.storage import widest
 from solvers.program import Ints, Program
-from solvers.storage import widest
 
 
 def able(data: PlanData) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The input of the lines and the spread blocks: which lines could join which places, and what would travel on them.
 
-Part of `solvers.data.PlanData`, where the sizes are named. Not here: what is made of it (`solvers.lines`, `solvers.spread`).
+Part of `solvers.model.data.PlanData`, where the sizes are named. Not here: what is made of it (`solvers.model.lines`, `solvers.model.spread`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.data import Floats, Ints, PlanData
+from solvers.model.data import Floats, Ints, PlanData
 from solvers.program import Program
 
 SAME = 1e-9  # widths that differ less are one

@@ -1,0 +1,1 @@
+"""The program's blocks, one file each: sets, data, variables, objective, constraints."""
