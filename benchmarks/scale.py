@@ -94,7 +94,7 @@ def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterato
 
 def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, phases: int = 1) -> Run:
     from planner.pipeline import solve
-    from solvers import apart
+    from solvers.backends import subprocess_mip as apart
 
     stages: dict[str, float] = {}
     kept: dict[str, tuple[Any, Any]] = {}

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvers import apart, hosting, limit_worth, whole
+from solvers import hosting, limit_worth, whole
+from solvers.backends import subprocess_mip as apart
+from solvers.backends.highs import take_threads
 from solvers.certificate import Prices
 from solvers.decomposition import Decomposition, about_columns, structure
-from solvers.highs import take_threads
 from solvers.hourwise import Slotwise, carried
 from solvers.interface import Options, SolverError, Standing
 from solvers.model.data import COST, Floats, Ints, PlanData

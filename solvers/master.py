@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solvers.backends.persistent_lp import GrowingProgram
 from solvers.hourwise import NOTHING, Slotwise, Structure
 from solvers.linked import Linked, Point
 from solvers.model.data import Floats, Ints
 from solvers.slot_programs import SlotAnswer
-from solvers.warm import GrowingProgram
 
 LITTLE, SPARE = 0.02, 0.5  # a cut about so little that is missing asks for that share of it beyond it
 ALIKE = 1e-6  # how near numbers are that count as the same

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvers.backends.cbc import run_pulp
+from solvers.backends.highs import new_highs, program_of, take_threads
 from solvers.branch import Finished, Relaxed, Search
-from solvers.cbc import run_pulp
-from solvers.highs import new_highs, program_of, take_threads
 from solvers.interface import ENUMERATION, Options, Outcome, RawSolution, SolverError, Standing
 from solvers.program import Arrays, Floats, Ints, Program, Scaled
 from solvers.rounding import FreeChoices, whole_counts
@@ -273,7 +273,7 @@ class Relaxation:
         self.ended, self.iterations = "", 0
 
     def start_from(self, other: Relaxation, columns: Ints, rows: Ints) -> None:
-        from solvers.warm import moved
+        from solvers.backends.persistent_lp import moved
 
         self.root = None if other.root is None else moved(other.root, columns, rows)
 

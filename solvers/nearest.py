@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from solvers.apart import least_whole
+from solvers.backends.subprocess_mip import least_whole
 from solvers.hourwise import carried
 from solvers.interior import Inside
 from solvers.looks import Chosen, Looks

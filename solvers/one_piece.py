@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.apart import least_whole
+from solvers.backends.subprocess_mip import least_whole
 from solvers.interface import SolverError
 from solvers.model.data import Floats
 

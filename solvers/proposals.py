@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from solvers.apart import least_whole
+from solvers.backends.subprocess_mip import least_whole
 from solvers.certificate import Bound, Prices
 from solvers.hourwise import Slotwise
 from solvers.model.data import Floats, Ints

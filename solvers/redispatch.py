@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.warm import EntryProgram
+from solvers.backends.persistent_lp import EntryProgram
 
 Floats, Ints = np.ndarray, np.ndarray
 

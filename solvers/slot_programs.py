@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solvers.backends.persistent_lp import SlotProgram
 from solvers.hourwise import Slotwise
 from solvers.model.data import Floats, Ints
-from solvers.warm import SlotProgram
 
 LACKING = 1e-9  # from which on something is missing
 

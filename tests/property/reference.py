@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck
 from scipy import sparse
 
-from solvers.highs import new_highs, program_of, take_threads
+from solvers.backends.highs import new_highs, program_of, take_threads
 from tests.property.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}

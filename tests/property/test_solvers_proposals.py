@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from solvers.backends.highs import least_whole
 from solvers.certificate import Prices
 from solvers.decomposition import Decomposition
-from solvers.highs import least_whole
 from solvers.interface import Options, Standing
 from solvers.joint import build, solve, unfinished, unserved
 from solvers.looks import Looks

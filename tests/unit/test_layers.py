@@ -64,7 +64,7 @@ def test_only_four_files_know_a_solver(root):
         for _, name in imported(path.read_text(encoding="utf-8"), module)
         if within(name, SOLVERS)
     }
-    assert users == {"solvers/mip.py", "solvers/cbc.py", "solvers/highs.py", "solvers/warm.py"}
+    assert users == {"solvers/mip.py", "solvers/backends/cbc.py", "solvers/backends/highs.py", "solvers/backends/persistent_lp.py"}
 
 
 def test_the_app_imports_only_the_planner(root):

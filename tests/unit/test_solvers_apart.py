@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from solvers import apart, highs
+from solvers.backends import highs
+from solvers.backends import subprocess_mip as apart
 from solvers.interface import SolverError
 
 

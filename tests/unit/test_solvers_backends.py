@@ -8,8 +8,8 @@ from scipy import sparse
 
 from solvers import branch as branch_search
 from solvers import mip as backends
+from solvers.backends.highs import least_whole
 from solvers.branch import Relaxed, Search
-from solvers.highs import least_whole
 from solvers.interface import Standing
 from solvers.mip import Options
 from solvers.program import Program

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from solvers.highs import least_whole, new_highs, program_of, take_threads
-from solvers.warm import EntryProgram
+from solvers.backends.highs import least_whole, new_highs, program_of, take_threads
+from solvers.backends.persistent_lp import EntryProgram
 
-USE = "from solvers.highs import new_highs; highs = new_highs(); highs.run(); print(highs.getOptionValue('output_flag')[1])"
+USE = "from solvers.backends.highs import new_highs; highs = new_highs(); highs.run(); print(highs.getOptionValue('output_flag')[1])"
 
 
 def test_nothing_is_said_on_the_standard_output(root):

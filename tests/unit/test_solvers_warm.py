@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from solvers.warm import GrowingProgram
+from solvers.backends.persistent_lp import GrowingProgram
 
 
 def test_a_program_out_of_time_says_nothing_and_is_solved_when_it_has_some():

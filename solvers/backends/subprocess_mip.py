@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from solvers import highs
-from solvers.highs import SMALL, Floats, Least
+from solvers.backends import highs
+from solvers.backends.highs import SMALL, Floats, Least
 from solvers.interface import SolverError
 
 LATE = 5.0  # seconds beyond its time, after which a program is given up
@@ -28,7 +28,7 @@ class _Process:
     """Another Python with the same packages. It ends with this one, or when what it is asked takes too long."""
 
     def __init__(self) -> None:
-        start = f"import sys; sys.path[:] = {sys.path!r}; from solvers.apart import serve; serve()"
+        start = f"import sys; sys.path[:] = {sys.path!r}; from solvers.backends.subprocess_mip import serve; serve()"
         self._process, self._ready = subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE), False
 
     def ask(self, arguments: tuple[Any, ...], threads: int, end_s: float) -> Any:

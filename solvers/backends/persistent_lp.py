@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from solvers.highs import new_highs, program_of
+from solvers.backends.highs import new_highs, program_of
 from solvers.interface import ENUMERATION, SolverError
 from solvers.model.data import Floats, Ints
 

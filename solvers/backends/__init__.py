@@ -1,0 +1,1 @@
+"""Solvers of linear and mixed-integer programs: HiGHS and CBC."""
