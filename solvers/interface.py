@@ -24,7 +24,7 @@ class Options:
     seed: int = 0
     threads: int = 1
     node_limit: int | None = None
-    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch | decomposed: slot by slot | auto: by size
+    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch_and_bound.search | decomposed: slot by slot | auto: by size
     presolve: bool = True             # of whole numbers by HiGHS; never where a program says that it must not (`Program.presolve`)
     progress: Callable[[str], None] | None = None  # is told how a long search goes: lines of `Standing`, and of what is being done
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from solvers.backends.cbc import run_pulp
 from solvers.backends.highs import new_highs, program_of, take_threads
-from solvers.branch import Finished, Relaxed, Search
+from solvers.branch_and_bound.rounding import FreeChoices, whole_counts
+from solvers.branch_and_bound.search import Finished, Relaxed, Search
 from solvers.interface import ENUMERATION, Options, Outcome, RawSolution, SolverError, Standing
 from solvers.program import Arrays, Floats, Ints, Program, Scaled
-from solvers.rounding import FreeChoices, whole_counts
 
 if TYPE_CHECKING:
     from solvers.reoptimize import Kept

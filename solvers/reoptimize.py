@@ -18,7 +18,7 @@ import numpy as np
 
 from solvers import joint
 from solvers import mip as backends
-from solvers.branch import Finished
+from solvers.branch_and_bound.search import Finished
 from solvers.interface import Options, Outcome
 from solvers.line_units import with_fewest_units
 from solvers.model.data import COST, Floats, Ints, PlanData

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from solvers import branch as branch_search
 from solvers import mip as backends
 from solvers.backends.highs import least_whole
-from solvers.branch import Relaxed, Search
+from solvers.branch_and_bound import search as branch_search
+from solvers.branch_and_bound.search import Relaxed, Search
 from solvers.interface import Standing
 from solvers.mip import Options
 from solvers.program import Program

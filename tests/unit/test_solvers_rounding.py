@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solvers.branch import Relaxed
+from solvers.branch_and_bound.rounding import FreeChoices, whole_counts
+from solvers.branch_and_bound.search import Relaxed
 from solvers.mip import Linear, Options
 from solvers.program import Arrays, Scaled
-from solvers.rounding import FreeChoices, whole_counts
 
 GAP = 1e-3
 
@@ -141,7 +141,7 @@ def test_counts_no_better_than_what_is_known_are_not_looked_for():
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.data())
 def test_what_counts_without_an_answer_rule_out_has_none(data):
-    from solvers.rounding import _Counts
+    from solvers.branch_and_bound.rounding import _Counts
 
     program = covering(data)
     part = replace(program, arrays=replace(program.arrays, upper=np.append([6.0] * 3 + [100.0] * 6, program.arrays.upper[-1:])))
@@ -161,7 +161,7 @@ def test_what_counts_without_an_answer_rule_out_has_none(data):
 
 def test_counts_without_an_answer_rule_others_out():
     """Of 17 asked, 10 are there: what rules that out rules out one of 7 as well, but not two of 10."""
-    from solvers.rounding import _Counts
+    from solvers.branch_and_bound.rounding import _Counts
 
     program = scaled([[-10.0, -7.0]], [-np.inf], [-17], [5, 5], [True] * 2, [10.0, 7.5])
     counts = _Counts(Linear(program.arrays, program.cost, Options()), program, 0.0)
@@ -172,7 +172,7 @@ def test_counts_without_an_answer_rule_others_out():
 
 def test_the_search_around_the_best_counts_finds_what_dives_miss(monkeypatch):
     """Three kinds fill a demand of 17: 10 + 7 for 17, where a dive by the dearest kind takes two of 10 for 20."""
-    from solvers import rounding
+    from solvers.branch_and_bound import rounding
 
     program = scaled([[-10.0, -7.0, -4.0]], [-np.inf], [-17], [5, 5, 5], [True] * 3, [10.0, 7.5, 4.6])
     best = min(10 * a + 7.5 * b + 4.6 * c for a, b, c in np.ndindex(6, 6, 6) if 10 * a + 7 * b + 4 * c >= 17)

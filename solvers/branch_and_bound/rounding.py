@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from solvers.branch import WHOLE, Finished, Relaxed, plunge
+from solvers.branch_and_bound.search import WHOLE, Finished, Relaxed, plunge
 from solvers.program import Arrays, Floats, Ints, Scaled
 
 if TYPE_CHECKING:

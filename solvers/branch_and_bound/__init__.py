@@ -1,0 +1,1 @@
+"""Our own branch and bound over the LP relaxation, warm-started."""
