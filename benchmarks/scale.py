@@ -46,8 +46,8 @@ STAGES = {
     "plan document": ("planner.interpret", "interpret"),
 }  # fmt: skip
 WITHIN = {  # the solver, where it goes slot by slot
-    "linear part": ("solvers.sketch", "linear"), "choices": ("solvers.sketch", "choices"), "counts": ("solvers.sketch", "_over_all_slots"),
-    "settled": ("solvers.sketch", "_settled"), "looks, whatever they are for": ("solvers.looks", "inside"), "small programs of proposals": ("solvers.proposals", "least_whole"),
+    "linear part": ("solvers.decomposition.search", "linear"), "choices": ("solvers.decomposition.search", "choices"), "counts": ("solvers.decomposition.search", "_over_all_slots"),
+    "settled": ("solvers.decomposition.search", "_settled"), "looks, whatever they are for": ("solvers.decomposition.node_relaxation", "inside"), "small programs of proposals": ("solvers.decomposition.benders_master", "least_whole"),
 }  # fmt: skip
 BUILD = ("names and figures", "operating points", "arrays")
 

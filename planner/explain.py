@@ -20,7 +20,7 @@ from planner.lots import Lot
 from planner.phases import BY_WINDOW, power_limits, supplies
 from planner.problem import Problem
 from planner.worth import BINDING, BY_THE_BOUND
-from solvers.decomposed import pays
+from solvers.decomposition.solve import pays
 from solvers.diagnose import Row, prices, without_rounding
 from solvers.joint import Solution
 from solvers.mip import Options

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from solvers.linked import Linked, Point
+from solvers.decomposition.linking import Linked, Point
 from solvers.model.data import Floats
 
 NEAR, EXACT = 1e-7, 1e-9  # how much less than there is may be taken, of 1 and more, and how far rows may be broken

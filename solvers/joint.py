@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from solvers import decomposed
 from solvers import mip as backends
+from solvers.decomposition import solve as decomposed
 from solvers.line_units import with_fewest_units
 from solvers.mip import Options, RawSolution
 from solvers.model.choice import add_choice

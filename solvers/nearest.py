@@ -6,11 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from solvers.backends.subprocess_mip import least_whole
-from solvers.hourwise import carried
-from solvers.interior import Inside
-from solvers.looks import Chosen, Looks
+from solvers.decomposition.benders_master import NEARLY_DONE, done
+from solvers.decomposition.interior_point.method import Inside
+from solvers.decomposition.node_relaxation import Chosen, Looks
+from solvers.decomposition.slots import carried
 from solvers.model.data import Floats, Ints
-from solvers.proposals import NEARLY_DONE, done
 
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that they may take, at least and at most

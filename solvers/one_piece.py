@@ -11,7 +11,7 @@ from solvers.interface import SolverError
 from solvers.model.data import Floats
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.reformulation import Decomposition
 
 NEAR = 0.3  # of the asked gap, how near to the least the counts are to be
 SETTINGS = (("mip_heuristic_run_root_reduced_cost", False), ("mip_max_nodes", 100))

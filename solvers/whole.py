@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from solvers.decomposition import Level
+from solvers.decomposition.recovery_master import Point
+from solvers.decomposition.reformulation import Level
+from solvers.decomposition.subproblems import SlotAnswer
 from solvers.interface import SolverError
-from solvers.master import Point
 from solvers.model.data import Floats
-from solvers.slot_programs import SlotAnswer
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.backends.highs import new_highs, program_of, take_threads
-from solvers.certificate import Estimate, Prices, _run
-from solvers.decomposition import Decomposition
+from solvers.decomposition.lagrangian_bound import Estimate, Prices, _run
+from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
 from tests.property import test_solvers_phases as phases

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.certificate import Prices
-from solvers.climb import Climb
-from solvers.decomposition import Decomposition
+from solvers.decomposition.dual_ascent import Climb
+from solvers.decomposition.lagrangian_bound import Prices
+from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
 from tests.property.reference import best

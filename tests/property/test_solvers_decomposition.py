@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import decomposed, decomposition
+from solvers.decomposition import reformulation as decomposition
+from solvers.decomposition import solve as decomposed
 from solvers.joint import build, solve, unfinished, unserved
 from solvers.mip import Options
 from solvers.model.data import Limit
@@ -158,8 +159,8 @@ def test_within_the_gap_is_only_said_of_plans_that_are(data):
 @pytest.mark.parametrize("groups, paces", ((2, 10), (2, 2), (1, 1)))
 def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces):
     """Slots that share a cut or a pace of jobs, as they do from some number on."""
-    monkeypatch.setattr("solvers.decomposition.MOST_GROUPS", groups)
-    monkeypatch.setattr("solvers.decomposition.MOST_PACES", paces)
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_GROUPS", groups)
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_PACES", paces)
     plans = 0
     for seed in range(12):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -170,7 +171,7 @@ def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces)
 
 
 def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slots(monkeypatch):
-    monkeypatch.setattr("solvers.start.grouping", lambda view, clusters: np.unique(view.window, return_inverse=True)[1])  # as few slots as there may be
+    monkeypatch.setattr("solvers.decomposition.root_relaxation.grouping", lambda view, clusters: np.unique(view.window, return_inverse=True)[1])  # as few slots as there may be
     asked = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -184,7 +185,7 @@ def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slot
 def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
     """The way of very large questions: few merged slots for all lots, more for those of which much is held, prices for the rest."""
     for name, value in (("LARGE", 0.0), ("FEW_LARGE", 1), ("SLOTS_LARGE", 2), ("LEAST_FIRST", 10.0), ("LEAST_SHARE", 0.3)):
-        monkeypatch.setattr(f"solvers.start.{name}", value)
+        monkeypatch.setattr(f"solvers.decomposition.root_relaxation.{name}", value)
     asked = bounds = left_out = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())

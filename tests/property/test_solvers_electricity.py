@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.decomposed import carries
+from solvers.decomposition.solve import carries
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import Limit, Objective, PlanData

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers import start
-from solvers.decomposition import Decomposition
+from solvers.decomposition import root_relaxation as start
+from solvers.decomposition.interior_point.method import _anywhere, _off, inside, taken_over
+from solvers.decomposition.interior_point.newton import Newton
+from solvers.decomposition.reformulation import Decomposition
+from solvers.decomposition.root_relaxation import blocks
 from solvers.interface import Standing
-from solvers.interior import _anywhere, _off, inside, taken_over
 from solvers.joint import build, unfinished, unserved
-from solvers.newton import Newton
-from solvers.start import blocks
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem
 

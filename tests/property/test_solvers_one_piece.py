@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers import decomposition, one_piece
-from solvers.decomposition import Decomposition
+from solvers import one_piece
+from solvers.decomposition import reformulation as decomposition
+from solvers.decomposition.node_relaxation import counted
+from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
-from solvers.looks import counted
 from tests.property.test_solvers_bruteforce import problem
 
 SEEDS = range(40)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers import decomposed
+from solvers.decomposition import solve as decomposed
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import PlanData

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solvers.backends.highs import least_whole
-from solvers.certificate import Prices
-from solvers.decomposition import Decomposition
+from solvers.decomposition.benders_master import Proposals, _reached, done
+from solvers.decomposition.lagrangian_bound import Prices
+from solvers.decomposition.node_relaxation import Looks
+from solvers.decomposition.reformulation import Decomposition
+from solvers.decomposition.root_relaxation import linear
 from solvers.interface import Options, Standing
 from solvers.joint import build, solve, unfinished, unserved
-from solvers.looks import Looks
-from solvers.proposals import Proposals, _reached, done
-from solvers.start import linear
 from tests.property import test_solvers_phases as phases
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem

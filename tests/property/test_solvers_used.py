@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers import hourwise
-from solvers.certificate import Prices
-from solvers.decomposition import Decomposition
+from solvers.decomposition import slots as hourwise
+from solvers.decomposition.lagrangian_bound import Prices
+from solvers.decomposition.reformulation import Decomposition
+from solvers.decomposition.smoothed_response import _jobs, _serving, used
 from solvers.interface import Standing
 from solvers.joint import build, unfinished, unserved
-from solvers.used import _jobs, _serving, used
 from tests.property.test_solvers_bruteforce import problem
 
 

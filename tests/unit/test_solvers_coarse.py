@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.coarse import APART, APART_LARGE, SUPPLIED, cheap_places, grouping
+from solvers.decomposition.slot_clustering import APART, APART_LARGE, SUPPLIED, cheap_places, grouping
 
 
 def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.ndarray, limited: int):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import decomposed
+from solvers.decomposition import solve as decomposed
 from solvers.interface import Standing
 from solvers.joint import build, solve
 from solvers.mip import Options
@@ -61,7 +61,7 @@ def test_the_plan_is_the_same_in_other_money(data):
 def test_a_job_runs_just_where_it_may_and_just_until_it_is_done():
     from types import SimpleNamespace
 
-    from solvers.start import within
+    from solvers.decomposition.root_relaxation import within
 
     view = SimpleNamespace(reachable=np.array([[1.0, 0.0, 1.0]]), seconds=np.array([10.0, 10.0, 10.0]))
     for work, share, expected in ((30.0, [1.0, 1.0, 0.0], [1.0, 0.0, 0.5]), (10.0, [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]), (50.0, [1.0, 1.0, 1.0], None)):
@@ -80,15 +80,15 @@ def test_a_question_with_nothing_to_decide_has_a_plan():
 def test_there_is_a_bound_where_nothing_was_found_in_time(monkeypatch, data):
     """Any prices have one, also those of systems that are busy throughout."""
     best = solve(data, Options(gap=1e-6, method="direct")).value
-    monkeypatch.setattr("solvers.start.inside", lambda *others: None)
+    monkeypatch.setattr("solvers.decomposition.root_relaxation.inside", lambda *others: None)
     found = decomposed.solve(data, Options(gap=1e-3, time_limit_s=60), build)
     assert found.value is None and 0 < found.bound <= best
 
 
 def _counts(data):
     """Over all lots and places."""
-    from solvers.counts import Counts
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.integer_recovery import Counts
+    from solvers.decomposition.reformulation import Decomposition
 
     dec = Decomposition(data, "cost", build, 1, Standing())
     level = dec.level(np.arange(len(data.lot_site)), dec.view.training)
@@ -98,7 +98,7 @@ def _counts(data):
 
 def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
     """Time may end a search before its counts are whole; rounded, they need not keep the rows."""
-    from solvers.linked import Point
+    from solvers.decomposition.linking import Point
 
     counts = _counts(data)
     structure = counts.structure.most.copy()
@@ -112,8 +112,8 @@ def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
 @pytest.mark.parametrize("missing, looks", ((0.0, 1), (5e-9, 1), (5e-8, 2)))
 def test_what_all_slots_are_short_of_together_may_be_more_than_what_one_is(monkeypatch, data, missing, looks):
     """Each slot's answer holds to 1e-9: a few of these sent the search on where it had its plan."""
-    from solvers.hourwise import carried
-    from solvers.linked import Point
+    from solvers.decomposition.linking import Point
+    from solvers.decomposition.slots import carried
 
     counts, best = _counts(data), solve(data, Options(gap=1e-6))
     whole = counts.dec.whole
@@ -130,8 +130,8 @@ def test_what_all_slots_are_short_of_together_may_be_more_than_what_one_is(monke
 
 @pytest.mark.parametrize("seed", (5, 13, 17, 19, 28))
 def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
-    from solvers.hourwise import carried
-    from solvers.linked import Point
+    from solvers.decomposition.linking import Point
+    from solvers.decomposition.slots import carried
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
     best = solve(data, Options(gap=1e-6))
@@ -180,9 +180,9 @@ def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
 
 def _search(dec):
     """Choices over all slots, lots and places, and the linear answer."""
-    from solvers.choices import COSTS, Search
-    from solvers.looks import counted
-    from solvers.start import linear
+    from solvers.decomposition.dive_and_branch import COSTS, Search
+    from solvers.decomposition.node_relaxation import counted
+    from solvers.decomposition.root_relaxation import linear
 
     search = Search(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer & ~counted(dec), 1e-6, COSTS, 1, lambda: 1e9)
     return search, search.look(np.zeros(dec.whole.size), dec.whole.most, linear(dec, 1e-6).found)
@@ -191,10 +191,10 @@ def _search(dec):
 @pytest.mark.parametrize("seed", [0, 15, 23, 43, 47, 51])
 def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     """Found by their numbers: questions with one job that costs more at one of its places than at another."""
-    from solvers.decomposition import Decomposition
-    from solvers.proposals import Proposals
-    from solvers.proposing import Proposing
-    from solvers.start import linear
+    from solvers.decomposition.benders_loop import Proposing
+    from solvers.decomposition.benders_master import Proposals
+    from solvers.decomposition.reformulation import Decomposition
+    from solvers.decomposition.root_relaxation import linear
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
     dec = Decomposition(data, "cost", build, 1, Standing())
@@ -214,7 +214,7 @@ def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
 
 
 def test_counts_that_are_not_all_decided_in_time_are_rounded_together_with_hours_of_their_own(monkeypatch):
-    from solvers import sketch
+    from solvers.decomposition import search as sketch
 
     asked, some = [], 0
     hours, run = sketch._hours, sketch.Search.run

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.decomposition import Decomposition
+from solvers.decomposition.linking import Point
+from solvers.decomposition.reformulation import Decomposition
 from solvers.hours import nearest
 from solvers.interface import Standing
 from solvers.joint import build
-from solvers.linked import Point
 from tests.unit.test_solvers_decomposition import two_jobs
 
 

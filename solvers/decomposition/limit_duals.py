@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.certificate import Prices, bound
-from solvers.decomposition import Decomposition
+from solvers.decomposition.lagrangian_bound import Prices, bound
+from solvers.decomposition.reformulation import Decomposition
 from solvers.model.data import Floats, Ints, PlanData
 
 Duals = dict[str, tuple[Ints, Floats]]

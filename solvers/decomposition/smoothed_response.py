@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from solvers.certificate import Prices
-from solvers.hourwise import EVERY, by_pieces
+from solvers.decomposition.lagrangian_bound import Prices
+from solvers.decomposition.slots import EVERY, by_pieces
 from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.reformulation import Decomposition
 
 FAR = 8.0  # what costs so many times `alike` more than the least has no share
 EXACT = 1e-8  # of a width, how near the price at which a job is done is found

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from solvers.coarse import APART, APART_LARGE, grouping, groups_for
-from solvers.hourwise import Slotwise
-from solvers.interior import ITERATIONS, Inside
-from solvers.looks import PATIENCE, Chosen, Looks, counted
+from solvers.decomposition.benders_master import Proposals
+from solvers.decomposition.interior_point.method import ITERATIONS, Inside
+from solvers.decomposition.node_relaxation import PATIENCE, Chosen, Looks, counted
+from solvers.decomposition.root_relaxation import LEAST, PLACES, Linear, mattering, near_places, nearly
+from solvers.decomposition.slot_clustering import APART, APART_LARGE, grouping, groups_for
+from solvers.decomposition.slots import Slotwise
 from solvers.model.data import Floats, Ints
 from solvers.nearest import nearest_choices, nearest_counts
-from solvers.proposals import Proposals
-from solvers.start import LEAST, PLACES, Linear, mattering, near_places, nearly
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.reformulation import Decomposition
 
 TOLERANCE = 5e-4  # of the value, how far from proven each look on merged slots may be
 FINER = 42  # merged slots

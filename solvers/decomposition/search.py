@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.certificate import Bound, Prices
-from solvers.choices import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, Search, choices
-from solvers.counts import Counts
-from solvers.decomposition import WHOLE, Decomposition
-from solvers.hosting import LeftOut
-from solvers.hourwise import NOTHING, carried
+from solvers.decomposition.benders_loop import Proposing
+from solvers.decomposition.benders_master import Proposals, Within
+from solvers.decomposition.cheap_hosting import LeftOut
+from solvers.decomposition.dive_and_branch import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, Search, choices
+from solvers.decomposition.integer_recovery import Counts
+from solvers.decomposition.lagrangian_bound import Bound, Prices
+from solvers.decomposition.linking import Point
+from solvers.decomposition.node_relaxation import PATIENCE, WORTH, Chosen, counted
+from solvers.decomposition.reformulation import WHOLE, Decomposition
+from solvers.decomposition.root_relaxation import MANY, ROUGH_LARGE, Linear, held, linear, mattering
+from solvers.decomposition.slots import NOTHING, carried
 from solvers.interface import Options
-from solvers.linked import Point
-from solvers.looks import PATIENCE, WORTH, Chosen, counted
 from solvers.model.data import Floats, Ints
 from solvers.one_piece import counts as counts_held
-from solvers.proposals import Proposals, Within
-from solvers.proposing import Proposing
-from solvers.start import MANY, ROUGH_LARGE, Linear, held, linear, mattering
 from solvers.whole import WholePlan
 
 PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be

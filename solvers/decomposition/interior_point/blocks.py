@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.linked import Linked
+from solvers.decomposition.linking import Linked
 from solvers.model.data import Floats, Ints
 
 AMPLE = 1e3  # times the largest power there is, of a site that has a limit in other windows

@@ -16,16 +16,16 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from solvers.certificate import Bound, Prices, bound
-from solvers.hourwise import EVERY, NOTHING, Slotwise, Structure, by_group, by_pieces, structure_of
+from solvers.decomposition.interior_point.method import Inside
+from solvers.decomposition.lagrangian_bound import Bound, Prices, bound
+from solvers.decomposition.linking import Point
+from solvers.decomposition.recovery_master import Master
+from solvers.decomposition.slots import EVERY, NOTHING, Slotwise, Structure, by_group, by_pieces, structure_of
+from solvers.decomposition.subproblems import SlotPrograms
 from solvers.interface import Standing
-from solvers.interior import Inside
-from solvers.linked import Point
-from solvers.master import Master
 from solvers.model.data import Floats, Ints, PlanData
 from solvers.model.schedule import able
 from solvers.program import Program
-from solvers.slot_programs import SlotPrograms
 
 MISSING = 1.0  # price of a missing system in one slot, as a share of what the system costs over the horizon
 UNDONE = 3.0  # price of a job left undone, in its dearest place

@@ -16,12 +16,12 @@ import numpy as np
 from scipy import sparse
 
 from solvers.backends.subprocess_mip import least_whole
-from solvers.certificate import Bound, Prices
-from solvers.hourwise import Slotwise
+from solvers.decomposition.lagrangian_bound import Bound, Prices
+from solvers.decomposition.slots import Slotwise
 from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.reformulation import Decomposition
 
 Rows = tuple[sparse.sparray, Floats, Floats]  # matrix and sides
 

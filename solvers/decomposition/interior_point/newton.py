@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
 from threadpoolctl import ThreadpoolController
 
-from solvers.blocks import Blocks, Part, State
+from solvers.decomposition.interior_point.blocks import Blocks, Part, State
 from solvers.model.data import Floats, Ints
 
 TINY = 1e-12  # relative, added to what must be positive

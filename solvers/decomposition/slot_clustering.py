@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.hourwise import NOTHING, Slotwise
+from solvers.decomposition.slots import NOTHING, Slotwise
 from solvers.model.data import Floats, Ints
 
 APART, APART_LARGE = 5.0, 1.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged, also where questions are large

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.backends.persistent_lp import SlotProgram
-from solvers.hourwise import Slotwise
+from solvers.decomposition.slots import Slotwise
 from solvers.model.data import Floats, Ints
 
 LACKING = 1e-9  # from which on something is missing

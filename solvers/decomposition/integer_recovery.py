@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.certificate import Bound, Prices
-from solvers.decomposition import WHOLE, Decomposition, Level
+from solvers.decomposition.lagrangian_bound import Bound, Prices
+from solvers.decomposition.linking import Point
+from solvers.decomposition.reformulation import WHOLE, Decomposition, Level
+from solvers.decomposition.root_relaxation import within
+from solvers.decomposition.slots import NOTHING
+from solvers.decomposition.subproblems import SlotAnswer
 from solvers.hours import nearest
-from solvers.hourwise import NOTHING
-from solvers.linked import Point
 from solvers.model.data import Floats
-from solvers.slot_programs import SlotAnswer
-from solvers.start import within
 from solvers.whole import WholePlan
 
 COUNTED, LEAST_S = 0.04, 1.0  # of the time left, that one set of counts may take to find, and seconds that anything may

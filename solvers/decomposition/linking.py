@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.hourwise import Slotwise, Structure
+from solvers.decomposition.slots import Slotwise, Structure
 from solvers.model.data import Floats, Ints
 
 

@@ -15,18 +15,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvers import hosting, limit_worth, whole
+from solvers import whole
 from solvers.backends import subprocess_mip as apart
 from solvers.backends.highs import take_threads
-from solvers.certificate import Prices
-from solvers.decomposition import Decomposition, about_columns, structure
-from solvers.hourwise import Slotwise, carried
+from solvers.decomposition import cheap_hosting as hosting
+from solvers.decomposition import limit_duals as limit_worth
+from solvers.decomposition.lagrangian_bound import Prices
+from solvers.decomposition.reformulation import Decomposition, about_columns, structure
+from solvers.decomposition.search import sketch
+from solvers.decomposition.slots import Slotwise, carried
 from solvers.interface import Options, SolverError, Standing
 from solvers.model.data import COST, Floats, Ints, PlanData
 from solvers.model.routing import arc_most, just_enough
 from solvers.model.schedule import able
 from solvers.program import Program
-from solvers.sketch import sketch
 
 PAYS_FROM = 200_000  # columns of the full program, from which on it is beyond what a solver finishes in one piece
 LAST = 0.04  # of the time, kept for writing the plan down

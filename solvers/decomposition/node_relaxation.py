@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.blocks import Blocks
-from solvers.hourwise import Slotwise, carried
-from solvers.interior import ITERATIONS, Inside, inside, taken_over
+from solvers.decomposition.interior_point.blocks import Blocks
+from solvers.decomposition.interior_point.method import ITERATIONS, Inside, inside, taken_over
+from solvers.decomposition.root_relaxation import blocks
+from solvers.decomposition.slots import Slotwise, carried
 from solvers.model.data import Floats, Ints
-from solvers.start import blocks
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
-    from solvers.proposals import Proposals
+    from solvers.decomposition.benders_master import Proposals
+    from solvers.decomposition.reformulation import Decomposition
 
 PATIENCE = 50  # iterations of a look, unless nothing is found
 LITTLE = 1e-4  # of the value, that this price may come to in an answer

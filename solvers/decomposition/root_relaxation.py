@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.blocks import Blocks
-from solvers.certificate import Bound, Prices
-from solvers.climb import Climb
-from solvers.coarse import APART_LARGE, cheap_places, grouping, groups_for
-from solvers.hourwise import NOTHING, Slotwise, carried
-from solvers.interior import Inside, inside, taken_over
-from solvers.linked import Linked
+from solvers.decomposition.dual_ascent import Climb
+from solvers.decomposition.interior_point.blocks import Blocks
+from solvers.decomposition.interior_point.method import Inside, inside, taken_over
+from solvers.decomposition.lagrangian_bound import Bound, Prices
+from solvers.decomposition.linking import Linked
+from solvers.decomposition.slot_clustering import APART_LARGE, cheap_places, grouping, groups_for
+from solvers.decomposition.slots import NOTHING, Slotwise, carried
 from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.reformulation import Decomposition
 
 LEAST_SLOTS = 20  # merged slots
 FEW_LARGE, SLOTS_LARGE = 12, 84  # merged slots where questions are large, for all lots and for those that matter

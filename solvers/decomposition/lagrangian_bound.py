@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.hourwise import Slotwise, Structure
+from solvers.decomposition.slots import Slotwise, Structure
 from solvers.model.data import Floats, Ints
 
 DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job

@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from solvers.backends.persistent_lp import GrowingProgram
-from solvers.hourwise import NOTHING, Slotwise, Structure
-from solvers.linked import Linked, Point
+from solvers.decomposition.linking import Linked, Point
+from solvers.decomposition.slots import NOTHING, Slotwise, Structure
+from solvers.decomposition.subproblems import SlotAnswer
 from solvers.model.data import Floats, Ints
-from solvers.slot_programs import SlotAnswer
 
 LITTLE, SPARE = 0.02, 0.5  # a cut about so little that is missing asks for that share of it beyond it
 ALIKE = 1e-6  # how near numbers are that count as the same

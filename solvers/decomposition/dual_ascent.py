@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from solvers.certificate import Bound, Prices
+from solvers.decomposition.lagrangian_bound import Bound, Prices
+from solvers.decomposition.smoothed_response import Used, used
 from solvers.model.data import Floats
-from solvers.used import Used, used
 
 if TYPE_CHECKING:
-    from solvers.decomposition import Decomposition
+    from solvers.decomposition.reformulation import Decomposition
 
 STEP = 8e-3  # the first one, of each width
 LONGER, SHORTER, SHORTEST = 1.3, 0.4, 5e-4  # times its length after one that proves more or less, and the length at which none follows

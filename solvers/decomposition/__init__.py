@@ -1,0 +1,1 @@
+"""Decomposition of large programs: first-stage variables, Benders subproblems, bounds, and the search."""

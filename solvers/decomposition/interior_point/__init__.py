@@ -1,0 +1,1 @@
+"""A primal-dual interior-point method for block-structured LPs."""
