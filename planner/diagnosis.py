@@ -33,8 +33,8 @@ from planner.problem import Problem
 from planner.quality_limits import quality_limits
 from planner.storage import storage_limits
 from planner.trials import Trials, Variant, merged
-from solvers.diagnose import Row, hitting_sets, least_relief, smallest_conflict, with_limits
-from solvers.elastic import Elastic
+from solvers.analysis.conflicts import Row, hitting_sets, least_relief, smallest_conflict, with_limits
+from solvers.analysis.elastic import Elastic
 from solvers.mip import Options
 
 BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver

@@ -20,8 +20,8 @@ from planner.lots import Lot
 from planner.phases import BY_WINDOW, power_limits, supplies
 from planner.problem import Problem
 from planner.worth import BINDING, BY_THE_BOUND
+from solvers.analysis.conflicts import Row, prices, without_rounding
 from solvers.decomposition.solve import pays
-from solvers.diagnose import Row, prices, without_rounding
 from solvers.joint import Solution
 from solvers.mip import Options
 from solvers.model.data import Floats, Ints

@@ -25,8 +25,8 @@ from planner.problem import Problem
 from planner.resolve import catalog_of
 from planner.spec import Objective
 from planner.variants import Variants, some
-from solvers.diagnose import Row, is_feasible, with_limits
-from solvers.elastic import Elastic
+from solvers.analysis.conflicts import Row, is_feasible, with_limits
+from solvers.analysis.elastic import Elastic
 from solvers.mip import Options
 from solvers.model.data import PlanData
 

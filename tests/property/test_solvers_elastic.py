@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import diagnose
-from solvers.elastic import VIOLATION, Elastic
+from solvers.analysis import conflicts as diagnose
+from solvers.analysis.elastic import VIOLATION, Elastic
 from solvers.mip import Options
 from tests.property import test_solvers_together as together
 from tests.property.reference import SMALL, TIMES

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from solvers.analysis.conflicts import loosened
 from solvers.decomposition import solve as decomposed
 from solvers.decomposition.lagrangian_bound import Prices, bound
 from solvers.decomposition.reformulation import structure
 from solvers.decomposition.slots import Slotwise
-from solvers.diagnose import loosened
 from solvers.joint import build, solve
 from solvers.mip import Options
 from solvers.model.data import Limit, PowerStages

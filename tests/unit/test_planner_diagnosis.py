@@ -17,7 +17,7 @@ from planner.plan import parse_plan
 from planner.report import render
 from planner.spec import PRECISIONS
 from planner.verify import verify_plan
-from solvers.diagnose import hitting_sets, smallest_conflict
+from solvers.analysis.conflicts import hitting_sets, smallest_conflict
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},

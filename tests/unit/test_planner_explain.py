@@ -19,7 +19,7 @@ from planner.resolve import resolve_document
 from planner.verify import verify_plan
 from planner.worth import BY_THE_BOUND
 from solvers import mip as backends
-from solvers.diagnose import prices
+from solvers.analysis.conflicts import prices
 from solvers.joint import build, objective_vector, solve
 from solvers.mip import Options
 

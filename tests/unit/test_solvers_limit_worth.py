@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from catalog.units import HOUR_S
-from solvers.diagnose import Row, with_limits
+from solvers.analysis.conflicts import Row, with_limits
 from solvers.joint import Solution, build, objective_vector, solve
 from solvers.mip import Linear, Options
 from solvers.model.data import Limit, PlanData, PowerStages

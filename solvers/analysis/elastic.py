@@ -1,7 +1,7 @@
 """The linear relaxation with limits that give way: which of them are too tight together, and by how much at least.
 
 Each answer settles more than its own question, and is kept: its point shows that any limits it does not violate can be
-met, its duals that any limits they weigh cannot. Not here: relief of whole systems (`solvers.diagnose`).
+met, its duals that any limits they weigh cannot. Not here: relief of whole systems (`solvers.analysis.conflicts`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.diagnose import Row, loosened, structural, with_relief
+from solvers.analysis.conflicts import Row, loosened, structural, with_relief
 from solvers.mip import Linear, LinearAnswer, Options
 from solvers.model.data import Floats, PlanData
 

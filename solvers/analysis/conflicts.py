@@ -139,7 +139,7 @@ def structural(data: PlanData) -> bool:
 
 def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf, known: float = 0.0) -> dict[Row, float] | None:
     """By how much to raise some limits, all others kept: the least sum of relative changes. None where there is no
-    such answer with a sum below `most`, or none in the time. `known`: a bound below which it surely is not. Columns and rows as in `solvers.elastic`, objective sum r_i / limit_i.
+    such answer with a sum below `most`, or none in the time. `known`: a bound below which it surely is not. Columns and rows as in `solvers.analysis.elastic`, objective sum r_i / limit_i.
     """
     if structural(loosened(data, rows)):
         return None

@@ -1,0 +1,1 @@
+"""Analysis of a program: conflicts, relief of limits, and marginal values."""
