@@ -1,6 +1,6 @@
 """A plan on few hours run through all hours of the year: its fleet, contracts and batteries stay, its true cost comes out.
 
-The program of each month is `solvers.dispatch`; how far the jobs are by the end of each month is taken from the plan.
+The program of each month is `solvers.fixed_fleet.full_year_dispatch`; how far the jobs are by the end of each month is taken from the plan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from planner.formulate import COST, Formulation, formulate
 from planner.points import Candidates, Point
 from planner.porting import needs
 from planner.problem import REDUCED, Problem
-from solvers.dispatch import Dispatched, dispatch
+from solvers.fixed_fleet.full_year_dispatch import Dispatched, dispatch
 from solvers.interface import Options
 from solvers.joint import Solution
 from solvers.model.preemption import working_share

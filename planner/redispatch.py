@@ -2,7 +2,7 @@
 
 In a world every latency, rate and step time of a point is multiplied by the error of its chips. A point then runs the batch that serves
 most within the limits on latency, so it may serve less, or nothing. Prices are those of the world; what is left undone is found by
-`solvers.redispatch`. Waiting requests, batteries, lines and the spread over zones are not looked at (`left_out`).
+`solvers.fixed_fleet.redispatch`. Waiting requests, batteries, lines and the spread over zones are not looked at (`left_out`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planner.points import Point, Pool
 from planner.problem import Problem, ServingFacts, SystemFacts
 from planner.serving_points import BATCHES, QUANTILES
 from planner.worlds import SERVING, Worlds
-from solvers.redispatch import HeldFleet, Redispatch
+from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 if TYPE_CHECKING:
     from planner.variants import Answer

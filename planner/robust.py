@@ -25,12 +25,12 @@ from planner.problem import Problem
 from planner.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
 from planner.variants import Answer
 from planner.worlds import draw
-from solvers.dispatch import part_of
+from solvers.fixed_fleet.full_year_dispatch import part_of
+from solvers.fixed_fleet.redispatch import slots_that_count
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
 from solvers.model.scenarios import Risk, World, WorldData
-from solvers.redispatch import slots_that_count
 
 LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
 ROUGH = 0.03  # gap of what only shows which systems are worth while

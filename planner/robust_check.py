@@ -21,7 +21,7 @@ from planner.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.verify_budgets import power_at
 from planner.verify_decisions import Decisions, key_of
 from planner.worlds import Worlds
-from solvers.redispatch import HeldFleet, Redispatch
+from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 NEGLIGIBLE = 1e-7  # part of a cost that is the rounding of a difference
 

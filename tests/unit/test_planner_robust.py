@@ -21,11 +21,11 @@ from planner.robust_spec import Robust
 from planner.verify import verify_plan
 from planner.verify_robust import fared_again, priced
 from planner.worlds import draw
+from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch, slots_that_count
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
 from solvers.model.scenarios import Risk, World, WorldData
-from solvers.redispatch import HeldFleet, Redispatch, slots_that_count
 
 WORLDS = 200
 

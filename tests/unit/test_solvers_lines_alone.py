@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.dispatch import dispatch
+from solvers.fixed_fleet.full_year_dispatch import dispatch
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import LineData, Objective, PlanData, SpreadData
