@@ -22,7 +22,7 @@ from typing import Any
 
 from planner.document import changed, read_document
 from planner.errors import Problem, SpecError
-from planner.exits import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
+from planner.exit_codes import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
 from planner.hourly import with_series
 from planner.pipeline import Progress, solve_document
 

@@ -17,7 +17,7 @@ from typing import Any
 from planner import __version__
 from planner.accuracy_verbs import add_verbs as add_accuracy_verbs
 from planner.errors import SpecError
-from planner.exits import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
+from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan, write_whole
 from planner.robust_verbs import add_verb as add_robust_verb
 from planner.study_verbs import add_verbs as add_study_verbs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from planner.exits import OK
+from planner.exit_codes import OK
 
 
 def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planner.exits import EXIT_BY_STATUS, OK
+from planner.exit_codes import EXIT_BY_STATUS, OK
 
 Common = Callable[[argparse.ArgumentParser], None]
 

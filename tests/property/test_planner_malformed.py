@@ -24,7 +24,7 @@ from jsonschema import Draft202012Validator
 
 from planner import cli
 from planner.document import read_document
-from planner.exits import INFEASIBLE, INVALID, LIMIT, OK
+from planner.exit_codes import INFEASIBLE, INVALID, LIMIT, OK
 from planner.plan import parse_plan
 from planner.schema import spec_schema
 from tests.property.reference import TIMES
