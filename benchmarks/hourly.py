@@ -2,7 +2,7 @@
 
     python benchmarks/hourly.py --hourly DIR [--write]
 
-DIR holds hourly CSV files as described in planner/hourly.py; the files are read in place. One unit of work per hour is done all year
+DIR holds hourly CSV files as described in planner/spec/series.py; the files are read in place. One unit of work per hour is done all year
 by a fleet that could do `headroom` units. Temporal: requests that may wait 6 or 24 hours, and a training run a month that may stop at
 any hour. Spatial: requests that any of four places may answer, each with its own headroom. Least cost and least carbon are two
 programs. "Whole site" counts the idle power of the whole fleet, which grows with the headroom and cannot be moved.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from catalog.lookup import shipped_catalog
 from planner.calendar import HOURS_PER_YEAR, Clock
-from planner.hourly import at_instants, carbon_column, price_column, read_series
+from planner.spec.series import at_instants, carbon_column, price_column, read_series
 from planner.tables import as_markdown
 from solvers.joint import solve
 from solvers.mip import Options

@@ -18,10 +18,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from planner.document import changed, edited, read_document
 from planner.pipeline import solve_document
 from planner.price_steps import raised
 from planner.resolve import resolve_document
+from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
 from planner.verify import verify_plan
 from planner.verify_robust import fared_again, priced

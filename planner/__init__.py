@@ -78,14 +78,14 @@ if TYPE_CHECKING:
     from planner.near_optimal import alternatives
     from planner.pipeline import check_spec, solve
     from planner.plan import Plan, load_plan
-    from planner.spec import PlanSpec, load_spec
+    from planner.spec.model import PlanSpec, load_spec
     from planner.swings import sensitivity
     from planner.verify import verify_plan
     from planner.whatif import WhatIf
 else:
     _MODULES = {
         "Plan": "planner.plan",
-        "PlanSpec": "planner.spec",
+        "PlanSpec": "planner.spec.model",
         "SpecError": "planner.errors",
         "WhatIf": "planner.whatif",
         "alternatives": "planner.near_optimal",
@@ -93,7 +93,7 @@ else:
         "check_spec": "planner.pipeline",
         "frontier": "planner.frontiers",
         "load_plan": "planner.plan",
-        "load_spec": "planner.spec",
+        "load_spec": "planner.spec.model",
         "sensitivity": "planner.swings",
         "solve": "planner.pipeline",
         "verify_plan": "planner.verify",

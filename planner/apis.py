@@ -1,6 +1,6 @@
 """Tokens bought by the million: each API stands beside the sites as a place of its own, without power and without systems of ours.
 
-A unit of it is an output token per second, which costs nothing to hold: what is paid is the tokens. The block: `planner.slo_spec.Api`.
+A unit of it is an output token per second, which costs nothing to hold: what is paid is the tokens. The block: `planner.spec.slo.Api`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from planner.lots import Lot
 from planner.phases import API, seconds_from
 from planner.points import Point, Use
 from planner.problem import ApiFacts, OfferFacts, PathFacts, ServingFacts, SiteFacts, SystemFacts, permitted
-from planner.slo_spec import Slo
-from planner.spec import PlanSpec
+from planner.spec.model import PlanSpec
+from planner.spec.slo import Slo
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 ROLE = "api"

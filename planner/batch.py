@@ -20,11 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.document import changed, read_document
 from planner.errors import Problem, SpecError
 from planner.exit_codes import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
-from planner.hourly import with_series
 from planner.pipeline import Progress, solve_document
+from planner.spec.document import changed, read_document
+from planner.spec.series import with_series
 
 INVALID_LINE, DUPLICATE, FAILED = "invalid", "duplicate", "bug"  # statuses of lines without a plan
 EXIT_BY_LINE = {**EXIT_BY_STATUS, INVALID_LINE: INVALID, DUPLICATE: INVALID, FAILED: BUG}

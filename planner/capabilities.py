@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from catalog.units import HOUR_S, show
-from planner.document import Edits, at
 from planner.problem import Problem
+from planner.spec.document import Edits, at
 from solvers.model.data import PlanData
 
 BY_HAND_S = 4 * HOUR_S  # until somebody has restarted a run

@@ -20,18 +20,18 @@ from models.network.group_links import Plant
 from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
 from planner.architectures import shape_of
-from planner.blocks import Block
 from planner.constants import ModelConstants, model_constants
 from planner.errors import Problem, SpecError, close_matches
-from planner.fabric_names import PROVIDER, AnyFabric
 from planner.hardware import network_ports, system_facts
 from planner.layouts import interval_of, rows, search, space
 from planner.ledger import Ledger
-from planner.malformed import problems_of
 from planner.networks import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
 from planner.problem import ServingFacts, SystemFacts, TrainingFacts
-from planner.quantities import WHOLE, Name, RequestRate, shown
-from planner.spec import Demand, Origin, Override, Serving, Training
+from planner.spec.base import Block
+from planner.spec.fabrics import PROVIDER, AnyFabric
+from planner.spec.model import Demand, Origin, Override, Serving, Training
+from planner.spec.quantities import WHOLE, Name, RequestRate, shown
+from planner.spec.validation import problems_of
 
 WORDS: Mapping[str, Mapping[str, Any]] = {"load": {"max": {}}, "pools": {"best": {}}}  # for blocks in which nothing is stated
 Sizes = dict[str, Annotated[int, Field(ge=0, le=65536)]]

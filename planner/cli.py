@@ -190,7 +190,7 @@ def _batch(arguments: argparse.Namespace) -> int:
 
 
 def _schema(arguments: argparse.Namespace) -> int:
-    from planner.schema import schema_text
+    from planner.spec.schema import schema_text
 
     _print(arguments, schema_text(arguments.of, arguments.format))
     return OK
@@ -277,15 +277,15 @@ def _dashboard(arguments: argparse.Namespace) -> int:
 
 
 def _spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
-    from planner.document import changed
-    from planner.hourly import with_series
+    from planner.spec.document import changed
+    from planner.spec.series import with_series
 
     document = changed(_document(arguments.spec), arguments.set, _solver_options(arguments))
     return with_series(document, _hourly(arguments, arguments.spec))
 
 
 def _document(path: str) -> dict[str, Any]:
-    from planner.document import read_document
+    from planner.spec.document import read_document
 
     return read_document(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
 

@@ -1,6 +1,6 @@
 """What makes two plans differ, from their documents alone: the largest part of the objective first, and in words.
 
-Not here: the differences of the two specs (`planner.spec_changes`), and whether either plan holds (`planner.verify`).
+Not here: the differences of the two specs (`planner.spec.diff`), and whether either plan holds (`planner.verify`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import HOUR_S, show
-from planner.changes import either
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
 from planner.report import COMPONENT_WORDS, STATUS_WORDS
-from planner.spec_changes import MISSING, spec_changes
+from planner.spec.diff import MISSING, spec_changes
+from planner.spec.edits import either
 
 Row = dict[str, Any]
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.changes import change_words
-from planner.document import Edits, at, edited
 from planner.electricity_limits import electricity_limits
 from planner.limits import (
     Limit,
@@ -31,6 +29,8 @@ from planner.phase_limits import phase_limits
 from planner.points import Candidates
 from planner.problem import Problem
 from planner.quality_limits import quality_limits
+from planner.spec.document import Edits, at, edited
+from planner.spec.edits import change_words
 from planner.storage import storage_limits
 from planner.trials import Trials, Variant, merged
 from solvers.analysis.conflicts import Row, hitting_sets, least_relief, smallest_conflict, with_limits

@@ -11,11 +11,11 @@ from catalog.records import Record
 from catalog.tariffs import hourly_values
 from planner.calendar import Clock
 from planner.errors import Problem, SpecError
-from planner.hourly import at_instants, carbon_column, price_column
 from planner.ledger import Ledger
-from planner.power_spec import Series
 from planner.price_levels import stated_level
-from planner.spec import Site
+from planner.spec.electricity import Series
+from planner.spec.model import Site
+from planner.spec.series import at_instants, carbon_column, price_column
 
 Money = Callable[[float, str], float]
 

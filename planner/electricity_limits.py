@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.units import HOUR_S, parse, show
-from planner.document import at
 from planner.limits import Limit, of_the_spec
 from planner.meters import ContractFacts, StorageFacts
 from planner.problem import Problem
+from planner.spec.document import at
 
 LESS = (0.95, 0.9, 0.8, 0.65, 0.5, 0.25, 0.1)  # shares of what must be contracted, tried in turn
 LONGEST_WAIT_H = 24

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.units import show
-from planner.changes import scaled
-from planner.document import Edits, at, edited
 from planner.electricity_limits import electricity_limits
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
@@ -23,7 +21,9 @@ from planner.limits import Limit, limits_of
 from planner.phase_limits import phase_limits
 from planner.problem import Problem
 from planner.resolve import catalog_of
-from planner.spec import Serving, parse_spec
+from planner.spec.document import Edits, at, edited
+from planner.spec.edits import scaled
+from planner.spec.model import Serving, parse_spec
 
 PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = "price", "electricity", "demand", "amount", "deadline", "latency", "asked"
 EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.document import Edits, at, edited
 from planner.errors import Problem, SpecError
 from planner.factors import scaled
 from planner.pipeline import THREADS, Progress, read_spec
 from planner.plan import Plan
 from planner.quality import MEANS
-from planner.spec import Serving, parse_spec
+from planner.spec.document import Edits, at, edited
+from planner.spec.model import Serving, parse_spec
 from planner.whatif import Changes, WhatIf
 
 CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughput", "quality")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from catalog.records import Record
 from planner.ledger import Ledger
 from planner.problem import NetworkFacts, SystemFacts
-from planner.spec import PRECISIONS
+from planner.spec.model import PRECISIONS
 
 Money = Callable[[float, str], float]
 

@@ -9,7 +9,7 @@ from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
 from planner.price_levels import TYPICAL, at_level, scope_of, told, way_of
-from planner.price_spec import PriceLevels
+from planner.spec.prices import PriceLevels
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from typing import Any
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
-from planner.changes import either, written_up
-from planner.document import Edits, at
-from planner.fabric_names import DEFAULT_FABRICS, FABRIC_DESIGNS
 from planner.hardware import system_facts
 from planner.ledger import Ledger
 from planner.lots import build_lots
 from planner.networks import largest_of
 from planner.phases import power_limits
 from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
-from planner.spec import PRECISIONS
+from planner.spec.document import Edits, at
+from planner.spec.edits import either, written_up
+from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS
+from planner.spec.model import PRECISIONS
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest that a spec may state
 LONGEST_YEARS = 30

@@ -12,12 +12,12 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
-from planner.changes import either
-from planner.document import at
 from planner.formulate import Formulation
 from planner.limits import Limit, of_the_spec
-from planner.line_blocks import SECURITY
 from planner.problem import Problem, ServingFacts
+from planner.spec.document import at
+from planner.spec.edits import either
+from planner.spec.lines import SECURITY
 from solvers.joint import Solution
 
 CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}

@@ -15,7 +15,6 @@ from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import DAY_S
 from planner.ledger import Ledger
-from planner.line_blocks import SECURITY, Line
 from planner.line_facts import (
     CONTROL,
     STREAMS,
@@ -28,7 +27,8 @@ from planner.line_facts import (
 )
 from planner.price_levels import stated_level
 from planner.problem import ServingFacts, SiteFacts, permitted
-from planner.spec import PlanSpec, Serving
+from planner.spec.lines import SECURITY, Line
+from planner.spec.model import PlanSpec, Serving
 
 Edge = tuple[str, str, float, float]  # regions, round trip [s], price [currency/byte]
 Money = Callable[..., float]

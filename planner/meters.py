@@ -17,10 +17,10 @@ from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
 from planner.calendar import Clock
 from planner.errors import Problem, SpecError
-from planner.hourly import at_instants
 from planner.ledger import Ledger
-from planner.power_spec import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
 from planner.price_levels import stated_level
+from planner.spec.electricity import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
+from planner.spec.series import at_instants
 
 Money = Callable[[float, str], float]
 

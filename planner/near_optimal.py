@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 
 from planner.comparison import compare
-from planner.document import Edits, edited
-from planner.fabric_names import PROVIDER
 from planner.formulate import Formulation, Unbounded, formulate
 from planner.framing import sense_and_unit
 from planner.lots import Lot
@@ -25,6 +23,8 @@ from planner.plan import Plan
 from planner.problem import Problem, QualityFacts
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
+from planner.spec.document import Edits, edited
+from planner.spec.fabrics import PROVIDER
 from planner.variants import Answer, Variants, answered, fleet_change
 from solvers.interface import Options
 from solvers.joint import build, objective_vector, solve

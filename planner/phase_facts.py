@@ -11,8 +11,8 @@ from catalog.units import YEAR_S
 from planner.errors import close_matches
 from planner.phases import seconds_from
 from planner.problem import OfferFacts, PhaseFacts, SpotFacts
-from planner.quantities import offer_price
-from planner.spec import Demand, Offer, PlanSpec, Site
+from planner.spec.model import Demand, Offer, PlanSpec, Site
+from planner.spec.quantities import offer_price
 
 Money = Callable[..., float]
 Wrong = Callable[[str, str], None]

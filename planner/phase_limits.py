@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.units import DAY_S, YEAR_S, parse_money, show
-from planner.document import Edits, at
 from planner.limits import UNLIMITED_SUPPLY, WAYS, Limit
 from planner.phases import delivered_s, phases_or_whole, retired_s
 from planner.problem import OfferFacts, Problem
+from planner.spec.document import Edits, at
 
 
 def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.document import read_document
-from planner.hourly import with_series
 from planner.plan import Plan
-from planner.spec import PlanSpec
+from planner.spec.document import read_document
+from planner.spec.model import PlanSpec
+from planner.spec.series import with_series
 
 if TYPE_CHECKING:
     from planner.formulate import Formulation

@@ -12,7 +12,7 @@ from planner.errors import close_matches
 from planner.ledger import Ledger
 from planner.phase_budgets import paid
 from planner.problem import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
-from planner.spec import PlanSpec
+from planner.spec.model import PlanSpec
 from solvers.model.porting import PortData
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import is_money, show
-from planner.changes import scaled
-from planner.price_spec import PriceLevels
-from planner.quantities import EnergyPrice, PeakPrice, TokenPrice, offer_price
-from planner.spec import PlanSpec
+from planner.spec.edits import scaled
+from planner.spec.model import PlanSpec
+from planner.spec.prices import PriceLevels
+from planner.spec.quantities import EnergyPrice, PeakPrice, TokenPrice, offer_price
 
 TYPICAL = "typical"
 OF_KIND = {"fabrics": "fabric", "tariffs": "electricity", "wan": "egress", "lines": "lines"}

@@ -17,7 +17,7 @@ from planner.constants import ModelConstants
 from planner.ledger import Assumption, Citation
 from planner.line_facts import Carrier, LineNetwork
 from planner.meters import MeterFacts
-from planner.spec import Limits, PlanSpec, Serving, Training
+from planner.spec.model import Limits, PlanSpec, Serving, Training
 
 if TYPE_CHECKING:
     from planner.derating import Derating

@@ -18,7 +18,7 @@ from planner.architectures import shape_of, weights_bytes
 from planner.ledger import Ledger
 from planner.points import Candidates
 from planner.problem import Problem, QualityFacts, ServingFacts
-from planner.spec import PlanSpec, Serving
+from planner.spec.model import PlanSpec, Serving
 from solvers.model.choice import ChoiceData
 
 NONE, EACH, HOUR, MEAN = "none", "each", "hour", "mean"

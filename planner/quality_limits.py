@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from planner.document import at
 from planner.limits import Limit
 from planner.problem import Problem, QualityFacts
 from planner.quality import HOUR, MEAN, MEANS
+from planner.spec.document import at
 
 ANSWERS = {MEAN: "the mean of the answers", HOUR: "the mean of each hour's answers"}
 STEPS = 10  # tried in turn between the floor of a mean and the lowest score

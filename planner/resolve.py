@@ -56,7 +56,7 @@ from planner.problem import (
     permitted,
 )
 from planner.representative import representative
-from planner.spec import PlanSpec, Serving, Site, Training, parse_spec
+from planner.spec.model import PlanSpec, Serving, Site, Training, parse_spec
 
 
 def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Problem:

@@ -15,7 +15,7 @@ from typing import Any
 from catalog.units import MONTH_S, UnitError
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
-from planner.quantities import read_money
+from planner.spec.quantities import read_money
 
 MONTHS = 12
 HELD = ("systems", "fabric", "facility", "colocation", "rent", "site")  # components paid whether the fleet works or not

@@ -24,8 +24,8 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.price_steps import raised
     from planner.resolve import resolve
     from planner.robust_report import outcome_row, price_row
-    from planner.robust_spec import Robust
-    from planner.spec import parse_spec
+    from planner.spec.model import parse_spec
+    from planner.spec.robust import Robust
     from planner.verify_robust import fared_again, priced
     from planner.worlds import draw, price_ranges
 

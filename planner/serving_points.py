@@ -25,7 +25,7 @@ from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem import Problem, ServingFacts, SystemFacts
 from planner.serving_state import drafting, prefix_cache
-from planner.spec import Slo
+from planner.spec.model import Slo
 
 BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 WIDE = (2, 4, 8)  # scale-up domains over which experts may be spread

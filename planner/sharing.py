@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from planner.capabilities import ALL_OFF, SILOED, Capability, at_even_pace, capabilities, edits_without
-from planner.changes import either
 from planner.formulate import Unbounded, formulate
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.resolve import resolve_document
+from planner.spec.edits import either
 from planner.variants import Answer, Variants
 from solvers.interface import Options
 from solvers.joint import solve

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.document import at
 from planner.errors import SpecError
 from planner.factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from planner.formulate import Unbounded
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve import resolve_document
+from planner.spec.document import at
 from planner.variants import Answer, Fleet, Variants, answered, fleet_change
 from solvers.interface import Options
 from solvers.reoptimize import KeptProgram

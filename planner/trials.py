@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planner.document import Edits
 from planner.errors import SpecError
 from planner.explain import rows_by_path
 from planner.formulate import formulate
@@ -23,7 +22,8 @@ from planner.lots import Lot
 from planner.points import Candidates
 from planner.problem import Problem
 from planner.resolve import catalog_of
-from planner.spec import Objective
+from planner.spec.document import Edits
+from planner.spec.model import Objective
 from planner.variants import Variants, some
 from solvers.analysis.conflicts import Row, is_feasible, with_limits
 from solvers.analysis.elastic import Elastic

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from planner.candidates import Grids, find_candidates
-from planner.document import Edits, edited
 from planner.explain import Explanation
 from planner.formulate import Formulation, formulate
 from planner.interpret import interpret
@@ -24,6 +23,7 @@ from planner.points import Candidates, Point
 from planner.problem import Problem
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
+from planner.spec.document import Edits, edited
 from solvers.interface import Options
 from solvers.joint import Solution, solve
 from solvers.model.data import PlanData

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.document import at
 from planner.findings import Finding
 from planner.plan import Plan
 from planner.problem import REDUCED, Problem
 from planner.resolve import resolve
-from planner.spec import parse_spec
+from planner.spec.document import at
+from planner.spec.model import parse_spec
 from planner.verify_amounts import Amounts
 from planner.verify_electricity import ElectricityCheck
 from planner.verify_failover import FailoverCheck

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.document import Edits, edited, path_parts
 from planner.pipeline import THREADS, Progress, answer, read_spec
 from planner.plan import Plan
 from planner.points import Candidates
 from planner.problem import Problem
+from planner.spec.document import Edits, edited, path_parts
 
 MOST_KEPT = 2000  # things worked out of points; about 0.2 MB each
 Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> value; None to take the value away

@@ -13,7 +13,7 @@ from typing import Any
 from catalog.units import show
 from planner.errors import path_text
 from planner.problem import OfferFacts
-from planner.spec import SolverOptions
+from planner.spec.model import SolverOptions
 
 Path = tuple[str | int, ...]
 SLO_ALWAYS = (("ttft", "p95"), ("tpot", "p95"))  # offered even where the spec has no such limit

@@ -11,10 +11,10 @@ import streamlit as st
 
 from planner.dashboard import answers, editing, sections, sources
 from planner.dashboard.solving import STAGES, Job
-from planner.document import read_document
 from planner.errors import Problem, SpecError
 from planner.locale import DEFAULT, Words, languages
 from planner.plan import Plan
+from planner.spec.document import read_document
 
 UPLOAD = "upload"
 POLL_S = 0.5

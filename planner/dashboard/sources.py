@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from planner.document import changed
 from planner.plan import Plan, load_plan
 from planner.problem import Problem
 from planner.resolve import resolve_document
+from planner.spec.document import changed
 
 DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"

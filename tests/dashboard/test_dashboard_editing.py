@@ -6,8 +6,8 @@ from pathlib import Path
 
 from planner.dashboard import sources
 from planner.dashboard.editing import main_figures, with_changes
-from planner.document import read_document
-from planner.spec import parse_spec
+from planner.spec.document import read_document
+from planner.spec.model import parse_spec
 
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
 REQUESTS, TPOT, BUDGET = "workloads[0].demand.requests_per_s", "workloads[0].slo.tpot.p95", "limits.budget"

@@ -11,7 +11,7 @@ import pytest
 
 from planner import solve, verify_plan
 from planner.dashboard import sources
-from planner.document import read_document
+from planner.spec.document import read_document
 
 HOME = Path(__file__).resolve().parents[2]
 SPEC = sources.DATA / f"{sources.MAIN}.json"

@@ -23,10 +23,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from planner import cli
-from planner.document import read_document
 from planner.exit_codes import INFEASIBLE, INVALID, LIMIT, OK
 from planner.plan import parse_plan
-from planner.schema import spec_schema
+from planner.spec.document import read_document
+from planner.spec.schema import spec_schema
 from tests.property.reference import TIMES
 
 SERVING: dict[str, Any] = {

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.price_spec import WAYS
 from planner.resolve import resolve_document
+from planner.spec.prices import WAYS
 from planner.verify import verify_plan
 from tests.property.test_planner_properties import BOTH_GAPS, cost, questions
 

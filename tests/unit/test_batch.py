@@ -16,7 +16,7 @@ import pytest
 
 from planner import batch, cli
 from planner.pipeline import options_of, solve_document
-from planner.spec import parse_spec
+from planner.spec.model import parse_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {

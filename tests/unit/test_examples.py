@@ -12,11 +12,11 @@ import pytest
 import planner
 from catalog.lookup import Catalog
 from catalog.units import KWH_J
-from planner.document import edited
 from planner.errors import SpecError
 from planner.ladder import ladder
 from planner.resolve import resolve
-from planner.spec import parse_spec
+from planner.spec.document import edited
+from planner.spec.model import parse_spec
 
 GAP = 0.005
 CPU_S = 60.0  # 30 s on two cores; counted in processor time, so that a busy machine does not fail the test

@@ -11,10 +11,10 @@ import planner
 from catalog.lookup import Catalog
 from catalog.units import WEEK_S
 from planner.cli import main
-from planner.document import at, edited
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.side_by_side import side_by_side
+from planner.spec.document import at, edited
 from planner.verify import verify_plan
 
 RECORDS = {"sovereign": "Sovereign stack (Huawei Ascend)", "hybrid": "Hybrid stack (NVIDIA + domestic NIC)", "edge": "Edge-first (Ascend 310P / BR100 Edge)"}

@@ -10,12 +10,12 @@ import pytest
 
 import planner
 from planner import diagnosis
-from planner.changes import written_up
-from planner.document import at, edited
-from planner.fabric_names import FABRIC_DESIGNS
 from planner.plan import parse_plan
 from planner.report import render
-from planner.spec import PRECISIONS
+from planner.spec.document import at, edited
+from planner.spec.edits import written_up
+from planner.spec.fabrics import FABRIC_DESIGNS
+from planner.spec.model import PRECISIONS
 from planner.verify import verify_plan
 from solvers.analysis.conflicts import hitting_sets, smallest_conflict
 

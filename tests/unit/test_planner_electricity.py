@@ -15,11 +15,11 @@ from planner import cli
 from planner.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar
 from planner.demand import demand_by_hour
 from planner.errors import SpecError
-from planner.hourly import at_instants, read_series, with_series
 from planner.meter_arrays import charged_peaks
 from planner.representative import k_medoids
 from planner.resolve import resolve
-from planner.spec import Demand, parse_spec
+from planner.spec.model import Demand, parse_spec
+from planner.spec.series import at_instants, read_series, with_series
 from planner.verify import findings, verify_plan
 
 YEAR = 8760

@@ -10,12 +10,12 @@ import pytest
 
 import planner
 from planner.candidates import find_candidates
-from planner.document import edited
 from planner.explain import HOURS_NOTE, TIME_NOTE, explain
 from planner.formulate import formulate
 from planner.plan import Plan
 from planner.report import render
 from planner.resolve import resolve_document
+from planner.spec.document import edited
 from planner.verify import verify_plan
 from planner.worth import BY_THE_BOUND
 from solvers import mip as backends

@@ -14,7 +14,6 @@ from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
 from planner.candidates import find_candidates
-from planner.fabric_names import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
 from planner.formulate import formulate
 from planner.hardware import network_facts, system_facts
 from planner.layouts import carries, evaluate, search, space
@@ -32,6 +31,7 @@ from planner.networks import (
 )
 from planner.plan import parse_plan
 from planner.resolve import resolve_document
+from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
 from planner.training_points import evaluate_one
 
 DENSE = {"architecture": "Qwen3-32B", "tokens": "600B", "deadline": "20 d"}

@@ -11,11 +11,11 @@ import pytest
 
 import planner
 from planner.cli import main
-from planner.document import edited
 from planner.errors import SpecError
 from planner.frontier_chart import chart
 from planner.frontiers import frontier
 from planner.plan import load_plan
+from planner.spec.document import edited
 from planner.verify import verify_plan
 from solvers.reoptimize import REBUILT
 

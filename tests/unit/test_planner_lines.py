@@ -16,7 +16,7 @@ from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report import csv_tables, render
 from planner.resolve import resolve
-from planner.spec import parse_spec
+from planner.spec.model import parse_spec
 from planner.verify import findings, verify_plan
 
 SPEC = {

@@ -13,10 +13,10 @@ from planner.cli import main
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.price_levels import STATED, way_of
-from planner.price_spec import WAYS
 from planner.price_steps import raised
 from planner.resolve import catalog_of, resolve_document
-from planner.spec import parse_spec
+from planner.spec.model import parse_spec
+from planner.spec.prices import WAYS
 from planner.swings import sensitivity
 from planner.verify import verify_plan
 from planner.worlds import price_ranges
@@ -254,7 +254,7 @@ def test_a_plan_on_another_catalog_is_checked_on_what_it_recorded(low):
 
 def test_every_stated_place_is_one_of_the_spec(tiny):
     fields = {"offers": "Offer", "sites": "Site", "apis": "Api"}
-    import planner.spec as blocks
+    import planner.spec.model as blocks
 
     for place in STATED:
         block, name = place.split(".")

@@ -11,7 +11,6 @@ import pytest
 
 import planner
 from planner.comparison import compare
-from planner.document import edited
 from planner.errors import SpecError
 from planner.frontiers import frontier
 from planner.ladder import ladder
@@ -20,6 +19,7 @@ from planner.plan import Plan, parse_plan
 from planner.report import render
 from planner.resolve import resolve_document
 from planner.sharing import sharing
+from planner.spec.document import edited
 from planner.verify import verify_plan
 from planner.whatif import WhatIf
 from solvers.reoptimize import REBUILT

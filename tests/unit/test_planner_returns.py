@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import planner
 from planner.cli import main
-from planner.document import edited
 from planner.errors import SpecError
 from planner.returns import Fleet, planned_fleet, returns, stated_fleet
+from planner.spec.document import edited
 
 TEN_THOUSAND = ("1B CNY/month", 10_000.0, None)
 

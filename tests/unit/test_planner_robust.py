@@ -17,7 +17,7 @@ from planner.plan import Plan, parse_plan
 from planner.price_steps import raised
 from planner.report import render
 from planner.resolve import resolve_document
-from planner.robust_spec import Robust
+from planner.spec.robust import Robust
 from planner.verify import verify_plan
 from planner.verify_robust import fared_again, priced
 from planner.worlds import draw

@@ -12,7 +12,7 @@ from catalog.units import YEAR_S
 from planner.calendar import DAYS_PER_YEAR, sampled_days
 from planner.errors import SpecError
 from planner.resolve import resolve_document
-from planner.spec import parse_spec
+from planner.spec.model import parse_spec
 from planner.verify import verify_plan
 
 START = date(2027, 1, 1)
@@ -31,7 +31,7 @@ def asked(tiny, tmp_path):
 
     def spec(days, **changes):
         (tmp_path / "price.csv").write_text(prices(days, lambda day, hour: 40 + day / 10 + hour), encoding="utf-8")
-        from planner.hourly import with_series
+        from planner.spec.series import with_series
 
         site = {"region": "us-virginia", "systems": ["DGX H100"], "hourly": "price.csv"}
         return with_series(tiny(horizon=HORIZON, sites=[site], **changes), [tmp_path])

@@ -8,13 +8,13 @@ import json
 import pytest
 
 import planner
-from planner.blocks import CacheTier, Drafting, PrefixSharing, Reuse
 from planner.candidates import find_candidates
 from planner.errors import SpecError
 from planner.plan import parse_plan
 from planner.resolve import resolve, resolve_document
 from planner.serving_state import drafting, prefix_cache
-from planner.spec import parse_spec
+from planner.spec.base import CacheTier, Drafting, PrefixSharing, Reuse
+from planner.spec.model import parse_spec
 from planner.verify import verify_plan
 
 SPEC = {

@@ -28,11 +28,11 @@ from planner.capabilities import (
     edits_without,
 )
 from planner.cli import main
-from planner.document import edited
 from planner.formulate import formulate
 from planner.plan import Plan
 from planner.resolve import resolve_document
 from planner.sharing import ON, sharing
+from planner.spec.document import edited
 from planner.variants import Answer
 from planner.verify import verify_plan
 from solvers.joint import solve

@@ -14,7 +14,7 @@ import planner
 import planner.verify_decisions
 from planner.plan import Plan, parse_plan
 from planner.resolve import resolve
-from planner.spec import parse_spec
+from planner.spec.model import parse_spec
 from planner.verify import findings, verify_plan
 
 SECTIONS = ("objective", "gap", "totals", "fleet", "workloads", "routes", "schedule", "costs", "limits")

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.document import edited
 from planner.errors import SpecError
+from planner.spec.document import edited
 from planner.verify import verify_plan
 from planner.whatif import WhatIf
 from solvers import joint

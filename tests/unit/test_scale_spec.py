@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.scale_spec import SIZES, question
-from planner.hourly import with_series
 from planner.resolve import resolve_document
+from planner.spec.series import with_series
 
 
 @pytest.mark.parametrize(("size", "slots"), [("small", 3 * 24), ("medium", 168)])

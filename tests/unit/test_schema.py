@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 
 from catalog import units
 from planner import cli
-from planner.document import read_document
-from planner.schema import schema_text, spec_schema
-from planner.spec import Block, parse_spec
+from planner.spec.document import read_document
+from planner.spec.model import Block, parse_spec
+from planner.spec.schema import schema_text, spec_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "docs" / "spec.schema.json"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from catalog import units
-from planner.spec import PlanSpec
+from planner.spec.model import PlanSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -35,7 +35,7 @@ def schema_text(of: str = "spec", form: str = "json") -> str:
     """The schema of a "spec" or of a "case" as it is printed; "md": its keys as a page."""
     schema = {"spec": spec_schema, "case": case_schema}[of]()
     if form == "md":
-        from planner.schema_page import schema_page
+        from planner.spec.schema_page import schema_page
 
         return schema_page(schema, of)
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from planner.errors import Problem, close_matches, path_text
-from planner.quantities import shown
+from planner.spec.quantities import shown
 
 # pydantic's kinds of error in our words
 _EXPECTED = {

@@ -1,6 +1,6 @@
 """The blocks of a spec that say how a site buys, stores and shapes its electricity, and which hourly series it reads.
 
-Not here: how a series is read (`planner.hourly`) and what the blocks cost (`planner.meters`).
+Not here: how a series is read (`planner.spec.series`) and what the blocks cost (`planner.meters`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, WrapValidator, model_validator
 
-from planner.blocks import Block
-from planner.quantities import (
+from planner.spec.base import Block
+from planner.spec.quantities import (
     CarbonIntensity,
     EnergyPrice,
     Joules,

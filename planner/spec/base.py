@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from planner.quantities import (
+from planner.spec.quantities import (
     WHOLE,
     Amount,
     ByteRate,

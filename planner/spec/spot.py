@@ -5,8 +5,8 @@ What the first do to a job: `planner.training_points`, `planner.preemption`; wha
 
 from __future__ import annotations
 
-from planner.blocks import Block
-from planner.quantities import Amount, Fraction, Name, Seconds, SecondsFromStart
+from planner.spec.base import Block
+from planner.spec.quantities import Amount, Fraction, Name, Seconds, SecondsFromStart
 
 
 class SpotTerms(Block):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from planner.blocks import Block
+from planner.spec.base import Block
 
 Level = Literal["low", "typical", "high"]
 Stated = Annotated[str, Field(min_length=1, max_length=200, examples=["280000 USD"])]

@@ -13,17 +13,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, YEAR_S
-from planner.blocks import MOST_ENTRIES, Block, Drafting, PrefixSharing, SellingPrice
-from planner.document import read_document
 from planner.errors import SpecError
-from planner.fabric_names import DEFAULT_FABRICS, FabricName
-from planner.frontier_spec import Alternative, QualityFloor, comparable, of_one_source
-from planner.line_blocks import Line, Security, Spread, Traffic
-from planner.malformed import problems_of
-from planner.phase_spec import DemandInTime, OfferInTime, Phases, SiteInTime
-from planner.power_spec import Electricity, HourlyFile, Series
-from planner.price_spec import PriceLevels
-from planner.quantities import (
+from planner.spec.base import MOST_ENTRIES, Block, Drafting, PrefixSharing, SellingPrice
+from planner.spec.document import read_document
+from planner.spec.electricity import Electricity, HourlyFile, Series
+from planner.spec.fabrics import DEFAULT_FABRICS, FabricName
+from planner.spec.lines import Line, Security, Spread, Traffic
+from planner.spec.phases import DemandInTime, OfferInTime, Phases, SiteInTime
+from planner.spec.prices import PriceLevels
+from planner.spec.quality import Alternative, QualityFloor, comparable, of_one_source
+from planner.spec.quantities import (
     WHOLE,
     Amount,
     AmountPerSecond,
@@ -47,9 +46,10 @@ from planner.quantities import (
     Watts,
     offer_price,
 )
-from planner.robust_spec import Robust
-from planner.slo_spec import Api, Slo
-from planner.spot_spec import Porting, Preemption, SpotTerms
+from planner.spec.robust import Robust
+from planner.spec.slo import Api, Slo
+from planner.spec.spot import Porting, Preemption, SpotTerms
+from planner.spec.validation import problems_of
 
 SCHEMA_VERSION = 1
 LEAST_WEIGHT = 1e-6  # of an hour, a share

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.blocks import Block
-from planner.quantities import WHOLE, Real, Switch
+from planner.spec.base import Block
+from planner.spec.quantities import WHOLE, Real, Switch
 
 
 class Robust(Block):

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from catalog.units import YEAR_S, UnitError, parse
-from planner.blocks import Block
-from planner.quantities import WHOLE, Amount, Real, Seconds, Watts, offer_price, shown
+from planner.spec.base import Block
+from planner.spec.quantities import WHOLE, Amount, Real, Seconds, Watts, offer_price, shown
 
 MOST_PHASES = 40
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.blocks import Block
-from planner.quantities import Name, Real
+from planner.spec.base import Block
+from planner.spec.quantities import Name, Real
 
 Source = Annotated[str, Field(min_length=1, max_length=300)]
 

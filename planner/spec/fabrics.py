@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from planner.errors import close_matches
-from planner.quantities import shown
+from planner.spec.quantities import shown
 
 FABRIC_DESIGNS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "torus", "dragonfly")
 DEFAULT_FABRICS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "fat-tree:2")

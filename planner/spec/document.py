@@ -1,4 +1,4 @@
-"""A spec as a JSON document: reading it from text, and changing single values in it. What it means: `planner.spec`."""
+"""A spec as a JSON document: reading it from text, and changing single values in it. What it means: `planner.spec.model`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.quantities import shown
+from planner.spec.quantities import shown
 
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from planner.blocks import MOST_ENTRIES, Block
-from planner.phase_spec import Moment
-from planner.quantities import WHOLE, Name, Real, Seconds, TokenPrice
+from planner.spec.base import MOST_ENTRIES, Block
+from planner.spec.phases import Moment
+from planner.spec.quantities import WHOLE, Name, Real, Seconds, TokenPrice
 
 
 class Percentiles(Block):

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.blocks import Block
-from planner.quantities import (
+from planner.spec.base import Block
+from planner.spec.quantities import (
     WHOLE,
     AmountPerSecond,
     BytePrice,
