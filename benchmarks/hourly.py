@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from catalog.lookup import shipped_catalog
-from planner.calendar import HOURS_PER_YEAR, Clock
+from planner.problem.calendar import HOURS_PER_YEAR, Clock
 from planner.spec.series import at_instants, carbon_column, price_column, read_series
 from planner.tables import as_markdown
 from solvers.joint import solve

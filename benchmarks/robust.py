@@ -2,7 +2,7 @@
 
     python benchmarks/robust.py examples/mixed_fleet.json [--confidence 0.8 0.9] [--worlds 1000] [--seed 7] [--set PATH=VALUE] [--write]
 
-Worlds are those of `planner.worlds`: demand, prices, and errors as on measurements that the models had not been fitted to. The worlds
+Worlds are those of `planner.problem.scenarios`: demand, prices, and errors as on measurements that the models had not been fitted to. The worlds
 of the table are drawn with a seed that no plan was made with. With --write the table goes to benchmarks/robust.md.
 """
 
@@ -20,12 +20,12 @@ sys.path.insert(0, str(HERE.parent))
 
 from planner.pipeline import solve_document
 from planner.price_steps import raised
+from planner.problem.scenarios import draw
 from planner.resolve import resolve_document
 from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
 from planner.verify import verify_plan
 from planner.verify_robust import fared_again, priced
-from planner.worlds import draw
 
 HEAD = """# Robust plans
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import DAY_S
-from planner.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, sampled_days
+from planner.problem.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, sampled_days
 
 START = date(2027, 1, 1)
 # architecture, tokens of prompt and answer, p95 of the time to first token and per output token, share of the peak at 16 bit that it reaches
@@ -190,7 +190,7 @@ def _parameters(catalog: Catalog, architecture: str) -> float:
     """Those at work on one token."""
     from models.transformer.architecture import forward_flops_per_token
     from planner.architectures import shape_of
-    from planner.ledger import Ledger
+    from planner.problem.provenance import Ledger
 
     return float(forward_flops_per_token(shape_of(catalog.get("architectures", architecture), Ledger(catalog)), 1)) / 2
 

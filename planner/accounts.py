@@ -15,15 +15,15 @@ import numpy as np
 
 from planner.formulate import COST, Formulation, slot_rates
 from planner.line_accounts import LINES, LineDecisions
-from planner.line_facts import STREAMS
 from planner.lots import Lot
 from planner.meter_accounts import METER_LINES, MeterDecisions
-from planner.networks import fabric_row, other_designs
 from planner.phase_budgets import paid_by_phase
-from planner.phases import API, Term, power_limits, supplies, worth_from
 from planner.porting import needs
-from planner.problem import NO_TREE, Problem
-from planner.spread import limit_values, spread_rows
+from planner.problem.fabrics import fabric_row, other_designs
+from planner.problem.facts import NO_TREE, Problem
+from planner.problem.lines import STREAMS
+from planner.problem.phases import API, Term, power_limits, supplies, worth_from
+from planner.problem.spread import limit_values, spread_rows
 from planner.storage import storage_used
 
 Line = tuple[str, str, str, str]  # component, site, system, how

@@ -12,11 +12,19 @@ import numpy as np
 
 from catalog.records import Record
 from catalog.units import YEAR_S
-from planner.calendar import Calendar
 from planner.lots import Lot
-from planner.phases import API, seconds_from
 from planner.points import Point, Use
-from planner.problem import ApiFacts, OfferFacts, PathFacts, ServingFacts, SiteFacts, SystemFacts, permitted
+from planner.problem.calendar import Calendar
+from planner.problem.facts import (
+    ApiFacts,
+    OfferFacts,
+    PathFacts,
+    ServingFacts,
+    SiteFacts,
+    SystemFacts,
+    permitted,
+)
+from planner.problem.phases import API, seconds_from
 from planner.spec.model import PlanSpec
 from planner.spec.slo import Slo
 

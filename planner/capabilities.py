@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import HOUR_S, show
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from planner.spec.document import Edits, at
 from solvers.model.data import PlanData
 

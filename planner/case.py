@@ -20,13 +20,13 @@ from models.network.group_links import Plant
 from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
 from planner.architectures import shape_of
-from planner.constants import ModelConstants, model_constants
 from planner.errors import Problem, SpecError, close_matches
 from planner.hardware import network_ports, system_facts
 from planner.layouts import interval_of, rows, search, space
-from planner.ledger import Ledger
-from planner.networks import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
-from planner.problem import ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.constants import ModelConstants, model_constants
+from planner.problem.fabrics import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
+from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.provenance import Ledger
 from planner.spec.base import Block
 from planner.spec.fabrics import PROVIDER, AnyFabric
 from planner.spec.model import Demand, Origin, Override, Serving, Training

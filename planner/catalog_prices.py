@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from catalog.records import Record
-from planner.ledger import Ledger
-from planner.problem import SiteFacts
+from planner.problem.facts import SiteFacts
+from planner.problem.provenance import Ledger
 
 Money = Callable[[float, str], float]
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from catalog.units import HOUR_S
-from planner.calendar import SLOTS_PER_DAY, Clock
+from planner.problem.calendar import SLOTS_PER_DAY, Clock
 from planner.spec.model import Demand
 
 

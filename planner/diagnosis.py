@@ -27,7 +27,7 @@ from planner.limits import (
 from planner.line_limits import line_limits
 from planner.phase_limits import phase_limits
 from planner.points import Candidates
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from planner.quality_limits import quality_limits
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import change_words

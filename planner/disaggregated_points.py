@@ -18,11 +18,11 @@ from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
 from models.serving.percentiles import SloScreen
-from planner.derating import stretch_of
 from planner.lots import Lot
-from planner.networks import share_a_network
 from planner.points import Point, Use
-from planner.problem import Problem, ServingFacts, SystemFacts
+from planner.problem.derating import stretch_of
+from planner.problem.fabrics import share_a_network
+from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.serving_points import (
     BATCHES,
     Grid,

@@ -9,10 +9,10 @@ import numpy as np
 
 from catalog.records import Record
 from catalog.tariffs import hourly_values
-from planner.calendar import Clock
 from planner.errors import Problem, SpecError
-from planner.ledger import Ledger
-from planner.price_levels import stated_level
+from planner.problem.calendar import Clock
+from planner.problem.price_levels import stated_level
+from planner.problem.provenance import Ledger
 from planner.spec.electricity import Series
 from planner.spec.model import Site
 from planner.spec.series import at_instants, carbon_column, price_column

@@ -8,8 +8,8 @@ from typing import Any
 
 from catalog.units import HOUR_S, parse, show
 from planner.limits import Limit, of_the_spec
-from planner.meters import ContractFacts, StorageFacts
-from planner.problem import Problem
+from planner.problem.electricity import ContractFacts, StorageFacts
+from planner.problem.facts import Problem
 from planner.spec.document import at
 
 LESS = (0.95, 0.9, 0.8, 0.65, 0.5, 0.25, 0.1)  # shares of what must be contracted, tried in turn

@@ -17,8 +17,8 @@ from catalog.units import show
 from planner.formulate import CARBON, COST, Formulation
 from planner.line_limits import fixed_worth
 from planner.lots import Lot
-from planner.phases import BY_WINDOW, power_limits, supplies
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.phases import BY_WINDOW, power_limits, supplies
 from planner.worth import BINDING, BY_THE_BOUND
 from solvers.analysis.conflicts import Row, prices, without_rounding
 from solvers.decomposition.solve import pays

@@ -16,10 +16,10 @@ from catalog.units import show
 from planner.electricity_limits import electricity_limits
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
-from planner.ledger import Citation
 from planner.limits import Limit, limits_of
 from planner.phase_limits import phase_limits
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.provenance import Citation
 from planner.resolve import catalog_of
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import scaled

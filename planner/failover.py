@@ -1,6 +1,6 @@
 """How the workloads that must outlast it go on when a zone fails at a busiest hour: the plan's witness, cleared of the solver's slack.
 
-Not here: the re-check (`planner.verify_failover`), and which hours are tried (`planner.spread`).
+Not here: the re-check (`planner.verify_failover`), and which hours are tried (`planner.problem.spread`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from planner.formulate import Formulation
-from planner.problem import Problem
-from planner.spread import zones_of
+from planner.problem.facts import Problem
+from planner.problem.spread import zones_of
 
 
 class Failures:

@@ -17,7 +17,7 @@ from planner.errors import Problem, SpecError
 from planner.factors import scaled
 from planner.pipeline import THREADS, Progress, read_spec
 from planner.plan import Plan
-from planner.quality import MEANS
+from planner.problem.quality import MEANS
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import Serving, parse_spec
 from planner.whatif import Changes, WhatIf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from catalog.records import Record
-from planner.ledger import Ledger
-from planner.problem import NetworkFacts, SystemFacts
+from planner.problem.facts import NetworkFacts, SystemFacts
+from planner.problem.provenance import Ledger
 from planner.spec.model import PRECISIONS
 
 Money = Callable[[float, str], float]

@@ -19,18 +19,18 @@ from planner.explain import Explanation
 from planner.failover import Failures
 from planner.formulate import CARBON, Formulation
 from planner.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
-from planner.intervals import serving_bounds, serving_tier, training_bounds
 from planner.line_accounts import LineDecisions
 from planner.meter_accounts import MeterDecisions, rings
 from planner.phase_report import obtained, phase_rows
-from planner.phases import API, BY_WINDOW
 from planner.placements import placement_of
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.points import Candidates, Point, use_row
 from planner.preemption import preemption_rows
-from planner.problem import Problem, TrainingFacts
+from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
+from planner.problem.phases import API, BY_WINDOW
+from planner.problem.spread import is_asked
 from planner.quality_choice import quality_rows
-from planner.spread import is_asked
 from planner.storage import storage_rows
 from solvers.joint import Solution
 from solvers.model.preemption import working_share

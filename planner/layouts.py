@@ -15,9 +15,9 @@ from models.network.group_links import GroupLinks, Plant, dimension_links
 from models.training.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
 from models.training.memory import training_memory
 from models.training.step import Recipe, TrainingStep, training_step
-from planner.constants import ModelConstants
-from planner.intervals import Interval, network
-from planner.problem import SystemFacts, TrainingFacts
+from planner.problem.constants import ModelConstants
+from planner.problem.facts import SystemFacts, TrainingFacts
+from planner.problem.intervals import Interval, network
 
 RECIPE = Recipe()
 PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")

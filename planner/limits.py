@@ -14,11 +14,11 @@ from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
 from planner.hardware import system_facts
-from planner.ledger import Ledger
 from planner.lots import build_lots
-from planner.networks import largest_of
-from planner.phases import power_limits
-from planner.problem import Problem, ServingFacts, TrainingFacts, exportable, permitted
+from planner.problem.fabrics import largest_of
+from planner.problem.facts import Problem, ServingFacts, TrainingFacts, exportable, permitted
+from planner.problem.phases import power_limits
+from planner.problem.provenance import Ledger
 from planner.spec.document import Edits, at
 from planner.spec.edits import either, written_up
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS

@@ -24,8 +24,8 @@ from planner.line_arrays import (
     stream_side,
     update_cost,
 )
-from planner.line_facts import WEIGHTS
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.lines import WEIGHTS
 
 REQUESTS, LINES = "requests", "lines"
 SMALL = 1e-7  # shares below this are the solver's rounding

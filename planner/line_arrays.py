@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.units import YEAR_S
-from planner.calendar import Calendar
-from planner.line_facts import STREAMS, WEIGHTS, Carrier
-from planner.problem import Problem
+from planner.problem.calendar import Calendar
+from planner.problem.facts import Problem
+from planner.problem.lines import STREAMS, WEIGHTS, Carrier
 from solvers.model.line_data import SOURCE, LineData
 
 COST = "cost"

@@ -14,7 +14,7 @@ from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.formulate import Formulation
 from planner.limits import Limit, of_the_spec
-from planner.problem import Problem, ServingFacts
+from planner.problem.facts import Problem, ServingFacts
 from planner.spec.document import at
 from planner.spec.edits import either
 from planner.spec.lines import SECURITY

@@ -14,8 +14,8 @@ from catalog.errors import MissingFigure
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import DAY_S
-from planner.ledger import Ledger
-from planner.line_facts import (
+from planner.problem.facts import ServingFacts, SiteFacts, permitted
+from planner.problem.lines import (
     CONTROL,
     STREAMS,
     TELEMETRY,
@@ -25,8 +25,8 @@ from planner.line_facts import (
     LineNetwork,
     WeightHop,
 )
-from planner.price_levels import stated_level
-from planner.problem import ServingFacts, SiteFacts, permitted
+from planner.problem.price_levels import stated_level
+from planner.problem.provenance import Ledger
 from planner.spec.lines import SECURITY, Line
 from planner.spec.model import PlanSpec, Serving
 

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from models.network.group_links import Plant
-from planner.networks import Band, bands, carries_as_much, reach_of, scaleout_bytes_per_s
-from planner.problem import OfferFacts, Problem, SiteFacts, SystemFacts, exportable
+from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_bytes_per_s
+from planner.problem.facts import OfferFacts, Problem, SiteFacts, SystemFacts, exportable
 from planner.spec.fabrics import PROVIDER
 
 

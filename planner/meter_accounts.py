@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.meter_arrays import charged_peaks
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from solvers.model.electricity_data import MeterData
 
 BOUGHT, PEAK, CONTRACT, STORAGE = METER_LINES = ("energy", "demand charge", "ppa", "battery")

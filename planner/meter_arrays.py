@@ -1,6 +1,6 @@
 """The meters of a problem as arrays of the joint program, and the months over which a peak is charged.
 
-Not here: what stands at a meter (`planner.meters`) and what is done with the arrays (`solvers.model.electricity`).
+Not here: what stands at a meter (`planner.problem.electricity`) and what is done with the arrays (`solvers.model.electricity`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.economics import discount_factor
-from planner.calendar import HOURS_PER_YEAR, Calendar
-from planner.problem import Problem
+from planner.problem.calendar import HOURS_PER_YEAR, Calendar
+from planner.problem.facts import Problem
 from solvers.model.electricity_data import Chronology, MeterData
 
 COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"

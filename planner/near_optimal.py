@@ -20,7 +20,7 @@ from planner.framing import sense_and_unit
 from planner.lots import Lot
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
-from planner.problem import Problem, QualityFacts
+from planner.problem.facts import Problem, QualityFacts
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
 from planner.spec.document import Edits, edited

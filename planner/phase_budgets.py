@@ -20,8 +20,8 @@ from catalog.units import YEAR_S
 from models.economics import annuity
 from planner.line_arrays import window_worth_s
 from planner.lots import Lot
-from planner.phases import Term, window_at
-from planner.problem import PhaseFacts, Problem, SiteFacts
+from planner.problem.facts import PhaseFacts, Problem, SiteFacts
+from planner.problem.phases import Term, window_at
 
 if TYPE_CHECKING:
     from planner.accounts import Accounts, Decisions

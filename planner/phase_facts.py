@@ -9,8 +9,8 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from planner.errors import close_matches
-from planner.phases import seconds_from
-from planner.problem import OfferFacts, PhaseFacts, SpotFacts
+from planner.problem.facts import OfferFacts, PhaseFacts, SpotFacts
+from planner.problem.phases import seconds_from
 from planner.spec.model import Demand, Offer, PlanSpec, Site
 from planner.spec.quantities import offer_price
 

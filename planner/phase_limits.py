@@ -8,8 +8,8 @@ from typing import Any
 
 from catalog.units import DAY_S, YEAR_S, parse_money, show
 from planner.limits import UNLIMITED_SUPPLY, WAYS, Limit
-from planner.phases import delivered_s, phases_or_whole, retired_s
-from planner.problem import OfferFacts, Problem
+from planner.problem.facts import OfferFacts, Problem
+from planner.problem.phases import delivered_s, phases_or_whole, retired_s
 from planner.spec.document import Edits, at
 
 

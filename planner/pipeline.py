@@ -15,7 +15,7 @@ from planner.spec.series import with_series
 if TYPE_CHECKING:
     from planner.formulate import Formulation
     from planner.points import Candidates
-    from planner.problem import Problem
+    from planner.problem.facts import Problem
     from solvers.interface import Options
     from solvers.joint import Solution
     from solvers.model.data import PlanData

@@ -19,9 +19,9 @@ from models.network.placement_torus import best_torus_placement
 from models.training.layouts import Layouts
 from models.training.run import Run
 from models.training.traffic import traffic
-from planner.constants import ModelConstants
 from planner.layouts import RECIPE
-from planner.problem import SystemFacts, TrainingFacts
+from planner.problem.constants import ModelConstants
+from planner.problem.facts import SystemFacts, TrainingFacts
 
 
 def placement_of(

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.intervals import Interval
 from planner.lots import Lot
-from planner.problem import ServingFacts, TrainingFacts
+from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.problem.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from catalog.records import Record
 from planner.errors import close_matches
-from planner.ledger import Ledger
 from planner.phase_budgets import paid
-from planner.problem import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.facts import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.provenance import Ledger
 from planner.spec.model import PlanSpec
 from solvers.model.porting import PortData
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.derating import Derating, stretch_of
-from planner.ledger import Ledger
 from planner.points import Point, Pool, Use
-from planner.problem import CapCurve, SystemFacts
+from planner.problem.derating import Derating, stretch_of
+from planner.problem.facts import CapCurve, SystemFacts
+from planner.problem.provenance import Ledger
 
 LEAST = 0.5  # of the uncapped draw: below it too few curves were measured
 AXIS = "power limit"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.points import Point
-from planner.problem import Problem, TrainingFacts
+from planner.problem.facts import Problem, TrainingFacts
 from planner.training_points import preemption_s_of
 from solvers.model.preemption import width_back
 

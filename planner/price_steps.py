@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from planner.price_levels import at_times, stated_ranges
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.price_levels import at_times, stated_ranges
+from planner.problem.scenarios import uncertain_prices
 from planner.resolve import resolve
-from planner.worlds import uncertain_prices
 
 STEP = 0.01  # by which a price is raised
 

@@ -13,8 +13,8 @@ from planner.formulate import COST, Formulation, formulate
 from planner.lots import build_lots
 from planner.points import Candidates
 from planner.price_steps import STEP, Raised
-from planner.problem import Problem
-from planner.worlds import Worlds
+from planner.problem.facts import Problem
+from planner.problem.scenarios import Worlds
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import numpy as np
 from planner.formulate import Formulation, formulate
 from planner.plan import Plan
 from planner.points import Candidates
-from planner.problem import Problem, QualityFacts
-from planner.quality import NONE, Chosen, is_open, settled, settled_points
+from planner.problem.facts import Problem, QualityFacts
+from planner.problem.quality import NONE, Chosen, is_open, settled, settled_points
 from solvers.interface import Options
 from solvers.joint import Solution, solve
 

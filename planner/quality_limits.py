@@ -1,4 +1,4 @@
-"""Quality floors as limits of a spec: in words, and how they could give way. What may be chosen under them: `planner.quality`."""
+"""Quality floors as limits of a spec: in words, and how they could give way. What may be chosen under them: `planner.problem.quality`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from planner.limits import Limit
-from planner.problem import Problem, QualityFacts
-from planner.quality import HOUR, MEAN, MEANS
+from planner.problem.facts import Problem, QualityFacts
+from planner.problem.quality import HOUR, MEAN, MEANS
 from planner.spec.document import at
 
 ANSWERS = {MEAN: "the mean of the answers", HOUR: "the mean of each hour's answers"}

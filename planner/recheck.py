@@ -13,11 +13,19 @@ from models.network.group_links import Plant
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner import disaggregated_points, serving_points, training_points
-from planner.intervals import serving_bounds, serving_tier, training_bounds
-from planner.networks import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
 from planner.placements import placement_of
 from planner.power_caps import capped_at, stretched
-from planner.problem import NO_TREE, OfferFacts, Problem, ServingFacts, SiteFacts, SystemFacts, TrainingFacts
+from planner.problem.fabrics import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
+from planner.problem.facts import (
+    NO_TREE,
+    OfferFacts,
+    Problem,
+    ServingFacts,
+    SiteFacts,
+    SystemFacts,
+    TrainingFacts,
+)
+from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.spec.fabrics import PROVIDER
 from planner.verify_electricity import ElectricityCheck
 from planner.verify_phases import InTime

@@ -17,12 +17,12 @@ import numpy as np
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner import disaggregated_points, serving_points
-from planner.derating import scaled
-from planner.intervals import SERVING_LABEL, network
 from planner.points import Point, Pool
-from planner.problem import Problem, ServingFacts, SystemFacts
+from planner.problem.derating import scaled
+from planner.problem.facts import Problem, ServingFacts, SystemFacts
+from planner.problem.intervals import SERVING_LABEL, network
+from planner.problem.scenarios import SERVING, Worlds
 from planner.serving_points import BATCHES, QUANTILES
-from planner.worlds import SERVING, Worlds
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 if TYPE_CHECKING:

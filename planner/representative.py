@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, build_calendar
-from planner.problem import Problem, ServingFacts, SiteFacts
+from planner.problem.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, build_calendar
+from planner.problem.facts import Problem, ServingFacts, SiteFacts
 
 SAME = 1e-9  # series that differ less between days, relative to their size, have no peak day
 

@@ -16,9 +16,19 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training.constants import GEMM_FAMILIES
-from planner import apis, lines, phase_facts, quality, wan
+from planner import apis, lines, phase_facts, wan
 from planner.architectures import shape_of, weights_bytes
-from planner.calendar import (
+from planner.catalog_prices import least_prices
+from planner.demand import demand_by_hour
+from planner.electricity import carbon_by_hour, price_by_hour
+from planner.errors import Problem as SpecProblem
+from planner.errors import SpecError, close_matches
+from planner.hardware import network_facts, system_facts
+from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
+from planner.porting import resolved_porting
+from planner.power_caps import measured_curve
+from planner.problem import quality
+from planner.problem.calendar import (
     DAYS_PER_YEAR,
     SAMPLED_DAYS,
     TYPICAL_DAY,
@@ -28,21 +38,9 @@ from planner.calendar import (
     build_calendar,
     sampled_days,
 )
-from planner.catalog_prices import least_prices
-from planner.constants import model_constants
-from planner.demand import demand_by_hour
-from planner.electricity import carbon_by_hour, price_by_hour
-from planner.errors import Problem as SpecProblem
-from planner.errors import SpecError, close_matches
-from planner.hardware import network_facts, system_facts
-from planner.ledger import Ledger
-from planner.meters import meter_facts
-from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
-from planner.phases import borders, demand_growth
-from planner.porting import resolved_porting
-from planner.power_caps import measured_curve
-from planner.price_levels import at_stated_levels, stated_level
-from planner.problem import (
+from planner.problem.constants import model_constants
+from planner.problem.electricity import meter_facts
+from planner.problem.facts import (
     Economics,
     OfferFacts,
     PhaseFacts,
@@ -55,6 +53,9 @@ from planner.problem import (
     TreeFacts,
     permitted,
 )
+from planner.problem.phases import borders, demand_growth
+from planner.problem.price_levels import at_stated_levels, stated_level
+from planner.problem.provenance import Ledger
 from planner.representative import representative
 from planner.spec.model import PlanSpec, Serving, Site, Training, parse_spec
 

@@ -2,7 +2,7 @@
 
 The fleet is decided before it is known which world comes; batches and routes after. Worlds are added to the program one by one until
 the asked share of all sampled ones is kept: of those that fail, the hardest that is still needed. Layouts that stand by for worlds with
-slower chips are those that would be chosen were all errors at a higher level at once (`planner.derating`).
+slower chips are those that would be chosen were all errors at a higher level at once (`planner.problem.derating`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.candidates import Grids, find_candidates
-from planner.derating import derating_at
 from planner.formulate import COST, Formulation, formulate
 from planner.lots import Lot
 from planner.points import Candidates
 from planner.price_steps import Raised
 from planner.prices import prices_of
-from planner.problem import Problem
+from planner.problem.derating import derating_at
+from planner.problem.facts import Problem
+from planner.problem.scenarios import draw
 from planner.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
 from planner.variants import Answer
-from planner.worlds import draw
 from solvers.fixed_fleet.full_year_dispatch import part_of
 from solvers.fixed_fleet.redispatch import slots_that_count
 from solvers.interface import Options

@@ -21,12 +21,12 @@ from planner.pipeline import answer, options_of
 from planner.plan import Plan
 from planner.points import Candidates, use_row
 from planner.price_steps import raised
-from planner.problem import FLEET, Problem
+from planner.problem.facts import FLEET, Problem
+from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
 from planner.redispatch import Deployment, left_out
 from planner.robust import Search, needed
 from planner.variants import answered
 from planner.verify_robust import fared_again, priced
-from planner.worlds import LEVELS_SHOWN, draw, price_ranges, uncertain
 
 FRESH = 1000  # worlds of another seed on which the promise is checked
 TRIES = 3  # times that more worlds are kept because too few of the fresh ones were

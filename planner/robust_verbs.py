@@ -22,12 +22,12 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.errors import Problem, SpecError
     from planner.plan import load_plan
     from planner.price_steps import raised
+    from planner.problem.scenarios import draw, price_ranges
     from planner.resolve import resolve
     from planner.robust_report import outcome_row, price_row
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
     from planner.verify_robust import fared_again, priced
-    from planner.worlds import draw, price_ranges
 
     plan, overlays = load_plan(arguments.plan), _overlays(arguments)
     if not plan.has_answer:

@@ -22,7 +22,7 @@ from models.serving.waterfall import ROOFLINE, decode_waterfall
 from planner import serving_search as search
 from planner.case import CaseFacts
 from planner.errors import Problem, SpecError
-from planner.intervals import serving_bounds, serving_tier
+from planner.problem.intervals import serving_bounds, serving_tier
 from planner.serving_points import QUANTILES, engine_constants, kv_precision, layout_of, mfu
 from planner.serving_state import drafting, prefix_cache
 

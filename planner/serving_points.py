@@ -20,10 +20,10 @@ from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen, latency_s
 from models.transformer.architecture import Architecture, forward_flops_per_token
-from planner.derating import stretch_of
 from planner.lots import Lot
 from planner.points import Point, Use
-from planner.problem import Problem, ServingFacts, SystemFacts
+from planner.problem.derating import stretch_of
+from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.serving_state import drafting, prefix_cache
 from planner.spec.model import Slo
 

@@ -21,7 +21,7 @@ from models.serving.percentiles import latency_s, within_slo
 from planner import disaggregated_points, serving_points
 from planner.case import CaseFacts, CasePool
 from planner.errors import Problem, SpecError, close_matches
-from planner.problem import SystemFacts
+from planner.problem.facts import SystemFacts
 from planner.serving_points import (
     BATCHES,
     engine_constants,

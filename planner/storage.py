@@ -15,7 +15,7 @@ from catalog.units import show
 from models.storage import load_s
 from planner.limits import Limit
 from planner.points import Point
-from planner.problem import Problem, SiteFacts, TrainingFacts
+from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 from planner.spec.document import at
 from planner.training_points import interruptions, storage_rates
 

@@ -26,14 +26,14 @@ from models.training.reliability import (
     spares_needed,
 )
 from models.transformer.architecture import forward_flops_per_token, parameter_counts
-from planner.constants import Reliability
-from planner.derating import counted_share
-from planner.intervals import Interval
 from planner.layouts import Search, carries, evaluate, interval_of, memory_needed, search, space
 from planner.lots import Lot
-from planner.networks import uneven
 from planner.points import Point, Use
-from planner.problem import Problem, SpotFacts, SystemFacts, TrainingFacts
+from planner.problem.constants import Reliability
+from planner.problem.derating import counted_share
+from planner.problem.fabrics import uneven
+from planner.problem.facts import Problem, SpotFacts, SystemFacts, TrainingFacts
+from planner.problem.intervals import Interval
 
 LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
 PER_DOUBLING = 1.5  # points per system that are asked for, for each width that is offered between a number of systems and twice as many

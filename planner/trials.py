@@ -20,7 +20,7 @@ from planner.formulate import formulate
 from planner.limits import Limit
 from planner.lots import Lot
 from planner.points import Candidates
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from planner.resolve import catalog_of
 from planner.spec.document import Edits
 from planner.spec.model import Objective

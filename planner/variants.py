@@ -20,7 +20,7 @@ from planner.interpret import interpret
 from planner.lots import Lot, build_lots
 from planner.plan import Plan
 from planner.points import Candidates, Point
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from planner.quality_choice import settle
 from planner.resolve import resolve_document
 from planner.spec.document import Edits, edited

@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.findings import Finding
 from planner.plan import Plan
-from planner.problem import REDUCED, Problem
+from planner.problem.facts import REDUCED, Problem
 from planner.resolve import resolve
 from planner.spec.document import at
 from planner.spec.model import parse_spec

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.findings import TOLERANCE
-from planner.problem import FLEET, PhaseFacts
+from planner.problem.facts import FLEET, PhaseFacts
 from planner.recheck import add_up, worth_of
 from planner.verify_budgets import payments, power_values
 from planner.verify_decisions import Decisions

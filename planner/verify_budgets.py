@@ -11,7 +11,7 @@ import numpy as np
 
 from catalog.units import YEAR_S
 from planner.findings import Report
-from planner.problem import Problem, SiteFacts
+from planner.problem.facts import Problem, SiteFacts
 from planner.recheck import tokens_price
 from planner.verify_lines import LineCheck
 from planner.verify_phases import SECOND, annuity

@@ -11,8 +11,8 @@ from typing import Any
 
 from catalog.units import HOUR_S
 from planner.findings import TOLERANCE, Report, close
-from planner.networks import fabric_row, other_designs
-from planner.problem import Problem, ServingFacts, exportable, permitted
+from planner.problem.fabrics import fabric_row, other_designs
+from planner.problem.facts import Problem, ServingFacts, exportable, permitted
 from planner.recheck import CheckedLot, Evaluated, Lots, evaluate_point, tokens_price
 from planner.verify_electricity import OF_A_METER, slot_rings
 from planner.verify_phases import InTime, in_time

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from planner.findings import ROUNDING, TOLERANCE, Report
 from planner.meter_arrays import peak_name
-from planner.problem import Problem, SiteFacts
+from planner.problem.facts import Problem, SiteFacts
 
 OF_A_METER = ("grid_w", "ppa_w", "charge_w", "discharge_w", "stored_j")
 HOURS, DAY_HOURS = 8760, 24

@@ -13,8 +13,8 @@ from typing import Any
 
 from catalog.units import YEAR_S
 from planner.findings import TOLERANCE, Report
-from planner.line_facts import CONTROL, TELEMETRY, WEIGHTS, LineFacts
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts
 
 Line = tuple[str, str]  # "a - b", kind
 COLUMNS = {"line", "kind", "units", "capacity_bytes_per_s", "ready_s", "busiest_slot", "busiest_from", "peak_bytes_per_s", "use", "cost", "traffic"}

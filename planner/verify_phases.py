@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from catalog.units import DAY_S, MILLION, YEAR_S
-from planner.problem import OfferFacts, PhaseFacts, Problem, SiteFacts
+from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts
 
 if TYPE_CHECKING:
     from planner.recheck import CheckedLot

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.problem import Problem, SiteFacts, TrainingFacts
+from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 from planner.training_points import interruptions, preemption_s_of, storage_rates
 
 if TYPE_CHECKING:

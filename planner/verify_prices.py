@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.lookup import Catalog
-from planner.price_levels import STATED, TYPICAL, amount_of, told, way_of
+from planner.problem.price_levels import STATED, TYPICAL, amount_of, told, way_of
 from planner.resolve import catalog_of
 from planner.spec.document import at
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.findings import TOLERANCE, Report
-from planner.problem import Problem, QualityFacts
-from planner.quality import EACH, HOUR, NONE, settled
+from planner.problem.facts import Problem, QualityFacts
+from planner.problem.quality import EACH, HOUR, NONE, settled
 
 
 def as_chosen(problem: Problem, document: Mapping[str, Any]) -> Problem:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from planner.price_steps import Raised, raised
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.scenarios import Worlds, draw, uncertain
 from planner.recheck import systems_of
 from planner.redispatch import Outcome, left_out
 from planner.robust_check import outcome_of, price_amounts
 from planner.verify_amounts import Amounts
-from planner.worlds import Worlds, draw, uncertain
 
 PRICED = 1e-4  # of a plan's cost: amounts are differences of large sums
 SHARE = 2e-3  # of the worlds that a solver on another machine may judge otherwise

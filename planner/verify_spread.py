@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.findings import TOLERANCE, Report
-from planner.problem import Problem
+from planner.problem.facts import Problem
 
 
 class SpreadCheck:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from planner.ledger import Ledger
-from planner.problem import PathFacts
+from planner.problem.facts import PathFacts
+from planner.problem.provenance import Ledger
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -15,7 +15,7 @@ from typing import Any
 from planner.pipeline import THREADS, Progress, answer, read_spec
 from planner.plan import Plan
 from planner.points import Candidates
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from planner.spec.document import Edits, edited, path_parts
 
 MOST_KEPT = 2000  # things worked out of points; about 0.2 MB each

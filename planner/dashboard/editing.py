@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.errors import path_text
-from planner.problem import OfferFacts
+from planner.problem.facts import OfferFacts
 from planner.spec.model import SolverOptions
 
 Path = tuple[str | int, ...]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.plan import Plan, load_plan
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from planner.resolve import resolve_document
 from planner.spec.document import changed
 

@@ -1,6 +1,6 @@
 """The blocks of a spec that say how a site buys, stores and shapes its electricity, and which hourly series it reads.
 
-Not here: how a series is read (`planner.spec.series`) and what the blocks cost (`planner.meters`).
+Not here: how a series is read (`planner.spec.series`) and what the blocks cost (`planner.problem.electricity`).
 """
 
 from __future__ import annotations

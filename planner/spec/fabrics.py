@@ -1,4 +1,4 @@
-"""Names of scale-out designs as a user writes them. Not here: what they are (`models.network.designs`) and cost (`planner.networks`)."""
+"""Names of scale-out designs as a user writes them. Not here: what they are (`models.network.designs`) and cost (`planner.problem.fabrics`)."""
 
 from __future__ import annotations
 

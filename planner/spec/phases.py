@@ -1,6 +1,6 @@
 """Blocks of a spec about build-out in phases: the phases, and what changes from one to the next for offers, sites and demand.
 
-What they mean for a plan: `planner.phases`.
+What they mean for a plan: `planner.problem.phases`.
 """
 
 from __future__ import annotations

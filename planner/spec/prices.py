@@ -1,6 +1,6 @@
 """The block `prices` of a spec: at which of its low, typical and high figures each price counts, by the way to obtain.
 
-What it does to a figure: `planner.price_levels`.
+What it does to a figure: `planner.problem.price_levels`.
 """
 
 from __future__ import annotations

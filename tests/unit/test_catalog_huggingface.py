@@ -16,7 +16,7 @@ from catalog.huggingface_keys import KEYS, UNSUPPORTED
 from catalog.units import BILLION
 from models.transformer.architecture import kv_bytes, parameter_counts
 from planner.architectures import shape_of
-from planner.ledger import Ledger
+from planner.problem.provenance import Ledger
 
 CATALOG = Catalog.load()
 DENSE = {"hidden_act": "silu", "tie_word_embeddings": False}

@@ -12,10 +12,10 @@ import pytest
 
 import planner
 from planner import cli
-from planner.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar
 from planner.demand import demand_by_hour
 from planner.errors import SpecError
 from planner.meter_arrays import charged_peaks
+from planner.problem.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar
 from planner.representative import k_medoids
 from planner.resolve import resolve
 from planner.spec.model import Demand, parse_spec

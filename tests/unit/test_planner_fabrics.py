@@ -17,9 +17,9 @@ from planner.candidates import find_candidates
 from planner.formulate import formulate
 from planner.hardware import network_facts, system_facts
 from planner.layouts import carries, evaluate, search, space
-from planner.ledger import Ledger
 from planner.lots import build_lots
-from planner.networks import (
+from planner.plan import parse_plan
+from planner.problem.fabrics import (
     bands,
     carries_as_much,
     largest_of,
@@ -29,7 +29,7 @@ from planner.networks import (
     uneven,
     whole_network,
 )
-from planner.plan import parse_plan
+from planner.problem.provenance import Ledger
 from planner.resolve import resolve_document
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
 from planner.training_points import evaluate_one

@@ -12,8 +12,8 @@ from catalog.lookup import shipped_catalog
 from models.transformer.architecture import forward_flops_per_token
 from planner.architectures import shape_of
 from planner.estimate import estimate
-from planner.ledger import Ledger
 from planner.plan import Plan
+from planner.problem.provenance import Ledger
 from planner.report import render
 from planner.verify import verify_plan
 

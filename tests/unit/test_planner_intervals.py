@@ -10,8 +10,8 @@ import pytest
 import planner
 from catalog.lookup import Catalog
 from planner.case import best_layouts
-from planner.intervals import DENSE, EXPERTS, calibration
-from planner.ledger import Ledger
+from planner.problem.intervals import DENSE, EXPERTS, calibration
+from planner.problem.provenance import Ledger
 from planner.verify import verify_plan
 
 CASE = json.loads((Path(__file__).parents[2] / "examples/cases/gpt3_a100.json").read_text())

@@ -12,8 +12,8 @@ import planner
 from planner.candidates import find_candidates
 from planner.errors import SpecError
 from planner.formulate import formulate
-from planner.phases import power_limits
 from planner.plan import Plan
+from planner.problem.phases import power_limits
 from planner.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan

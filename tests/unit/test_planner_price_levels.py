@@ -12,14 +12,14 @@ import planner
 from planner.cli import main
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.price_levels import STATED, way_of
 from planner.price_steps import raised
+from planner.problem.price_levels import STATED, way_of
+from planner.problem.scenarios import price_ranges
 from planner.resolve import catalog_of, resolve_document
 from planner.spec.model import parse_spec
 from planner.spec.prices import WAYS
 from planner.swings import sensitivity
 from planner.verify import verify_plan
-from planner.worlds import price_ranges
 
 OF_CATALOG = {"offers": [{"system": "DGX H100", "how": "buy"}]}
 RANGE = {"low": "300000 USD", "high": "350000 USD"}

@@ -11,16 +11,16 @@ import pytest
 import planner
 from models.statistics.sampling import tabulated, triangular
 from planner.cli import main
-from planner.derating import derating_at
 from planner.errors import SpecError
 from planner.plan import Plan, parse_plan
 from planner.price_steps import raised
+from planner.problem.derating import derating_at
+from planner.problem.scenarios import draw
 from planner.report import render
 from planner.resolve import resolve_document
 from planner.spec.robust import Robust
 from planner.verify import verify_plan
 from planner.verify_robust import fared_again, priced
-from planner.worlds import draw
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch, slots_that_count
 from solvers.interface import Options
 from solvers.joint import solve

@@ -15,10 +15,10 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
-from planner.calendar import Clock
 from planner.errors import Problem, SpecError
-from planner.ledger import Ledger
-from planner.price_levels import stated_level
+from planner.problem.calendar import Clock
+from planner.problem.price_levels import stated_level
+from planner.problem.provenance import Ledger
 from planner.spec.electricity import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
 from planner.spec.series import at_instants
 

@@ -1,7 +1,7 @@
 """Sampled worlds of a question: what demand, prices and the errors of predicted times might be, and the same at one level each.
 
 Errors are shared: one draw per model (serving, training) and chip holds for all points on that chip. How a plan fares in a world:
-`planner.redispatch`; what a plan counts on instead of its predictions: `planner.derating`.
+`planner.redispatch`; what a plan counts on instead of its predictions: `planner.problem.derating`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from catalog.figures import Figure
 from catalog.units import is_money
 from models.statistics.intervals import tier_of
 from models.statistics.sampling import correlated_uniforms, tabulated, triangular
-from planner.intervals import DENSE, EXPERTS, LABELS, Calibration
-from planner.price_levels import stated_ranges
-from planner.problem import Problem
+from planner.problem.facts import Problem
+from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
+from planner.problem.price_levels import stated_ranges
 
 Floats = np.ndarray
 SERVING = LABELS["serving"]

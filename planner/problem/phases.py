@@ -15,8 +15,8 @@ import numpy as np
 
 from catalog.units import DAY_S, YEAR_S
 from models.economics import annuity, horizon_share, window_present_worth
-from planner.calendar import Calendar
-from planner.problem import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts
+from planner.problem.calendar import Calendar
+from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
 

@@ -9,8 +9,8 @@ from models.energy.power import PowerConstants
 from models.serving.constants import ServingConstants
 from models.training.constants import TrainingConstants
 from planner.errors import Problem, SpecError
-from planner.intervals import Calibration, calibration
-from planner.ledger import Ledger
+from planner.problem.intervals import Calibration, calibration
+from planner.problem.provenance import Ledger
 
 Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants)
 

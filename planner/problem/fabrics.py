@@ -28,7 +28,7 @@ from models.network.designs import (
 from models.network.direct import balanced_dragonfly
 from models.network.group_links import Plant, group_links, has_full_rate
 from models.network.trees import MAX_TIERS, leaf_ports, rows_reach
-from planner.problem import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
+from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
 
 SPREAD = (2, 4, 8)  # systems that one replica in serving may stand on
 PATTERNS = ("ring", "all-to-all")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.problem import Problem
+from planner.problem.facts import Problem
 from solvers.model.line_data import SpreadData
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from catalog.units import YEAR_S
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
-from planner.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
-from planner.constants import ModelConstants
-from planner.ledger import Assumption, Citation
-from planner.line_facts import Carrier, LineNetwork
-from planner.meters import MeterFacts
+from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
+from planner.problem.constants import ModelConstants
+from planner.problem.electricity import MeterFacts
+from planner.problem.lines import Carrier, LineNetwork
+from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec, Serving, Training
 
 if TYPE_CHECKING:
-    from planner.derating import Derating
+    from planner.problem.derating import Derating
 
 BATCH_UNIT = 64  # sequences
 FULL, REDUCED = "full", "reduced"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.statistics.intervals import TIERS, tier_of
-from planner.ledger import Ledger
+from planner.problem.provenance import Ledger
 
 DENSE, EXPERTS = "dense", "moe"
 LABELS = {"training": (DENSE, EXPERTS), "serving": ("tpot", "ttft", "throughput")}  # what the bands of a model are told apart by

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from planner.intervals import DENSE, EXPERTS, SERVING_LABEL, network
-from planner.problem import Problem, ServingFacts, SystemFacts, TrainingFacts
-from planner.worlds import SERVING, chips_of, demand_at, error_at
+from planner.problem.facts import Problem, ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.intervals import DENSE, EXPERTS, SERVING_LABEL, network
+from planner.problem.scenarios import SERVING, chips_of, demand_at, error_at
 
 NOMINAL = 0.5  # at and below this level nothing is derated
 

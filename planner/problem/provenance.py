@@ -8,7 +8,7 @@ from catalog.errors import MissingFigure
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
-from planner.price_levels import TYPICAL, at_level, scope_of, told, way_of
+from planner.problem.price_levels import TYPICAL, at_level, scope_of, told, way_of
 from planner.spec.prices import PriceLevels
 
 

@@ -1,0 +1,1 @@
+"""The question with every figure resolved, in SI units and typed."""
