@@ -12,9 +12,9 @@ from typing import Any
 import altair as alt
 
 from catalog.units import MEGA, MWH_J
-from planner.hours import by_hour
 from planner.locale import Words
 from planner.plan import Plan
+from planner.report.hours import by_hour
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = PALETTE = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999",

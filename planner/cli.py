@@ -137,7 +137,7 @@ def _jobs(text: str) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
-    from planner.report import render
+    from planner.report.report import render
     from planner.verify import verify_plan
 
     plan = solve_document(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
@@ -313,7 +313,7 @@ def _progress(arguments: argparse.Namespace):
 
 def _emit(arguments: argparse.Namespace, plan: Plan, render) -> None:
     if arguments.output and arguments.output.endswith("/") and arguments.format == "csv":
-        from planner.report import csv_tables
+        from planner.report.report import csv_tables
 
         for name, text in csv_tables(plan).items():
             write_whole(Path(arguments.output) / f"{name}.csv", text)

@@ -13,7 +13,7 @@ from typing import Any
 from catalog.units import HOUR_S, show
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
-from planner.report import COMPONENT_WORDS, STATUS_WORDS
+from planner.report.report import COMPONENT_WORDS, STATUS_WORDS
 from planner.spec.diff import MISSING, spec_changes
 from planner.spec.edits import either
 

@@ -19,7 +19,7 @@ from planner.line_limits import fixed_worth
 from planner.lots import Lot
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
-from planner.worth import BINDING, BY_THE_BOUND
+from planner.report.marginal_values import BINDING, BY_THE_BOUND
 from solvers.analysis.conflicts import Row, prices, without_rounding
 from solvers.decomposition.solve import pays
 from solvers.joint import Solution

@@ -12,7 +12,7 @@ from typing import Any
 from catalog.units import MILLION, show
 from planner.errors import Problem, SpecError
 from planner.plan import Plan
-from planner.report import COMPONENT_WORDS, STATUS_WORDS
+from planner.report.report import COMPONENT_WORDS, STATUS_WORDS
 
 Row = dict[str, Any]
 

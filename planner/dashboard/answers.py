@@ -11,7 +11,7 @@ from typing import Any
 from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
 from planner.locale import Words
 from planner.plan import Plan
-from planner.report import csv_tables, render
+from planner.report.report import csv_tables, render
 
 Row = dict[str, Any]
 BINDING = 1e-6  # a slack below this share of its limit is none

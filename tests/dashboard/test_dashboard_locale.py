@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from planner import report
 from planner.locale import Words, languages
+from planner.report import report
 
 HOME = Path(__file__).resolve().parents[2]
 CODE = "\n".join(

@@ -197,7 +197,7 @@ def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, na
 @pytest.mark.parametrize("name", YEARS)
 def test_a_year_is_told_as_one_story(year, name):
     """Every place with a fleet, line, battery and contract has its sentence, and the networks are compared with the others."""
-    from planner.story import chapters
+    from planner.report.story import chapters
 
     spec, plan, _ = year(name)
     told = dict(chapters(plan))
@@ -253,7 +253,7 @@ def test_a_token_gets_cheaper_from_phase_to_phase(example):
 
 
 def test_every_phase_has_pools_for_prefill_and_for_decode(example):
-    from planner.phase_tables import ratio
+    from planner.report.phases import ratio
 
     _, plan, _ = example("inference_cluster_phases")
     assert all(0.4 < float(ratio(row["pools"]).removeprefix("1 : ")) < 1.6 for row in plan["phases"])

@@ -12,7 +12,7 @@ from planner.cli import main
 from planner.errors import SpecError
 from planner.near_optimal import BEYOND, FOUND, IMPOSSIBLE
 from planner.plan import parse_plan
-from planner.report import COMPONENT_WORDS
+from planner.report.report import COMPONENT_WORDS
 from planner.spec.diff import MISSING, spec_changes
 from planner.spec.document import edited
 from planner.verify import verify_plan

@@ -11,7 +11,7 @@ import pytest
 import planner
 from planner import diagnosis
 from planner.plan import parse_plan
-from planner.report import render
+from planner.report.report import render
 from planner.spec.document import at, edited
 from planner.spec.edits import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS

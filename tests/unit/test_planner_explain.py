@@ -13,11 +13,11 @@ from planner.candidates import find_candidates
 from planner.explain import HOURS_NOTE, TIME_NOTE, explain
 from planner.formulate import formulate
 from planner.plan import Plan
-from planner.report import render
+from planner.report.marginal_values import BY_THE_BOUND
+from planner.report.report import render
 from planner.resolve import resolve_document
 from planner.spec.document import edited
 from planner.verify import verify_plan
-from planner.worth import BY_THE_BOUND
 from solvers import mip as backends
 from solvers.analysis.conflicts import prices
 from solvers.joint import build, objective_vector, solve

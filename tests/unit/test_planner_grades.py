@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.grades import grade_rows
 from planner.plan import Plan
-from planner.report import csv_tables, render
+from planner.report.grades import grade_rows
+from planner.report.report import csv_tables, render
 from planner.verify import verify_plan
 
 SMALL = json.loads((Path(__file__).parents[1] / "golden" / "small_spec.json").read_text())

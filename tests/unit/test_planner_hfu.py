@@ -14,7 +14,7 @@ from planner.architectures import shape_of
 from planner.estimate import estimate
 from planner.plan import Plan
 from planner.problem.provenance import Ledger
-from planner.report import render
+from planner.report.report import render
 from planner.verify import verify_plan
 
 SEQUENCE = 131072

@@ -14,7 +14,7 @@ from planner.errors import SpecError
 from planner.formulate import formulate
 from planner.plan import Plan
 from planner.problem.phases import power_limits
-from planner.report import render
+from planner.report.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan
 from solvers.interface import Options

@@ -316,7 +316,7 @@ def test_giving_way_never_costs_more(spec, what, size, factor, change):
 
 
 def test_the_words_of_a_plan(two):
-    from planner.report import render
+    from planner.report.report import render
 
     text = render(two, "table")
     assert "Phase by phase (USD)" in text and "second" in text

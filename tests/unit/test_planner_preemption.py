@@ -14,7 +14,7 @@ from models.training.reliability import best_goodput, checkpoint_interval_s, che
 from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.report import render
+from planner.report.report import render
 from planner.resolve import resolve_document
 from planner.verify import verify_plan
 from solvers.joint import solve

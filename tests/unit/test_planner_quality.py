@@ -16,7 +16,7 @@ from planner.frontiers import frontier
 from planner.ladder import ladder
 from planner.near_optimal import alternatives
 from planner.plan import Plan, parse_plan
-from planner.report import render
+from planner.report.report import render
 from planner.resolve import resolve_document
 from planner.sharing import sharing
 from planner.spec.document import edited

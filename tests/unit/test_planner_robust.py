@@ -16,7 +16,7 @@ from planner.plan import Plan, parse_plan
 from planner.price_steps import raised
 from planner.problem.derating import derating_at
 from planner.problem.scenarios import draw
-from planner.report import render
+from planner.report.report import render
 from planner.resolve import resolve_document
 from planner.spec.robust import Robust
 from planner.verify import verify_plan

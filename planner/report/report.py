@@ -6,18 +6,15 @@ import textwrap
 from typing import Any
 
 from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
-from planner import (
-    electricity_report,
-    grades,
-    interruption_tables,
-    line_report,
-    phase_tables,
-    quality_report,
-    robust_report,
-    story,
-    worth,
-)
 from planner.plan import TABLES, Plan
+from planner.report import electricity as electricity_report
+from planner.report import grades, story
+from planner.report import interruptions as interruption_tables
+from planner.report import lines as line_report
+from planner.report import marginal_values as worth
+from planner.report import phases as phase_tables
+from planner.report import quality as quality_report
+from planner.report import robust as robust_report
 from planner.tables import as_csv, as_markdown, as_text
 
 STATUS_WORDS = {

@@ -1,4 +1,4 @@
-"""Tables for people of the lines of a plan, of what travels on them, and of the spread over zones. The rest: `planner.report`."""
+"""Tables for people of the lines of a plan, of what travels on them, and of the spread over zones. The rest: `planner.report.report`."""
 
 from __future__ import annotations
 

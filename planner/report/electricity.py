@@ -1,4 +1,4 @@
-"""What people read of a plan's electricity, of the days at its sites, and of its run through all hours. The rest: `planner.report`."""
+"""What people read of a plan's electricity, of the days at its sites, and of its run through all hours. The rest: `planner.report.report`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import date
 from typing import Any
 
 from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, show
-from planner.hours import by_hour
 from planner.plan import Plan
+from planner.report.hours import by_hour
 
 ELECTRICITY = "electricity"
 TABLES = (ELECTRICITY,)  # there only where the spec asks for it

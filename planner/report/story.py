@@ -1,6 +1,6 @@
 """A plan told in sentences: why here, why this, on which line, why then. Read from the plan document alone, like the tables.
 
-Each sentence states figures of the plan and the limit or price that they follow from. Not here: the tables (`planner.report`).
+Each sentence states figures of the plan and the limit or price that they follow from. Not here: the tables (`planner.report.report`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from catalog.units import HOUR_S, MWH_J, YEAR_S, show
-from planner import quality_report
-from planner.hours import by_hour
 from planner.plan import Plan
-from planner.worth import BINDING, BY_THE_BOUND
+from planner.report import quality as quality_report
+from planner.report.hours import by_hour
+from planner.report.marginal_values import BINDING, BY_THE_BOUND
 
 LITTLE = 0.005  # shares below this are not told
 Row = dict[str, Any]
