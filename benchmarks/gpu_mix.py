@@ -26,7 +26,7 @@ path[:0] = [str(Path(__file__).resolve().parents[1])]
 from planner.candidates import find_candidates
 from planner.pipeline import solve_document
 from planner.problem.facts import Problem
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 
 AGREES = 1e-6
 SLICES = 8  # of a class

@@ -19,9 +19,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from planner.pipeline import solve_document
-from planner.price_steps import raised
 from planner.problem.scenarios import draw
-from planner.resolve import resolve_document
+from planner.resolve.price_steps import raised
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
 from planner.verify import verify_plan

@@ -18,7 +18,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from planner.candidates import find_candidates  # noqa: E402
 from planner.problem.facts import Problem  # noqa: E402
-from planner.resolve import resolve_document  # noqa: E402
+from planner.resolve.resolver import resolve_document  # noqa: E402
 from planner.serving_points import Grid, limits_at_site, make_grid  # noqa: E402
 
 ROUNDS = 15

@@ -25,7 +25,7 @@ import numpy as np
 from models.training.reliability import best_goodput, checkpoint_write_s
 from planner.capabilities import BY_HAND_S, SLOWER_STORAGE
 from planner.pipeline import solve
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.sharing import use_of
 from planner.tables import as_text
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from planner.factors import scaled
 from planner.frontiers import CARBON, THROUGHPUT, frontier
 from planner.pipeline import read_spec, solve
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import at, edited, path_parts
 from planner.verify import verify_plan
 from planner.whatif import Changes, WhatIf

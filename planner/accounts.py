@@ -18,12 +18,12 @@ from planner.line_accounts import LINES, LineDecisions
 from planner.lots import Lot
 from planner.meter_accounts import METER_LINES, MeterDecisions
 from planner.phase_budgets import paid_by_phase
-from planner.porting import needs
 from planner.problem.fabrics import fabric_row, other_designs
 from planner.problem.facts import NO_TREE, Problem
 from planner.problem.lines import STREAMS
 from planner.problem.phases import API, Term, power_limits, supplies, worth_from
 from planner.problem.spread import limit_values, spread_rows
+from planner.resolve.porting import needs
 from planner.storage import storage_used
 
 Line = tuple[str, str, str, str]  # component, site, system, how

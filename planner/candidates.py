@@ -14,7 +14,6 @@ from typing import Any
 
 from catalog.units import MILLI
 from planner import disaggregated_points, serving_points, training_points
-from planner.apis import api_point
 from planner.lots import Lot, build_lots
 from planner.points import Candidates, Point, Pool
 from planner.power_caps import capped_points, with_caps
@@ -22,6 +21,7 @@ from planner.problem.derating import Derating, counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
 from planner.problem.quality import below_floors
+from planner.resolve.apis import api_point
 
 LATENCY_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
 NOT_OF_POINTS = {"demand", "origins", "residency", "weights_from"}  # words of a workload that its points do not depend on

@@ -19,14 +19,14 @@ from catalog.lookup import Catalog
 from models.network.group_links import Plant
 from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
-from planner.architectures import shape_of
 from planner.errors import Problem, SpecError, close_matches
-from planner.hardware import network_ports, system_facts
 from planner.layouts import interval_of, rows, search, space
 from planner.problem.constants import ModelConstants, model_constants
 from planner.problem.fabrics import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
 from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts
 from planner.problem.provenance import Ledger
+from planner.resolve.architectures import shape_of
+from planner.resolve.systems import network_ports, system_facts
 from planner.spec.base import Block
 from planner.spec.fabrics import PROVIDER, AnyFabric
 from planner.spec.model import Demand, Origin, Override, Serving, Training

@@ -16,9 +16,9 @@ import numpy as np
 from catalog.units import DAY_S
 from planner.formulate import COST, Formulation, formulate
 from planner.points import Candidates, Point
-from planner.porting import needs
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem
+from planner.resolve.porting import needs
 from solvers.fixed_fleet.full_year_dispatch import Dispatched, dispatch
 from solvers.interface import Options
 from solvers.joint import Solution
@@ -72,7 +72,7 @@ def _share(value: float) -> float:
 
 def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
     from planner.problem.quality import settled
-    from planner.resolve import resolve
+    from planner.resolve.resolver import resolve
 
     horizon = problem.spec.horizon.model_copy(update={"calendar": FULL_YEAR, "days": None})
     full = resolve(problem.spec.model_copy(update={"horizon": horizon}), overlays)

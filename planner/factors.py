@@ -20,7 +20,7 @@ from planner.limits import Limit, limits_of
 from planner.phase_limits import phase_limits
 from planner.problem.facts import Problem
 from planner.problem.provenance import Citation
-from planner.resolve import catalog_of
+from planner.resolve.resolver import catalog_of
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import scaled
 from planner.spec.model import Serving, parse_spec

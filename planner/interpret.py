@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from planner.accounts import Accounts, Decisions, fabric_rows, limit_rows
-from planner.apis import ROLE
 from planner.explain import Explanation
 from planner.failover import Failures
 from planner.formulate import CARBON, Formulation
@@ -31,6 +30,7 @@ from planner.problem.intervals import serving_bounds, serving_tier, training_bou
 from planner.problem.phases import API, BY_WINDOW
 from planner.problem.spread import is_asked
 from planner.quality_choice import quality_rows
+from planner.resolve.apis import ROLE
 from planner.storage import storage_rows
 from solvers.joint import Solution
 from solvers.model.preemption import working_share

@@ -13,7 +13,7 @@ from planner.errors import Problem, SpecError
 from planner.factors import level_of
 from planner.formulate import Unbounded
 from planner.pipeline import THREADS, Progress, options_of
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import Edits, at, edited
 from planner.spec.quantities import read_money
 from planner.variants import Answer, Variants, answered

@@ -13,12 +13,12 @@ from typing import Any
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
-from planner.hardware import system_facts
 from planner.lots import build_lots
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.problem.phases import power_limits
 from planner.problem.provenance import Ledger
+from planner.resolve.systems import system_facts
 from planner.spec.document import Edits, at
 from planner.spec.edits import either, written_up
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS

@@ -1,6 +1,6 @@
 """From the ways of traffic to the arrays of the lines block: channels, streams and hops by position, rates and costs.
 
-Not here: which ways there are (`planner.lines`), and the rows and columns (`solvers.model.lines`).
+Not here: which ways there are (`planner.resolve.lines`), and the rows and columns (`solvers.model.lines`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts
 from planner.quality_choice import settle
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
 from planner.variants import Answer, Variants, answered, fleet_change

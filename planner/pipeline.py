@@ -51,7 +51,7 @@ def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) ->
 
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
-    from planner.resolve import resolve_document
+    from planner.resolve.resolver import resolve_document
 
     problem = resolve_document(document, overlays)
     offers = [offer for offer in problem.offers if offer.how != "api"]
@@ -70,7 +70,7 @@ def solve_document(
 ) -> Plan:
     """As `solve`, for a document that was read already."""
     from planner.candidates import find_candidates
-    from planner.resolve import resolve_document
+    from planner.resolve.resolver import resolve_document
 
     say, began = progress or (lambda line: None), time.perf_counter()
     problem = resolve_document(document, overlays)

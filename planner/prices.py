@@ -12,9 +12,9 @@ import numpy as np
 from planner.formulate import COST, Formulation, formulate
 from planner.lots import build_lots
 from planner.points import Candidates
-from planner.price_steps import STEP, Raised
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Worlds
+from planner.resolve.price_steps import STEP, Raised
 
 
 @dataclass(frozen=True, slots=True)

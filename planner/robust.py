@@ -18,12 +18,12 @@ from planner.candidates import Grids, find_candidates
 from planner.formulate import COST, Formulation, formulate
 from planner.lots import Lot
 from planner.points import Candidates
-from planner.price_steps import Raised
 from planner.prices import prices_of
 from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
 from planner.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
+from planner.resolve.price_steps import Raised
 from planner.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import part_of
 from solvers.fixed_fleet.redispatch import slots_that_count

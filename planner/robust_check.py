@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from planner.price_steps import STEP, Raised
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts
 from planner.problem.intervals import network
 from planner.problem.scenarios import Worlds
 from planner.recheck import CheckedLot
 from planner.redispatch import Curve, Outcome, curve_at, worst_errors
+from planner.resolve.price_steps import STEP, Raised
 from planner.verify_budgets import power_at
 from planner.verify_decisions import Decisions, key_of
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch

@@ -21,10 +21,10 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.cli import _overlays, _print, _rows_as
     from planner.errors import Problem, SpecError
     from planner.plan import load_plan
-    from planner.price_steps import raised
     from planner.problem.scenarios import draw, price_ranges
     from planner.report.robust import outcome_row, price_row
-    from planner.resolve import resolve
+    from planner.resolve.price_steps import raised
+    from planner.resolve.resolver import resolve
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
     from planner.verify_robust import fared_again, priced

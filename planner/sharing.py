@@ -16,7 +16,7 @@ from planner.formulate import Unbounded, formulate
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.edits import either
 from planner.variants import Answer, Variants
 from solvers.interface import Options

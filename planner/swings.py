@@ -16,7 +16,7 @@ from planner.factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, fac
 from planner.formulate import Unbounded
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import at
 from planner.variants import Answer, Fleet, Variants, answered, fleet_change
 from solvers.interface import Options

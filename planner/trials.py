@@ -21,7 +21,7 @@ from planner.limits import Limit
 from planner.lots import Lot
 from planner.points import Candidates
 from planner.problem.facts import Problem
-from planner.resolve import catalog_of
+from planner.resolve.resolver import catalog_of
 from planner.spec.document import Edits
 from planner.spec.model import Objective
 from planner.variants import Variants, some

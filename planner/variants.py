@@ -22,7 +22,7 @@ from planner.plan import Plan
 from planner.points import Candidates, Point
 from planner.problem.facts import Problem
 from planner.quality_choice import settle
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import Edits, edited
 from solvers.interface import Options
 from solvers.joint import Solution, solve

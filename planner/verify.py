@@ -1,6 +1,6 @@
 """Re-checks a plan from its file alone: every used point is evaluated again one by one, every limit and amount added up again.
 
-Reads the plan document and its echoed spec. It shares with the way there the figures (`planner.resolve`) and the closed
+Reads the plan document and its echoed spec. It shares with the way there the figures (`planner.resolve.resolver`) and the closed
 forms (`models`), and nothing of the candidates' choice, the formulation, the solver or the accounts. What the plan says of
 a point is held against the closed forms; all that follows is added up from what it says, so it must agree to the rounding
 of a sum, and a wrong number is found even where it is a small part of a large total.
@@ -15,7 +15,7 @@ from typing import Any
 from planner.findings import Finding
 from planner.plan import Plan
 from planner.problem.facts import REDUCED, Problem
-from planner.resolve import resolve
+from planner.resolve.resolver import resolve
 from planner.spec.document import at
 from planner.spec.model import parse_spec
 from planner.verify_amounts import Amounts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog.lookup import Catalog
 from planner.problem.price_levels import STATED, TYPICAL, amount_of, told, way_of
-from planner.resolve import catalog_of
+from planner.resolve.resolver import catalog_of
 from planner.spec.document import at
 
 if TYPE_CHECKING:

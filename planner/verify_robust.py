@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.price_steps import Raised, raised
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Worlds, draw, uncertain
 from planner.recheck import systems_of
 from planner.redispatch import Outcome, left_out
+from planner.resolve.price_steps import Raised, raised
 from planner.robust_check import outcome_of, price_amounts
 from planner.verify_amounts import Amounts
 

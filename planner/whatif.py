@@ -80,7 +80,7 @@ class WhatIf:
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:
         from planner.errors import Problem as Wrong
         from planner.errors import SpecError
-        from planner.resolve import resolve_document
+        from planner.resolve.resolver import resolve_document
 
         edits: Edits = tuple(changes.items())
         try:

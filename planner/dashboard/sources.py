@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.plan import Plan, load_plan
 from planner.problem.facts import Problem
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import changed
 
 DATA = Path(__file__).parent / "data"

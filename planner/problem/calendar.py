@@ -2,7 +2,7 @@
 
 A slot is one hour (UTC) of one such day in one window. Every series of a spec (price, carbon, demand) has one value for each
 hour of a period: of one typical day, of several, or of all 365; `Calendar.hour` says which one a slot reads.
-Not here: prices and carbon by hour (`planner.electricity`), which days stand for a year (`planner.representative`), and the
+Not here: prices and carbon by hour (`planner.resolve.electricity_prices`), which days stand for a year (`planner.resolve.representative_days`), and the
 schedule itself (`solvers.model.schedule`).
 """
 

@@ -1,6 +1,6 @@
 """What stands at the meter of a site with an `electricity` block: the connection, contracts and storage, in SI and in money.
 
-Not here: how much of it is bought and used (`solvers.model.electricity`), and prices and carbon by hour (`planner.electricity`).
+Not here: how much of it is bought and used (`solvers.model.electricity`), and prices and carbon by hour (`planner.resolve.electricity_prices`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The question with every name resolved and every quantity in SI: what `planner.resolve` makes and all later stages read."""
+"""The question with every name resolved and every quantity in SI: what `planner.resolve.resolver` makes and all later stages read."""
 
 from __future__ import annotations
 

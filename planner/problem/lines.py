@@ -1,4 +1,4 @@
-"""Lines between sites and the ways of traffic over them, in SI and in the spec's currency, as `planner.lines` makes them."""
+"""Lines between sites and the ways of traffic over them, in SI and in the spec's currency, as `planner.resolve.lines` makes them."""
 
 from __future__ import annotations
 

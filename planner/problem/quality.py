@@ -14,10 +14,10 @@ import numpy as np
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
-from planner.architectures import shape_of, weights_bytes
 from planner.points import Candidates
 from planner.problem.facts import Problem, QualityFacts, ServingFacts
 from planner.problem.provenance import Ledger
+from planner.resolve.architectures import shape_of, weights_bytes
 from planner.spec.model import PlanSpec, Serving
 from solvers.model.choice import ChoiceData
 

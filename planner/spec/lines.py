@@ -1,6 +1,6 @@
 """Blocks of a spec about the network of sites: the lines on offer, what travels beside requests, and the spread over zones.
 
-What they mean to a plan is in `planner.lines` and `planner.problem.spread`.
+What they mean to a plan is in `planner.resolve.lines` and `planner.problem.spread`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The question as the user wrote it: types, units and keys of a spec. Names are looked up in `planner.resolve`.
+"""The question as the user wrote it: types, units and keys of a spec. Names are looked up in `planner.resolve.resolver`.
 
 The docstrings here are the descriptions of the JSON Schema that `flopwatt schema` prints.
 """

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.prices import WAYS
 from planner.verify import verify_plan
 from tests.property.test_planner_properties import BOTH_GAPS, cost, questions

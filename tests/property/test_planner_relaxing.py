@@ -16,7 +16,7 @@ import planner
 from planner.candidates import find_candidates
 from planner.disaggregated_points import _Corners
 from planner.points import Point
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.training_points import offered
 
 GAP = 1e-6

@@ -14,7 +14,7 @@ from catalog.lookup import Catalog
 from catalog.units import KWH_J
 from planner.errors import SpecError
 from planner.ladder import ladder
-from planner.resolve import resolve
+from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
 

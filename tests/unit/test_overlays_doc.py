@@ -11,7 +11,7 @@ import planner
 from catalog import Catalog, CatalogError
 from catalog.units import GIGA, KWH_J
 from planner.cli import main
-from planner.resolve import resolve
+from planner.resolve.resolver import resolve
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "overlays.md").read_text(encoding="utf-8")
 FILES = {name: json.loads(text) for name, text in re.findall(r"`([\w./-]+\.json)`:\n\n```json\n(.*?)```", DOCUMENT, re.DOTALL)}

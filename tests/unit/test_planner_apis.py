@@ -9,7 +9,7 @@ import pytest
 import planner
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan
 
 RATE = 0.08

@@ -12,12 +12,12 @@ import pytest
 
 import planner
 from planner import cli
-from planner.demand import demand_by_hour
 from planner.errors import SpecError
 from planner.meter_arrays import charged_peaks
 from planner.problem.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar
-from planner.representative import k_medoids
-from planner.resolve import resolve
+from planner.resolve.demand import demand_by_hour
+from planner.resolve.representative_days import k_medoids
+from planner.resolve.resolver import resolve
 from planner.spec.model import Demand, parse_spec
 from planner.spec.series import at_instants, read_series, with_series
 from planner.verify import findings, verify_plan
@@ -151,7 +151,7 @@ def test_requests_that_wait_take_fewer_systems(spec):
 
 def test_a_series_that_is_the_same_at_all_hours_says_nothing_of_which_days_are_alike():
     """Its standard deviation is a rounding, by which nothing may be divided."""
-    from planner.representative import distances
+    from planner.resolve.representative_days import distances
 
     days = np.arange(365)
     seasons = np.repeat(np.cos(2 * np.pi * days / 365)[:, None], 24, axis=1)
@@ -397,9 +397,9 @@ def test_days_that_are_all_alike_are_dispatched_as_planned(tiny):
 
 def test_a_dispatch_says_what_a_fleet_too_small_leaves_undone(spec, monkeypatch):
     """A plan on days without the peak day of the year cannot serve that day, and says so."""
-    import planner.representative
+    import planner.resolve.representative_days
 
-    monkeypatch.setattr(planner.representative, "_peak_day", lambda series: None)
+    monkeypatch.setattr(planner.resolve.representative_days, "_peak_day", lambda series: None)
     busy = [0.2] * 11 + [8.0]
     plan = planner.solve(spec("representative-days", 1, demand={**DEMAND, "requests_per_s": 1500, "months": busy}))
     assert plan["dispatch"]["unmet"] > 0.01

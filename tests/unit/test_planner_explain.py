@@ -15,7 +15,7 @@ from planner.formulate import formulate
 from planner.plan import Plan
 from planner.report.marginal_values import BY_THE_BOUND
 from planner.report.report import render
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
 from planner.verify import verify_plan
 from solvers import mip as backends

@@ -15,7 +15,6 @@ from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
 from planner.candidates import find_candidates
 from planner.formulate import formulate
-from planner.hardware import network_facts, system_facts
 from planner.layouts import carries, evaluate, search, space
 from planner.lots import build_lots
 from planner.plan import parse_plan
@@ -30,7 +29,8 @@ from planner.problem.fabrics import (
     whole_network,
 )
 from planner.problem.provenance import Ledger
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
+from planner.resolve.systems import network_facts, system_facts
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
 from planner.training_points import evaluate_one
 

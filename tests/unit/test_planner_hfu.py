@@ -10,11 +10,11 @@ import pytest
 import planner
 from catalog.lookup import shipped_catalog
 from models.transformer.architecture import forward_flops_per_token
-from planner.architectures import shape_of
 from planner.estimate import estimate
 from planner.plan import Plan
 from planner.problem.provenance import Ledger
 from planner.report.report import render
+from planner.resolve.architectures import shape_of
 from planner.verify import verify_plan
 
 SEQUENCE = 131072

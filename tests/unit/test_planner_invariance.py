@@ -9,7 +9,7 @@ import pytest
 
 from planner.candidates import find_candidates
 from planner.pipeline import answer
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan
 from solvers.joint import solve
 

@@ -15,7 +15,7 @@ from catalog.units import DAY_S
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.report import csv_tables, render
-from planner.resolve import resolve
+from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 from planner.verify import findings, verify_plan
 

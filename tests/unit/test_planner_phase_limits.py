@@ -15,7 +15,7 @@ from planner.formulate import formulate
 from planner.plan import Plan
 from planner.problem.phases import power_limits
 from planner.report.report import render
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan
 from solvers.interface import Options
 from solvers.joint import solve

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import planner
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan
 
 RATE, YEARS, LIFE, BUILDING = 0.08, 4, 5.0, 20.0

@@ -15,7 +15,7 @@ from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.report import render
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan
 from solvers.joint import solve
 from solvers.mip import Options

@@ -12,10 +12,10 @@ import planner
 from planner.cli import main
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.price_steps import raised
 from planner.problem.price_levels import STATED, way_of
 from planner.problem.scenarios import price_ranges
-from planner.resolve import catalog_of, resolve_document
+from planner.resolve.price_steps import raised
+from planner.resolve.resolver import catalog_of, resolve_document
 from planner.spec.model import parse_spec
 from planner.spec.prices import WAYS
 from planner.swings import sensitivity

@@ -17,7 +17,7 @@ from planner.ladder import ladder
 from planner.near_optimal import alternatives
 from planner.plan import Plan, parse_plan
 from planner.report.report import render
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.sharing import sharing
 from planner.spec.document import edited
 from planner.verify import verify_plan

@@ -13,11 +13,11 @@ from models.statistics.sampling import tabulated, triangular
 from planner.cli import main
 from planner.errors import SpecError
 from planner.plan import Plan, parse_plan
-from planner.price_steps import raised
 from planner.problem.derating import derating_at
 from planner.problem.scenarios import draw
 from planner.report.report import render
-from planner.resolve import resolve_document
+from planner.resolve.price_steps import raised
+from planner.resolve.resolver import resolve_document
 from planner.spec.robust import Robust
 from planner.verify import verify_plan
 from planner.verify_robust import fared_again, priced

@@ -11,7 +11,7 @@ import planner
 from catalog.units import YEAR_S
 from planner.errors import SpecError
 from planner.problem.calendar import DAYS_PER_YEAR, sampled_days
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.model import parse_spec
 from planner.verify import verify_plan
 

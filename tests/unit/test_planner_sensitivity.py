@@ -14,7 +14,7 @@ from planner import swings
 from planner.cli import main
 from planner.errors import SpecError
 from planner.factors import PRICE, factors_of
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited, read_document
 from planner.swings import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.tornado import tornado

@@ -11,7 +11,7 @@ import planner
 from planner.candidates import find_candidates
 from planner.errors import SpecError
 from planner.plan import parse_plan
-from planner.resolve import resolve, resolve_document
+from planner.resolve.resolver import resolve, resolve_document
 from planner.serving_state import drafting, prefix_cache
 from planner.spec.base import CacheTier, Drafting, PrefixSharing, Reuse
 from planner.spec.model import parse_spec

@@ -30,7 +30,7 @@ from planner.capabilities import (
 from planner.cli import main
 from planner.formulate import formulate
 from planner.plan import Plan
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.sharing import ON, sharing
 from planner.spec.document import edited
 from planner.variants import Answer

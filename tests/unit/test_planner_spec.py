@@ -270,7 +270,7 @@ def test_problems_print_their_place():
 
 def test_amounts_of_any_currency_are_held_in_the_plans(tiny):
     """310,000 USD stated as EUR at 0.9 EUR per USD is 279,000 EUR; in a plan of USD it is 310,000 again."""
-    from planner.resolve import resolve
+    from planner.resolve.resolver import resolve
     from planner.spec.model import parse_spec
 
     exchange = {"EUR": {"per_usd": 0.9, "date": "2026"}}
@@ -286,7 +286,7 @@ def test_amounts_of_any_currency_are_held_in_the_plans(tiny):
 
 
 def test_an_override_takes_the_place_of_a_figure_and_is_listed(tiny):
-    from planner.resolve import resolve
+    from planner.resolve.resolver import resolve
     from planner.spec.model import parse_spec
 
     path = "chips/H100 SXM5 80GB/hbm_bytes_per_s"
@@ -328,7 +328,7 @@ def test_things_that_nobody_sells_need_an_override(tiny):
 
 
 def test_records_of_the_spec_are_assumptions(tiny):
-    from planner.resolve import resolve
+    from planner.resolve.resolver import resolve
     from planner.spec.model import parse_spec
 
     ours = {"name": "Our server", "text": {"chip": "H100 SXM5 80GB"}, "figures": {

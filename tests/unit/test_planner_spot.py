@@ -11,7 +11,7 @@ from models.training.reliability import best_goodput, checkpoint_write_s
 from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan
 
 SPOT = {"system": "DGX H100", "how": "spot", "price": "10 USD/h", "interruption_interval": "12 h", "restart": "10 min"}

@@ -13,7 +13,7 @@ import pytest
 import planner
 import planner.verify_decisions
 from planner.plan import Plan, parse_plan
-from planner.resolve import resolve
+from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 from planner.verify import findings, verify_plan
 

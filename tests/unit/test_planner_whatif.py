@@ -140,7 +140,7 @@ def test_in_place_says_the_same_as_from_nothing(spec, data):
 def data():
     from planner.candidates import find_candidates
     from planner.formulate import formulate
-    from planner.resolve import resolve_document
+    from planner.resolve.resolver import resolve_document
 
     problem = resolve_document(SPEC)
     return formulate(problem, find_candidates(problem)).data

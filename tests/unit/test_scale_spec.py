@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.scale_spec import SIZES, question
-from planner.resolve import resolve_document
+from planner.resolve.resolver import resolve_document
 from planner.spec.series import with_series
 
 

@@ -1,6 +1,6 @@
 """From the `lines` of a spec to the ways that its traffic may take: which kind fits what, at which round trip and price.
 
-Without `lines` there is no choice: `planner.wan`. The choice itself is the program's (`solvers.model.lines`).
+Without `lines` there is no choice: `planner.resolve.wan`. The choice itself is the program's (`solvers.model.lines`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of a spec that are about time, checked against its phases and in SI: for `planner.resolve`."""
+"""The parts of a spec that are about time, checked against its phases and in SI: for `planner.resolve.resolver`."""
 
 from __future__ import annotations
 

@@ -16,16 +16,9 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training.constants import GEMM_FAMILIES
-from planner import apis, lines, phase_facts, wan
-from planner.architectures import shape_of, weights_bytes
 from planner.catalog_prices import least_prices
-from planner.demand import demand_by_hour
-from planner.electricity import carbon_by_hour, price_by_hour
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
-from planner.hardware import network_facts, system_facts
-from planner.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
-from planner.porting import resolved_porting
 from planner.power_caps import measured_curve
 from planner.problem import quality
 from planner.problem.calendar import (
@@ -56,7 +49,15 @@ from planner.problem.facts import (
 from planner.problem.phases import borders, demand_growth
 from planner.problem.price_levels import at_stated_levels, stated_level
 from planner.problem.provenance import Ledger
-from planner.representative import representative
+from planner.resolve import apis, lines, wan
+from planner.resolve import phases as phase_facts
+from planner.resolve.architectures import shape_of, weights_bytes
+from planner.resolve.demand import demand_by_hour
+from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
+from planner.resolve.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
+from planner.resolve.porting import resolved_porting
+from planner.resolve.representative_days import representative
+from planner.resolve.systems import network_facts, system_facts
 from planner.spec.model import PlanSpec, Serving, Site, Training, parse_spec
 
 

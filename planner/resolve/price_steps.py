@@ -8,7 +8,7 @@ from pathlib import Path
 from planner.problem.facts import Problem
 from planner.problem.price_levels import at_times, stated_ranges
 from planner.problem.scenarios import uncertain_prices
-from planner.resolve import resolve
+from planner.resolve.resolver import resolve
 
 STEP = 0.01  # by which a price is raised
 

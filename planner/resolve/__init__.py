@@ -1,0 +1,1 @@
+"""From a spec and the catalog to a problem."""
