@@ -18,6 +18,7 @@ from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
 from models.serving.percentiles import SloScreen
+from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem.derating import stretch_of
@@ -36,7 +37,6 @@ from planner.serving_points import (
     mfu,
     no_larger_than_the_work,
 )
-from planner.serving_state import drafting, prefix_cache
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout

@@ -13,7 +13,7 @@ from models.network.group_links import Plant
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner import disaggregated_points, serving_points, training_points
-from planner.placements import placement_of
+from planner.evaluate.rank_placement import placement_of
 from planner.power_caps import capped_at, stretched
 from planner.problem.fabrics import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
 from planner.problem.facts import (

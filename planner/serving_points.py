@@ -20,11 +20,11 @@ from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen, latency_s
 from models.transformer.architecture import Architecture, forward_flops_per_token
+from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.lots import Lot
 from planner.points import Point, Use
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
-from planner.serving_state import drafting, prefix_cache
 from planner.spec.model import Slo
 
 BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))

@@ -21,6 +21,7 @@ from models.serving.percentiles import latency_s, within_slo
 from planner import disaggregated_points, serving_points
 from planner.case import CaseFacts, CasePool
 from planner.errors import Problem, SpecError, close_matches
+from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import SystemFacts
 from planner.serving_points import (
     BATCHES,
@@ -30,7 +31,6 @@ from planner.serving_points import (
     serving_layouts,
     systems_per_replica,
 )
-from planner.serving_state import drafting, prefix_cache
 
 BATCH_GRID = np.concatenate([np.geomspace(1 / 64, 0.75, 10), BATCHES])  # below one request at a time, for small loads
 STAGES = (1, 2, 4)

@@ -10,9 +10,9 @@ import pytest
 import planner
 from planner.candidates import find_candidates
 from planner.errors import SpecError
+from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.plan import parse_plan
 from planner.resolve.resolver import resolve, resolve_document
-from planner.serving_state import drafting, prefix_cache
 from planner.spec.base import CacheTier, Drafting, PrefixSharing, Reuse
 from planner.spec.model import parse_spec
 from planner.verify import verify_plan

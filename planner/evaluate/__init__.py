@@ -1,0 +1,1 @@
+"""Evaluation of a given operating point or layout by the closed forms."""
