@@ -5,7 +5,7 @@
 The plain program is the one of Mélange (Griggs et al., 2024): whole numbers of each kind of server, and of each class of requests
 a share on each kind, which can do so many requests per second within the latency limits. Made-up questions from seeds: classes
 that differ in lengths and limits, flat demand, kinds that are rented or bought at drawn prices, all but the weakest scarce. Both programs
-take the operating points from `planner.candidates`; costs, rows and columns of the plain one are written here alone. Mélange cuts
+take the operating points from `planner.candidates.search`; costs, rows and columns of the plain one are written here alone. Mélange cuts
 a class into slices; what that costs beyond shares is the last column. Prints one JSON line last, and fails where costs differ.
 """
 
@@ -23,7 +23,7 @@ import pulp
 
 path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from planner.candidates import find_candidates
+from planner.candidates.search import find_candidates
 from planner.pipeline import solve_document
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document

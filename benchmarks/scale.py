@@ -41,7 +41,7 @@ ASKED = {"small": (0.001, 60.0), "medium": (0.003, 200.0), "large": (0.01, 865.0
 SEEDS = (3, 4, 5)  # 0 to 2 were looked at while the questions were made
 PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30
 STAGES = {
-    "names and figures": ("planner.resolve.resolver", "resolve_document"), "operating points": ("planner.candidates", "find_candidates"),
+    "names and figures": ("planner.resolve.resolver", "resolve_document"), "operating points": ("planner.candidates.search", "find_candidates"),
     "arrays": ("planner.formulate", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.explain", "explain"),
     "plan document": ("planner.interpret", "interpret"),
 }  # fmt: skip

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-from planner.candidates import find_candidates  # noqa: E402
+from planner.candidates.search import find_candidates  # noqa: E402
+from planner.candidates.serving import Grid, limits_at_site, make_grid  # noqa: E402
 from planner.problem.facts import Problem  # noqa: E402
 from planner.resolve.resolver import resolve_document  # noqa: E402
-from planner.serving_points import Grid, limits_at_site, make_grid  # noqa: E402
 
 ROUNDS = 15
 # A dense network, and one with experts, whose layouts are many.

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.fleet_options import Lot
 from planner.formulate import COST, Formulation, slot_rates
 from planner.line_accounts import LINES, LineDecisions
-from planner.lots import Lot
 from planner.meter_accounts import METER_LINES, MeterDecisions
 from planner.phase_budgets import paid_by_phase
 from planner.problem.fabrics import fabric_row, other_designs

@@ -19,8 +19,8 @@ from catalog.lookup import Catalog
 from models.network.group_links import Plant
 from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
+from planner.candidates.layouts import interval_of, rows, search, space
 from planner.errors import Problem, SpecError, close_matches
-from planner.layouts import interval_of, rows, search, space
 from planner.problem.constants import ModelConstants, model_constants
 from planner.problem.fabrics import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
 from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts

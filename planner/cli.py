@@ -212,8 +212,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _layouts(arguments: argparse.Namespace) -> int:
+    from planner.candidates.layouts import table
     from planner.case import best_layouts
-    from planner.layouts import table
 
     rows, counts = best_layouts(_document(arguments.case), _overlays(arguments), arguments.best)
     if not rows:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from planner.candidates.points import Candidates
 from planner.electricity_limits import electricity_limits
 from planner.limits import (
     Limit,
@@ -26,7 +27,6 @@ from planner.limits import (
 )
 from planner.line_limits import line_limits
 from planner.phase_limits import phase_limits
-from planner.points import Candidates
 from planner.problem.facts import Problem
 from planner.quality_limits import quality_limits
 from planner.spec.document import Edits, at, edited

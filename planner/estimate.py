@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import GIGA, MILLI
+from planner.candidates.training import goodput_of
 from planner.case import CaseFacts, best_layouts, resolve_case
 from planner.errors import Problem, SpecError
 from planner.serving_answer import answer_serving
 from planner.spec.model import Training
-from planner.training_points import goodput_of
 
 SERVING, TRAINING = "serving", "training"
 

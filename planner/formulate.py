@@ -1,6 +1,6 @@
 """From candidates to the arrays of the joint program: costs, carbon and power per column, in the program's index sets.
 
-Not here: the rows and columns themselves (`solvers`), and how points came about (`planner.candidates`).
+Not here: the rows and columns themselves (`solvers`), and how points came about (`planner.candidates.search`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.fleet_options import Lot
+from planner.candidates.points import Candidates, Point
 from planner.line_arrays import line_data
-from planner.lots import Lot
 from planner.meter_arrays import meter_arrays
 from planner.phase_budgets import as_paid, of_holdings, of_site, of_slots, of_weights, paid, paid_in
-from planner.points import Candidates, Point
 from planner.preemption import preemption_arrays
 from planner.problem.facts import NO_TREE, PhaseFacts, Problem, TrainingFacts
 from planner.problem.phases import Term, power_limits, supplies, terms_of, worth_from

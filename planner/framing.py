@@ -9,8 +9,8 @@ from importlib import metadata
 from typing import Any
 
 from planner import __version__
+from planner.candidates.points import Candidates
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
-from planner.points import Candidates
 from planner.problem.facts import Problem
 from planner.problem.provenance import Assumption
 from solvers.joint import Solution

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from planner.accounts import Accounts, Decisions, fabric_rows, limit_rows
+from planner.candidates.points import Candidates, Point, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.explain import Explanation
 from planner.failover import Failures
@@ -23,7 +24,6 @@ from planner.line_accounts import LineDecisions
 from planner.meter_accounts import MeterDecisions, rings
 from planner.phase_report import obtained, phase_rows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
-from planner.points import Candidates, Point, use_row
 from planner.preemption import preemption_rows
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds

@@ -13,7 +13,7 @@ from typing import Any
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
-from planner.lots import build_lots
+from planner.candidates.fleet_options import build_lots
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.problem.phases import power_limits

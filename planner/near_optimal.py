@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.fleet_options import Lot
 from planner.comparison import compare
 from planner.formulate import Formulation, Unbounded, formulate
 from planner.framing import sense_and_unit
-from planner.lots import Lot
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts

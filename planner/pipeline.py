@@ -13,8 +13,8 @@ from planner.spec.model import PlanSpec
 from planner.spec.series import with_series
 
 if TYPE_CHECKING:
+    from planner.candidates.points import Candidates
     from planner.formulate import Formulation
-    from planner.points import Candidates
     from planner.problem.facts import Problem
     from solvers.interface import Options
     from solvers.joint import Solution
@@ -69,7 +69,7 @@ def solve_document(
     document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
 ) -> Plan:
     """As `solve`, for a document that was read already."""
-    from planner.candidates import find_candidates
+    from planner.candidates.search import find_candidates
     from planner.resolve.resolver import resolve_document
 
     say, began = progress or (lambda line: None), time.perf_counter()

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.points import Point
+from planner.candidates.points import Point
+from planner.candidates.training import preemption_s_of
 from planner.problem.facts import Problem, TrainingFacts
-from planner.training_points import preemption_s_of
 from solvers.model.preemption import width_back
 
 if TYPE_CHECKING:

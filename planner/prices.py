@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.candidates.fleet_options import build_lots
+from planner.candidates.points import Candidates
 from planner.formulate import COST, Formulation, formulate
-from planner.lots import build_lots
-from planner.points import Candidates
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Worlds
 from planner.resolve.price_steps import STEP, Raised

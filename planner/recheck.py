@@ -12,9 +12,11 @@ from catalog.units import YEAR_S
 from models.network.group_links import Plant
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
-from planner import disaggregated_points, serving_points, training_points
+from planner.candidates import disaggregated as disaggregated_points
+from planner.candidates import serving as serving_points
+from planner.candidates import training as training_points
+from planner.candidates.power_caps import capped_at, stretched
 from planner.evaluate.rank_placement import placement_of
-from planner.power_caps import capped_at, stretched
 from planner.problem.fabrics import bands, reach_of, scaleout_bytes_per_s, share_a_network, uneven
 from planner.problem.facts import (
     NO_TREE,

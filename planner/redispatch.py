@@ -16,13 +16,14 @@ import numpy as np
 
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
-from planner import disaggregated_points, serving_points
-from planner.points import Point, Pool
+from planner.candidates import disaggregated as disaggregated_points
+from planner.candidates import serving as serving_points
+from planner.candidates.points import Point, Pool
+from planner.candidates.serving import BATCHES, QUANTILES
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import SERVING, Worlds
-from planner.serving_points import BATCHES, QUANTILES
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates import find_candidates
+from planner.candidates.points import Candidates, use_row
+from planner.candidates.search import find_candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.formulate import Formulation, Unbounded
 from planner.framing import without_answer
 from planner.pipeline import answer, options_of
 from planner.plan import Plan
-from planner.points import Candidates, use_row
 from planner.problem.facts import FLEET, Problem
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
 from planner.redispatch import Deployment, left_out

@@ -20,11 +20,11 @@ from models.serving.prefix_cache import prompt_cost
 from models.serving.speculation import decode_step, speculative_speedup
 from models.serving.waterfall import ROOFLINE, decode_waterfall
 from planner import serving_search as search
+from planner.candidates.serving import QUANTILES, engine_constants, kv_precision, layout_of, mfu
 from planner.case import CaseFacts
 from planner.errors import Problem, SpecError
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.intervals import serving_bounds, serving_tier
-from planner.serving_points import QUANTILES, engine_constants, kv_precision, layout_of, mfu
 
 SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
 LIKELY = 0.01  # relative gain below which neither of two ways is called the better

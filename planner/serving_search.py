@@ -1,6 +1,6 @@
 """Search over the ways to serve one case: layouts x batch in one pool, layouts x workers x batch in two, under a stated load.
 
-The closed forms are in `models`; how an answer is told is in `planner.estimate`. Candidates of plans are in `planner.serving_points`.
+The closed forms are in `models`; how an answer is told is in `planner.estimate`. Candidates of plans are in `planner.candidates.serving`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import latency_s, within_slo
-from planner import disaggregated_points, serving_points
-from planner.case import CaseFacts, CasePool
-from planner.errors import Problem, SpecError, close_matches
-from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.problem.facts import SystemFacts
-from planner.serving_points import (
+from planner.candidates import disaggregated as disaggregated_points
+from planner.candidates import serving as serving_points
+from planner.candidates.serving import (
     BATCHES,
     engine_constants,
     kv_precision,
@@ -31,6 +28,10 @@ from planner.serving_points import (
     serving_layouts,
     systems_per_replica,
 )
+from planner.case import CaseFacts, CasePool
+from planner.errors import Problem, SpecError, close_matches
+from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.problem.facts import SystemFacts
 
 BATCH_GRID = np.concatenate([np.geomspace(1 / 64, 0.75, 10), BATCHES])  # below one request at a time, for small loads
 STAGES = (1, 2, 4)

@@ -13,11 +13,11 @@ import numpy as np
 
 from catalog.units import show
 from models.storage import load_s
+from planner.candidates.points import Point
+from planner.candidates.training import interruptions, storage_rates
 from planner.limits import Limit
-from planner.points import Point
 from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 from planner.spec.document import at
-from planner.training_points import interruptions, storage_rates
 
 if TYPE_CHECKING:
     from planner.accounts import Decisions

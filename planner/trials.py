@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from planner.candidates.fleet_options import Lot
+from planner.candidates.points import Candidates
 from planner.errors import SpecError
 from planner.explain import rows_by_path
 from planner.formulate import formulate
 from planner.limits import Limit
-from planner.lots import Lot
-from planner.points import Candidates
 from planner.problem.facts import Problem
 from planner.resolve.resolver import catalog_of
 from planner.spec.document import Edits

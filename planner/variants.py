@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates import Grids, find_candidates
+from planner.candidates.fleet_options import Lot, build_lots
+from planner.candidates.points import Candidates, Point
+from planner.candidates.search import Grids, find_candidates
 from planner.explain import Explanation
 from planner.formulate import Formulation, formulate
 from planner.interpret import interpret
-from planner.lots import Lot, build_lots
 from planner.plan import Plan
-from planner.points import Candidates, Point
 from planner.problem.facts import Problem
 from planner.quality_choice import settle
 from planner.resolve.resolver import resolve_document

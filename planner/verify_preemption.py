@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planner.candidates.training import interruptions, preemption_s_of, storage_rates
 from planner.problem.facts import Problem, SiteFacts, TrainingFacts
-from planner.training_points import interruptions, preemption_s_of, storage_rates
 
 if TYPE_CHECKING:
     from planner.verify_amounts import Amounts

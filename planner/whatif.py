@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.candidates.points import Candidates
 from planner.pipeline import THREADS, Progress, answer, read_spec
 from planner.plan import Plan
-from planner.points import Candidates
 from planner.problem.facts import Problem
 from planner.spec.document import Edits, edited, path_parts
 
@@ -91,7 +91,7 @@ class WhatIf:
         return document, resolve_document(document, self._overlays)
 
     def _candidates(self, problem: Problem) -> Candidates:
-        from planner.candidates import find_candidates
+        from planner.candidates.search import find_candidates
 
         if len(self._grids) > MOST_KEPT:
             self._grids.clear()

@@ -1,7 +1,7 @@
 """Scale-out networks of our own systems: the sizes that a design comes in, what a system pays of one, and what it lets through.
 
 The plan and its re-check both build their networks here, from the closed forms of `models.network.designs`. Which network a
-site gets is the program's choice (`planner.lots`).
+site gets is the program's choice (`planner.candidates.fleet_options`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 
 from catalog.errors import MissingFigure
 from catalog.records import Record
-from planner.points import Candidates
+from planner.candidates.points import Candidates
 from planner.problem.facts import Problem, QualityFacts, ServingFacts
 from planner.problem.provenance import Ledger
 from planner.resolve.architectures import shape_of, weights_bytes

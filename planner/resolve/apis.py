@@ -12,8 +12,8 @@ import numpy as np
 
 from catalog.records import Record
 from catalog.units import YEAR_S
-from planner.lots import Lot
-from planner.points import Point, Use
+from planner.candidates.fleet_options import Lot
+from planner.candidates.points import Point, Use
 from planner.problem.calendar import Calendar
 from planner.problem.facts import (
     ApiFacts,

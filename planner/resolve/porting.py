@@ -16,7 +16,7 @@ from planner.spec.model import PlanSpec
 from solvers.model.porting import PortData
 
 if TYPE_CHECKING:
-    from planner.points import Point
+    from planner.candidates.points import Point
 
 Find = Callable[[str, str, str], Record | None]
 Money = Callable[..., float]

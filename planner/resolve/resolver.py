@@ -16,10 +16,10 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training.constants import GEMM_FAMILIES
+from planner.candidates.power_caps import measured_curve
 from planner.catalog_prices import least_prices
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
-from planner.power_caps import measured_curve
 from planner.problem import quality
 from planner.problem.calendar import (
     DAYS_PER_YEAR,

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.candidates import find_candidates
-from planner.disaggregated_points import _Corners
-from planner.points import Point
+from planner.candidates.disaggregated import _Corners
+from planner.candidates.points import Point
+from planner.candidates.search import find_candidates
+from planner.candidates.training import offered
 from planner.resolve.resolver import resolve_document
-from planner.training_points import offered
 
 GAP = 1e-6
 SLACK = 1 + 1e-9

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.candidates import find_candidates
+from planner.candidates.search import find_candidates
 from planner.explain import HOURS_NOTE, TIME_NOTE, explain
 from planner.formulate import formulate
 from planner.plan import Plan

@@ -13,10 +13,11 @@ from catalog.lookup import shipped_catalog
 from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
-from planner.candidates import find_candidates
+from planner.candidates.fleet_options import build_lots
+from planner.candidates.layouts import carries, evaluate, search, space
+from planner.candidates.search import find_candidates
+from planner.candidates.training import evaluate_one
 from planner.formulate import formulate
-from planner.layouts import carries, evaluate, search, space
-from planner.lots import build_lots
 from planner.plan import parse_plan
 from planner.problem.fabrics import (
     bands,
@@ -32,7 +33,6 @@ from planner.problem.provenance import Ledger
 from planner.resolve.resolver import resolve_document
 from planner.resolve.systems import network_facts, system_facts
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
-from planner.training_points import evaluate_one
 
 DENSE = {"architecture": "Qwen3-32B", "tokens": "600B", "deadline": "20 d"}
 EXPERTS = {"architecture": "DeepSeek-V3", "tokens": "1560B", "deadline": "60 d"}  # 300,000 tokens/s

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.candidates import find_candidates
+from planner.candidates.search import find_candidates
 from planner.pipeline import answer
 from planner.resolve.resolver import resolve_document
 from planner.verify import verify_plan

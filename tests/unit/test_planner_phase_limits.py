@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.candidates import find_candidates
+from planner.candidates.search import find_candidates
 from planner.errors import SpecError
 from planner.formulate import formulate
 from planner.plan import Plan

@@ -8,7 +8,7 @@ import json
 import pytest
 
 import planner
-from planner.candidates import find_candidates
+from planner.candidates.search import find_candidates
 from planner.errors import SpecError
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.plan import parse_plan

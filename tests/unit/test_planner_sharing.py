@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import planner
 from benchmarks.sharing import goodputs, ideal_gain, measured, profile, tokens_of_equal_work
 from models.training.reliability import best_goodput, checkpoint_write_s, spares_needed
-from planner.candidates import find_candidates
+from planner.candidates.search import find_candidates
 from planner.capabilities import (
     ALL_OFF,
     BY_HAND_S,

@@ -1,6 +1,6 @@
 """Search over the parallel layouts of a training job on so many chips: enumerate, prune by memory, time the rest, rank.
 
-The same search feeds the candidates of a plan (`planner.training_points`) and the verb `flopwatt layouts`.
+The same search feeds the candidates of a plan (`planner.candidates.training`) and the verb `flopwatt layouts`.
 """
 
 from __future__ import annotations

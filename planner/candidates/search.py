@@ -13,10 +13,12 @@ from functools import partial
 from typing import Any
 
 from catalog.units import MILLI
-from planner import disaggregated_points, serving_points, training_points
-from planner.lots import Lot, build_lots
-from planner.points import Candidates, Point, Pool
-from planner.power_caps import capped_points, with_caps
+from planner.candidates import disaggregated as disaggregated_points
+from planner.candidates import serving as serving_points
+from planner.candidates import training as training_points
+from planner.candidates.fleet_options import Lot, build_lots
+from planner.candidates.points import Candidates, Point, Pool
+from planner.candidates.power_caps import capped_points, with_caps
 from planner.problem.derating import Derating, counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.lots import Lot
+from planner.candidates.fleet_options import Lot
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval
 

@@ -1,6 +1,6 @@
 """Operating points with separate pools for prefill and decode, on one kind of system or on two.
 
-Layouts of both sides come from the grids of `planner.serving_points`; the closed forms are in `models.serving.disaggregation`.
+Layouts of both sides come from the grids of `planner.candidates.serving`; the closed forms are in `models.serving.disaggregation`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,9 @@ from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
 from models.serving.percentiles import SloScreen
-from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.lots import Lot
-from planner.points import Point, Use
-from planner.problem.derating import stretch_of
-from planner.problem.fabrics import share_a_network
-from planner.problem.facts import Problem, ServingFacts, SystemFacts
-from planner.serving_points import (
+from planner.candidates.fleet_options import Lot
+from planner.candidates.points import Point, Use
+from planner.candidates.serving import (
     BATCHES,
     Grid,
     at,
@@ -37,6 +33,10 @@ from planner.serving_points import (
     mfu,
     no_larger_than_the_work,
 )
+from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.problem.derating import stretch_of
+from planner.problem.fabrics import share_a_network
+from planner.problem.facts import Problem, ServingFacts, SystemFacts
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout

@@ -1,6 +1,6 @@
 """Operating points of serving workloads: layouts x batch evaluated at once, the SLO held against them, the best kept.
 
-Not here: the closed forms (`models`), and which lots may host a point (`planner.candidates`).
+Not here: the closed forms (`models`), and which lots may host a point (`planner.candidates.search`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen, latency_s
 from models.transformer.architecture import Architecture, forward_flops_per_token
+from planner.candidates.fleet_options import Lot
+from planner.candidates.points import Point, Use
 from planner.evaluate.serving_state import drafting, prefix_cache
-from planner.lots import Lot
-from planner.points import Point, Use
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.spec.model import Slo

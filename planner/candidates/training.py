@@ -26,9 +26,9 @@ from models.training.reliability import (
     spares_needed,
 )
 from models.transformer.architecture import forward_flops_per_token, parameter_counts
-from planner.layouts import Search, carries, evaluate, interval_of, memory_needed, search, space
-from planner.lots import Lot
-from planner.points import Point, Use
+from planner.candidates.fleet_options import Lot
+from planner.candidates.layouts import Search, carries, evaluate, interval_of, memory_needed, search, space
+from planner.candidates.points import Point, Use
 from planner.problem.constants import Reliability
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven

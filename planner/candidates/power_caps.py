@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.points import Point, Pool, Use
+from planner.candidates.points import Point, Pool, Use
 from planner.problem.derating import Derating, stretch_of
 from planner.problem.facts import CapCurve, SystemFacts
 from planner.problem.provenance import Ledger

@@ -1,6 +1,6 @@
 """Lots: systems of one kind obtained one way at one site on one size of one fabric, with what one of them costs and draws.
 
-Not here: what a lot can do (`planner.candidates`).
+Not here: what a lot can do (`planner.candidates.search`).
 """
 
 from __future__ import annotations

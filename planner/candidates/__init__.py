@@ -1,0 +1,1 @@
+"""Choice of operating points: enumeration, evaluation and dominance."""
