@@ -22,8 +22,8 @@ from planner.prices import prices_of
 from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
-from planner.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
 from planner.resolve.price_steps import Raised
+from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
 from planner.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import part_of
 from solvers.fixed_fleet.redispatch import slots_that_count

@@ -17,8 +17,8 @@ from planner.problem.facts import Problem, ServingFacts
 from planner.problem.intervals import network
 from planner.problem.scenarios import Worlds
 from planner.recheck import CheckedLot
-from planner.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.resolve.price_steps import STEP, Raised
+from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.verify_budgets import power_at
 from planner.verify_decisions import Decisions, key_of
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch

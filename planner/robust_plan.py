@@ -22,9 +22,9 @@ from planner.pipeline import answer, options_of
 from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
-from planner.redispatch import Deployment, left_out
 from planner.resolve.price_steps import raised
 from planner.robust import Search, needed
+from planner.scenarios.redispatch import Deployment, left_out
 from planner.variants import answered
 from planner.verify_robust import fared_again, priced
 

@@ -9,9 +9,9 @@ from typing import Any
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Worlds, draw, uncertain
 from planner.recheck import systems_of
-from planner.redispatch import Outcome, left_out
 from planner.resolve.price_steps import Raised, raised
 from planner.robust_check import outcome_of, price_amounts
+from planner.scenarios.redispatch import Outcome, left_out
 from planner.verify_amounts import Amounts
 
 PRICED = 1e-4  # of a plan's cost: amounts are differences of large sums

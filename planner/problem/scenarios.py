@@ -1,7 +1,7 @@
 """Sampled worlds of a question: what demand, prices and the errors of predicted times might be, and the same at one level each.
 
 Errors are shared: one draw per model (serving, training) and chip holds for all points on that chip. How a plan fares in a world:
-`planner.redispatch`; what a plan counts on instead of its predictions: `planner.problem.derating`.
+`planner.scenarios.redispatch`; what a plan counts on instead of its predictions: `planner.problem.derating`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Sampled scenarios and how a plan fares in them."""
