@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.fleet_options import Lot
-from planner.formulate import COST, Formulation, slot_rates
+from planner.formulate.formulation import COST, Formulation, slot_rates
+from planner.formulate.phase_budgets import paid_by_phase
 from planner.line_accounts import LINES, LineDecisions
 from planner.meter_accounts import METER_LINES, MeterDecisions
-from planner.phase_budgets import paid_by_phase
 from planner.problem.fabrics import fabric_row, other_designs
 from planner.problem.facts import NO_TREE, Problem
 from planner.problem.lines import STREAMS

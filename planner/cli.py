@@ -147,7 +147,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         return BUG
     _emit(arguments, plan, lambda form: render(plan, form))
     if plan.status == "unbounded":
-        from planner.formulate import UNBOUNDED
+        from planner.formulate.formulation import UNBOUNDED
 
         print(UNBOUNDED, file=sys.stderr)
     return EXIT_BY_STATUS[plan.status]

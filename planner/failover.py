@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.formulate import Formulation
+from planner.formulate.formulation import Formulation
 from planner.problem.facts import Problem
 from planner.problem.spread import zones_of
 

@@ -18,7 +18,7 @@ from planner.candidates.points import Candidates, Point, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.explain import Explanation
 from planner.failover import Failures
-from planner.formulate import CARBON, Formulation
+from planner.formulate.formulation import CARBON, Formulation
 from planner.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
 from planner.line_accounts import LineDecisions
 from planner.meter_accounts import MeterDecisions, rings

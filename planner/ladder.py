@@ -11,7 +11,7 @@ from typing import Any
 from catalog.units import MILLION, UnitError
 from planner.errors import Problem, SpecError
 from planner.factors import level_of
-from planner.formulate import Unbounded
+from planner.formulate.formulation import Unbounded
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import Edits, at, edited

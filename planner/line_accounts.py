@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from catalog.units import YEAR_S
-from planner.formulate import Formulation
-from planner.line_arrays import (
+from planner.formulate.formulation import Formulation
+from planner.formulate.lines import (
     Stages,
     listed_sends,
     listed_streams,

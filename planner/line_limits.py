@@ -12,7 +12,7 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
-from planner.formulate import Formulation
+from planner.formulate.formulation import Formulation
 from planner.limits import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
 from planner.spec.document import at

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.meter_arrays import charged_peaks
+from planner.formulate.electricity import charged_peaks
 from planner.problem.facts import Problem
 from solvers.model.electricity_data import MeterData
 

@@ -1,4 +1,4 @@
-"""Limits that a spec states about time: in words, and how they could give way. Their rows in the program: `planner.formulate`."""
+"""Limits that a spec states about time: in words, and how they could give way. Their rows in the program: `planner.formulate.formulation`."""
 
 from __future__ import annotations
 

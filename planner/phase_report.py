@@ -13,8 +13,8 @@ import numpy as np
 
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.economics import annuity, present_worth_factor, window_present_worth
-from planner.formulate import COST, slot_rates
-from planner.phase_budgets import paid_by_phase
+from planner.formulate.formulation import COST, slot_rates
+from planner.formulate.phase_budgets import paid_by_phase
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem
 from planner.problem.phases import Term, window_at
 from solvers.model.preemption import working_share

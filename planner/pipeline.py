@@ -14,7 +14,7 @@ from planner.spec.series import with_series
 
 if TYPE_CHECKING:
     from planner.candidates.points import Candidates
-    from planner.formulate import Formulation
+    from planner.formulate.formulation import Formulation
     from planner.problem.facts import Problem
     from solvers.interface import Options
     from solvers.joint import Solution
@@ -95,7 +95,7 @@ def answer(
     from planner.diagnosis import diagnose
     from planner.dispatch import dispatched, is_asked
     from planner.explain import explain
-    from planner.formulate import Unbounded, formulate
+    from planner.formulate.formulation import Unbounded, formulate
     from planner.framing import sense_and_unit, without_answer
     from planner.interpret import interpret
     from planner.quality_choice import settle, with_runners_up

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.candidates.fleet_options import build_lots
 from planner.candidates.points import Candidates
-from planner.formulate import COST, Formulation, formulate
+from planner.formulate.formulation import COST, Formulation, formulate
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Worlds
 from planner.resolve.price_steps import STEP, Raised

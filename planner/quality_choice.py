@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.points import Candidates
-from planner.formulate import Formulation, formulate
+from planner.formulate.formulation import Formulation, formulate
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts
 from planner.problem.quality import NONE, Chosen, is_open, settled, settled_points

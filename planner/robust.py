@@ -17,7 +17,7 @@ import numpy as np
 from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Candidates
 from planner.candidates.search import Grids, find_candidates
-from planner.formulate import COST, Formulation, formulate
+from planner.formulate.formulation import COST, Formulation, formulate
 from planner.prices import prices_of
 from planner.problem.derating import derating_at
 from planner.problem.facts import Problem

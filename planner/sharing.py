@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.capabilities import ALL_OFF, SILOED, Capability, at_even_pace, capabilities, edits_without
-from planner.formulate import Unbounded, formulate
+from planner.formulate.formulation import Unbounded, formulate
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.errors import SpecError
 from planner.factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
-from planner.formulate import Unbounded
+from planner.formulate.formulation import Unbounded
 from planner.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document

@@ -17,7 +17,7 @@ from planner.candidates.fleet_options import Lot, build_lots
 from planner.candidates.points import Candidates, Point
 from planner.candidates.search import Grids, find_candidates
 from planner.explain import Explanation
-from planner.formulate import Formulation, formulate
+from planner.formulate.formulation import Formulation, formulate
 from planner.interpret import interpret
 from planner.plan import Plan
 from planner.problem.facts import Problem

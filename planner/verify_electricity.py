@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from planner.findings import ROUNDING, TOLERANCE, Report
-from planner.meter_arrays import peak_name
+from planner.formulate.electricity import peak_name
 from planner.problem.facts import Problem, SiteFacts
 
 OF_A_METER = ("grid_w", "ppa_w", "charge_w", "discharge_w", "stored_j")

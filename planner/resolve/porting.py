@@ -9,7 +9,7 @@ import numpy as np
 
 from catalog.records import Record
 from planner.errors import close_matches
-from planner.phase_budgets import paid
+from planner.formulate.phase_budgets import paid
 from planner.problem.facts import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
 from planner.problem.provenance import Ledger
 from planner.spec.model import PlanSpec

@@ -13,7 +13,7 @@ import pytest
 import planner
 from planner import cli
 from planner.errors import SpecError
-from planner.meter_arrays import charged_peaks
+from planner.formulate.electricity import charged_peaks
 from planner.problem.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar
 from planner.resolve.demand import demand_by_hour
 from planner.resolve.representative_days import k_medoids

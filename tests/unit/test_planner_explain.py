@@ -11,7 +11,7 @@ import pytest
 import planner
 from planner.candidates.search import find_candidates
 from planner.explain import HOURS_NOTE, TIME_NOTE, explain
-from planner.formulate import formulate
+from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.report.marginal_values import BY_THE_BOUND
 from planner.report.report import render

@@ -17,7 +17,7 @@ from planner.candidates.fleet_options import build_lots
 from planner.candidates.layouts import carries, evaluate, search, space
 from planner.candidates.search import find_candidates
 from planner.candidates.training import evaluate_one
-from planner.formulate import formulate
+from planner.formulate.formulation import formulate
 from planner.plan import parse_plan
 from planner.problem.fabrics import (
     bands,

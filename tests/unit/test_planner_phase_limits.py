@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import planner
 from planner.candidates.search import find_candidates
 from planner.errors import SpecError
-from planner.formulate import formulate
+from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.problem.phases import power_limits
 from planner.report.report import render

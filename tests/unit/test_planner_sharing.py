@@ -28,7 +28,7 @@ from planner.capabilities import (
     edits_without,
 )
 from planner.cli import main
-from planner.formulate import formulate
+from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.sharing import ON, sharing

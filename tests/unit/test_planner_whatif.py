@@ -139,7 +139,7 @@ def test_in_place_says_the_same_as_from_nothing(spec, data):
 @pytest.fixture
 def data():
     from planner.candidates.search import find_candidates
-    from planner.formulate import formulate
+    from planner.formulate.formulation import formulate
     from planner.resolve.resolver import resolve_document
 
     problem = resolve_document(SPEC)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from catalog.units import YEAR_S
 from models.economics import annuity
 from planner.candidates.fleet_options import Lot
-from planner.line_arrays import window_worth_s
+from planner.formulate.lines import window_worth_s
 from planner.problem.facts import PhaseFacts, Problem, SiteFacts
 from planner.problem.phases import Term, window_at
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Candidates, Point
-from planner.line_arrays import line_data
-from planner.meter_arrays import meter_arrays
-from planner.phase_budgets import as_paid, of_holdings, of_site, of_slots, of_weights, paid, paid_in
+from planner.formulate.electricity import meter_arrays
+from planner.formulate.lines import line_data
+from planner.formulate.phase_budgets import as_paid, of_holdings, of_site, of_slots, of_weights, paid, paid_in
 from planner.preemption import preemption_arrays
 from planner.problem.facts import NO_TREE, PhaseFacts, Problem, TrainingFacts
 from planner.problem.phases import Term, power_limits, supplies, terms_of, worth_from

@@ -1,0 +1,1 @@
+"""From a problem and its operating points to the data of the program."""
