@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 
 from models.training.layouts import Layouts, enumerate_layouts  # noqa: E402
 from planner.candidates.layouts import evaluate  # noqa: E402
-from planner.case import resolve_case  # noqa: E402
+from planner.estimate.case import resolve_case  # noqa: E402
 
 CASE = Path(__file__).parent.parent / "examples" / "cases" / "gpt3_a100.json"
 DIMENSIONS = {

@@ -213,7 +213,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _layouts(arguments: argparse.Namespace) -> int:
     from planner.candidates.layouts import table
-    from planner.case import best_layouts
+    from planner.estimate.case import best_layouts
 
     rows, counts = best_layouts(_document(arguments.case), _overlays(arguments), arguments.best)
     if not rows:
@@ -228,7 +228,7 @@ def _layouts(arguments: argparse.Namespace) -> int:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from planner.estimate import estimate, sections
+    from planner.estimate.answer import estimate, sections
 
     found = estimate(_document(arguments.case), _overlays(arguments))
     if found.answer is None:

@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 
 from catalog.lookup import shipped_catalog
 from models.serving import constants as serving_constants
-from planner.case import resolve_case
 from planner.cli import main
 from planner.errors import SpecError
-from planner.estimate import estimate, sections
-from planner.serving_search import CONCURRENCY, MAX, RATE, Load, load_of, one_pool
+from planner.estimate.answer import estimate, sections
+from planner.estimate.case import resolve_case
+from planner.estimate.serving_search import CONCURRENCY, MAX, RATE, Load, load_of, one_pool
 from planner.spec import model as spec
 
 CASES = sorted((Path(__file__).parents[2] / "examples" / "cases").glob("*.json"))

@@ -9,7 +9,7 @@ import pytest
 
 import planner
 from catalog.lookup import Catalog
-from planner.case import best_layouts
+from planner.estimate.case import best_layouts
 from planner.problem.intervals import DENSE, EXPERTS, calibration
 from planner.problem.provenance import Ledger
 from planner.verify import verify_plan

@@ -7,9 +7,9 @@ import pytest
 
 from models.training.layouts import enumerate_layouts
 from planner.candidates.layouts import evaluate, memory_needed, search, space
-from planner.case import best_layouts, resolve_case
 from planner.cli import main
 from planner.errors import SpecError
+from planner.estimate.case import best_layouts, resolve_case
 
 WORKLOAD = {
     "name": "small", "kind": "training", "architecture": "Qwen3-8B", "tokens": "100B", "deadline": "30 d",

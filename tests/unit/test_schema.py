@@ -38,7 +38,7 @@ def quantities() -> list[tuple[str, dict[str, Any]]]:
 
 def leaves(block: type[Block] = Block) -> list[type[Block]]:
     """Blocks of a spec that no other one is made from."""
-    return [leaf for part in block.__subclasses__() if part.__module__ != "planner.case" for leaf in (leaves(part) or [part])]
+    return [leaf for part in block.__subclasses__() if part.__module__ != "planner.estimate.case" for leaf in (leaves(part) or [part])]
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:

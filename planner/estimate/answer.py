@@ -12,9 +12,9 @@ from typing import Any
 
 from catalog.units import GIGA, MILLI
 from planner.candidates.training import goodput_of
-from planner.case import CaseFacts, best_layouts, resolve_case
 from planner.errors import Problem, SpecError
-from planner.serving_answer import answer_serving
+from planner.estimate.case import CaseFacts, best_layouts, resolve_case
+from planner.estimate.serving import answer_serving
 from planner.spec.model import Training
 
 SERVING, TRAINING = "serving", "training"

@@ -1,6 +1,6 @@
 """Search over the ways to serve one case: layouts x batch in one pool, layouts x workers x batch in two, under a stated load.
 
-The closed forms are in `models`; how an answer is told is in `planner.estimate`. Candidates of plans are in `planner.candidates.serving`.
+The closed forms are in `models`; how an answer is told is in `planner.estimate.answer`. Candidates of plans are in `planner.candidates.serving`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from planner.candidates.serving import (
     serving_layouts,
     systems_per_replica,
 )
-from planner.case import CaseFacts, CasePool
 from planner.errors import Problem, SpecError, close_matches
+from planner.estimate.case import CaseFacts, CasePool
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import SystemFacts
 
