@@ -11,7 +11,7 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from models.statistics.intervals import TIERS
-from planner.calibrate import (
+from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     bands_of,
     fit_from_priors,

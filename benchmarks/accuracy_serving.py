@@ -11,9 +11,9 @@ import numpy as np
 from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, percent, regrets, scatter
 
 from catalog.lookup import Catalog
-from planner.calibrate import LEAVE_OUT
-from planner.kinds import TRUSTED
-from planner.measurements import Row
+from planner.calibration.fit import LEAVE_OUT
+from planner.calibration.measurements import Row
+from planner.calibration.training_kind import TRUSTED
 from planner.tables import as_markdown
 
 METRICS = {"tpot": "TPOT", "ttft": "TTFT", "throughput": "throughput"}

@@ -17,10 +17,10 @@ from catalog.units import GIGA
 from models.training.constants import TrainingConstants
 from models.training.many_runs import stack
 from models.training.memory import IMPOSSIBLE
-from planner.calibrate import LEAVE_OUT, calibrate, fit_own, shipped_priors
-from planner.measurements import NEEDED_COLUMNS, read_rows
+from planner.calibration.fit import LEAVE_OUT, calibrate, fit_own, shipped_priors
+from planner.calibration.measurements import NEEDED_COLUMNS, read_rows
+from planner.calibration.scores import validate
 from planner.tables import as_markdown
-from planner.validate import validate
 
 ANCHORS_EACH = 5  # rows of a group that are tried as its one own measurement
 

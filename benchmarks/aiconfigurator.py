@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from catalog.lookup import Catalog  # noqa: E402
 from catalog.units import KILO  # noqa: E402
-from planner.measurements import Row, read_rows  # noqa: E402
+from planner.calibration.measurements import Row, read_rows  # noqa: E402
 from planner.tables import as_csv, as_markdown  # noqa: E402
 
 WORKER = HERE / "aiconfigurator_worker.py"
@@ -201,7 +201,7 @@ def read_ours(path: Path) -> dict[tuple[str, str], float]:
 
 
 def predict_ours(path: Path) -> dict[tuple[str, str], float]:
-    from planner.validate import validate
+    from planner.calibration.scores import validate
 
     return {(score.id, score.metric): score.predicted for score in validate(path, Catalog.load(), "group").scores if score.metric in METRICS}
 

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from refit_serving import fitted_by_halved_steps
 
 from catalog.lookup import Catalog
-from planner.calibrate import (
+from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     band_figures,
     bands_from,
@@ -35,7 +35,7 @@ from planner.calibrate import (
     read_measurements,
     seen_figures,
 )
-from planner.kinds import kind_of
+from planner.calibration.training_kind import kind_of
 from planner.plan import write_whole
 
 DATA = ROOT / "catalog" / "data" / "constants.json"

@@ -38,10 +38,10 @@ def add_verbs(
 
 
 def _validate(arguments: argparse.Namespace) -> int:
+    from planner.calibration.scores import SCORE_COLUMNS, validate
     from planner.cli import _print, _rows_as
     from planner.plan import write_whole
     from planner.tables import as_csv
-    from planner.validate import SCORE_COLUMNS, validate
 
     found = validate(_file(arguments), _catalog(arguments), arguments.leave_out)
     if arguments.rows:
@@ -61,7 +61,7 @@ def _validate(arguments: argparse.Namespace) -> int:
 def _calibrate(arguments: argparse.Namespace) -> int:
     import sys
 
-    from planner.calibrate import calibrate
+    from planner.calibration.fit import calibrate
     from planner.cli import _rows_as
 
     written, changes = calibrate(_file(arguments), Path(arguments.output), _catalog(arguments))

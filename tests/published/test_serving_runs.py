@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from planner.measurements import read_rows
-from planner.serving_cases import in_score
-from planner.validate import validate
+from planner.calibration.measurements import read_rows
+from planner.calibration.scores import validate
+from planner.calibration.serving_cases import in_score
 
 TABLE = Path(__file__).parent / "serving_runs.csv"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.lookup import Catalog
-from planner.validate import validate
+from planner.calibration.scores import validate
 
 
 @pytest.fixture(scope="module")

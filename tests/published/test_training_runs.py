@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from catalog.lookup import Catalog
-from planner.validate import validate
+from planner.calibration.scores import validate
 
 TABLE = Path(__file__).parent / "training_runs.csv"
 

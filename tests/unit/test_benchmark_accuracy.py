@@ -54,7 +54,7 @@ def test_a_chapter_written_apart_leaves_the_other_as_it_was():
 
 def test_throughput_of_a_closed_loop_follows_from_its_times():
     serving = importlib.import_module("accuracy_serving")
-    from planner.measurements import Row
+    from planner.calibration.measurements import Row
 
     row = Row(2, {"engine": "vllm"}, {"concurrency": 8.0, "osl": 101.0})
     # A client waits 1 s and then 100 steps of 20 ms: 101 tokens in 3 s, eight clients at once; predicted twice as slow.
@@ -70,7 +70,7 @@ def test_throughput_of_a_closed_loop_follows_from_its_times():
 ])  # fmt: skip
 def test_fields_that_a_serving_row_needs(changes, needed):
     serving = importlib.import_module("accuracy_serving")
-    from planner.measurements import Row
+    from planner.calibration.measurements import Row
 
     cells = {"chip": "H100", "model": "x", "mode": "aggregated", "other_metric": "", "n_chips": 1.0, "isl": 1.0, "osl": 2.0, "concurrency": 1.0, "ttft_ms": 3.0, **changes}
     row = Row(2, {name: v for name, v in cells.items() if isinstance(v, str)}, {name: v for name, v in cells.items() if isinstance(v, float)})

@@ -11,10 +11,10 @@ import pytest
 from catalog.lookup import Catalog
 from models.statistics.fitting import Prior, fit
 from models.statistics.intervals import TIERS, Band, bands_by_tier
-from planner.calibrate import band_figures, bands_of, fit_own, read_measurements, shipped_priors
+from planner.calibration.fit import band_figures, bands_of, fit_own, read_measurements, shipped_priors
+from planner.calibration.measurements import FILES, file_kind, read_rows
+from planner.calibration.training_kind import TRAINING
 from planner.errors import SpecError
-from planner.kinds import TRAINING
-from planner.measurements import FILES, file_kind, read_rows
 
 TRAINING_ROW = {
     "id": "r1", "source": "own cluster, June", "model": "Llama-3-8B", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336,

@@ -12,12 +12,12 @@ import pytest
 
 from catalog.lookup import Catalog
 from models.training.step import TrainingConstants
+from planner.calibration.measurements import fold_of, read_rows
+from planner.calibration.scores import validate
+from planner.calibration.training_architectures import Unpredictable
+from planner.calibration.training_cases import measured_case
 from planner.cli import main
 from planner.errors import SpecError
-from planner.measurements import fold_of, read_rows
-from planner.training_cases import measured_case
-from planner.training_shapes import Unpredictable
-from planner.validate import validate
 
 BASE = {
     "id": "r1", "source": "own cluster, June", "model": "Llama-3-8B", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336,

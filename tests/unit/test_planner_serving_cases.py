@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from catalog.lookup import Catalog
-from planner.measurements import FILES, Row
-from planner.serving_cases import in_score, measured_serving
-from planner.training_shapes import Unpredictable
+from planner.calibration.measurements import FILES, Row
+from planner.calibration.serving_cases import in_score, measured_serving
+from planner.calibration.training_architectures import Unpredictable
 
 COLUMNS = FILES["serving"]
 BASE = {

@@ -10,7 +10,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from catalog.units import BILLION
 from models.transformer.architecture import Architecture, parameter_counts
-from planner.measurements import Row
+from planner.calibration.measurements import Row
 
 NEEDED = ("layers", "hidden", "heads", "vocab")
 OPTIONAL = (

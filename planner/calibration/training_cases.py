@@ -20,8 +20,8 @@ from models.training.layouts import RECOMPUTE, ZERO
 from models.training.many_runs import Case
 from models.training.step import Recipe
 from models.transformer.architecture import Architecture
-from planner.measurements import MeasuredCase, Reader, Row
-from planner.training_shapes import Unpredictable, architecture_of
+from planner.calibration.measurements import MeasuredCase, Reader, Row
+from planner.calibration.training_architectures import Unpredictable, architecture_of
 
 MODERN = ("megatron", "nvidia-tuned", "fsdp", "other")  # frameworks with sequence parallelism and fused attention by default
 PRECISIONS = {"": "bf16", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "mxfp8", "nvfp4": "fp4", "fp4": "fp4", "int8": "int8"}

@@ -19,8 +19,8 @@ from models.training.many_runs import Case, Predictor
 from models.training.priors import TRAINING_PRIORS
 from models.training.step import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
 from models.transformer.architecture import forward_flops_per_token
-from planner.measurements import Row, kind_mark
-from planner.training_cases import Measured, measured_case
+from planner.calibration.measurements import Row, kind_mark
+from planner.calibration.training_cases import Measured, measured_case
 
 TRUSTED = ("A", "B")  # grades that may enter a fit
 Question = Any  # a row as a question to the models: training_cases.Measured or serving_cases.MeasuredServing
@@ -81,7 +81,7 @@ def kind_named(name: str) -> Kind:
     """The kind "training" or "serving"; the models of the latter are loaded when first asked for."""
     if name == TRAINING.name:
         return TRAINING
-    from planner.serving_kind import SERVING
+    from planner.calibration.serving_kind import SERVING
 
     return SERVING
 

@@ -18,11 +18,19 @@ import numpy as np
 from catalog.lookup import Catalog
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, bands_by_tier, tier_of
+from planner.calibration.measurements import Row, file_kind, fold_of, kind_mark, read_rows
+from planner.calibration.training_architectures import Unpredictable
+from planner.calibration.training_kind import (
+    TRAINING,
+    TRUSTED,
+    Kind,
+    Observation,
+    Question,
+    kind_named,
+    kind_of,
+)
 from planner.errors import Problem, SpecError
-from planner.kinds import TRAINING, TRUSTED, Kind, Observation, Question, kind_named, kind_of
-from planner.measurements import Row, file_kind, fold_of, kind_mark, read_rows
 from planner.plan import write_whole
-from planner.training_shapes import Unpredictable
 
 # Spread of a shipped constant, as prior of a user's own calibration, where the catalog states none; and the least: one machine
 # differs from the mean of many by more than that mean is uncertain.

@@ -20,9 +20,9 @@ from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
-from planner.measurements import MeasuredCase, Reader, Row
-from planner.serving_loads import Load, Software, load_of, software_of
-from planner.training_shapes import Unpredictable, known_record, shape_of_record
+from planner.calibration.measurements import MeasuredCase, Reader, Row
+from planner.calibration.serving_loads import Load, Software, load_of, software_of
+from planner.calibration.training_architectures import Unpredictable, known_record, shape_of_record
 
 GRADES = ("A", "B")
 LEFT_OUT_KINDS = ("gpustack", "sglblog")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog.units import MILLI
-from planner.measurements import Row
-from planner.training_shapes import Unpredictable
+from planner.calibration.measurements import Row
+from planner.calibration.training_architectures import Unpredictable
 
 Note = Callable[[str], None]
 ENGINES = (("tensorrt", "tensorrt_llm"), ("vllm", "vllm"), ("sglang", "sglang"))

@@ -16,7 +16,7 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from models.statistics.intervals import TIERS, Band, interval
-from planner.calibrate import (
+from planner.calibration.fit import (
     LEAVE_OUT,
     TIER_OF_LEAVE_OUT,
     anchor_factors,
@@ -25,7 +25,7 @@ from planner.calibrate import (
     read_measurements,
     tier,
 )
-from planner.kinds import Kind, Observation, Question
+from planner.calibration.training_kind import Kind, Observation, Question
 
 SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")
