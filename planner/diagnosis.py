@@ -2,7 +2,7 @@
 
 Every answer comes from solving: a set of limits is in conflict when the spec without all others is proven to have no plan
 and each of them is needed for that; a repair is stated with whether the repaired spec was found to have a plan. What
-limits there are: `planner.limits`. How variants are solved: `planner.trials`.
+limits there are: `planner.limits.limits`. How variants are solved: `planner.trials`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates.points import Candidates
-from planner.electricity_limits import electricity_limits
-from planner.limits import (
+from planner.limits.electricity import electricity_limits
+from planner.limits.limits import (
     Limit,
     beyond_horizon,
     further_offers,
@@ -25,10 +25,10 @@ from planner.limits import (
     nothing_fits,
     nothing_runs,
 )
-from planner.line_limits import line_limits
-from planner.phase_limits import phase_limits
+from planner.limits.lines import line_limits
+from planner.limits.phases import phase_limits
+from planner.limits.quality import quality_limits
 from planner.problem.facts import Problem
-from planner.quality_limits import quality_limits
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import change_words
 from planner.storage import storage_limits

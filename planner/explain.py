@@ -16,7 +16,7 @@ import numpy as np
 from catalog.units import show
 from planner.candidates.fleet_options import Lot
 from planner.formulate.formulation import CARBON, COST, Formulation
-from planner.line_limits import fixed_worth
+from planner.limits.lines import fixed_worth
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
 from planner.report.marginal_values import BINDING, BY_THE_BOUND

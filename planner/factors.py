@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.units import show
-from planner.electricity_limits import electricity_limits
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
-from planner.limits import Limit, limits_of
-from planner.phase_limits import phase_limits
+from planner.limits.electricity import electricity_limits
+from planner.limits.limits import Limit, limits_of
+from planner.limits.phases import phase_limits
 from planner.problem.facts import Problem
 from planner.problem.provenance import Citation
 from planner.resolve.resolver import catalog_of

@@ -15,7 +15,7 @@ from catalog.units import show
 from models.storage import load_s
 from planner.candidates.points import Point
 from planner.candidates.training import interruptions, storage_rates
-from planner.limits import Limit
+from planner.limits.limits import Limit
 from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 from planner.spec.document import at
 

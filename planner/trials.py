@@ -19,7 +19,7 @@ from planner.candidates.points import Candidates
 from planner.errors import SpecError
 from planner.explain import rows_by_path
 from planner.formulate.formulation import formulate
-from planner.limits import Limit
+from planner.limits.limits import Limit
 from planner.problem.facts import Problem
 from planner.resolve.resolver import catalog_of
 from planner.spec.document import Edits

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.units import DAY_S, YEAR_S, parse_money, show
-from planner.limits import UNLIMITED_SUPPLY, WAYS, Limit
+from planner.limits.limits import UNLIMITED_SUPPLY, WAYS, Limit
 from planner.problem.facts import OfferFacts, Problem
 from planner.problem.phases import delivered_s, phases_or_whole, retired_s
 from planner.spec.document import Edits, at

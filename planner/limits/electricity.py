@@ -1,4 +1,4 @@
-"""Limits that a spec states about electricity and about waiting: in words, and how they could give way. The others are in `planner.limits`."""
+"""Limits that a spec states about electricity and about waiting: in words, and how they could give way. The others are in `planner.limits.limits`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.units import HOUR_S, parse, show
-from planner.limits import Limit, of_the_spec
+from planner.limits.limits import Limit, of_the_spec
 from planner.problem.electricity import ContractFacts, StorageFacts
 from planner.problem.facts import Problem
 from planner.spec.document import at

@@ -1,6 +1,6 @@
 """Limits that a spec states about lines and the spread over zones: in words, how they could give way, and what they are worth.
 
-The others are in `planner.limits`.
+The others are in `planner.limits.limits`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.formulate.formulation import Formulation
-from planner.limits import Limit, of_the_spec
+from planner.limits.limits import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
 from planner.spec.document import at
 from planner.spec.edits import either

@@ -1,0 +1,1 @@
+"""Limits in words, and how each gives way."""
