@@ -24,8 +24,8 @@ from planner.resolve.price_steps import raised
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
-from planner.verify import verify_plan
-from planner.verify_robust import fared_again, priced
+from planner.verify.plan import verify_plan
+from planner.verify.robust import fared_again, priced
 
 HEAD = """# Robust plans
 

@@ -24,7 +24,7 @@ from planner.frontiers import CARBON, THROUGHPUT, frontier
 from planner.pipeline import read_spec, solve
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import at, edited, path_parts
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from planner.whatif import Changes, WhatIf
 from solvers import joint
 

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from planner.plan import Plan, load_plan
     from planner.spec.model import PlanSpec, load_spec
     from planner.swings import sensitivity
-    from planner.verify import verify_plan
+    from planner.verify.plan import verify_plan
     from planner.whatif import WhatIf
 else:
     _MODULES = {
@@ -96,7 +96,7 @@ else:
         "load_spec": "planner.spec.model",
         "sensitivity": "planner.swings",
         "solve": "planner.pipeline",
-        "verify_plan": "planner.verify",
+        "verify_plan": "planner.verify.plan",
     }
 
     def __getattr__(name):

@@ -1,6 +1,6 @@
 """Adds up what a decision costs, emits and draws, by component, place and workload; and how far each limit is used.
 
-`planner.verify` adds the same amounts up again from the plan document, without this code.
+`planner.verify.plan` adds the same amounts up again from the plan document, without this code.
 """
 
 from __future__ import annotations

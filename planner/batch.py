@@ -176,7 +176,7 @@ def answer(line: Line, settings: Settings) -> Answer:
 
 
 def _solved(line: Line, settings: Settings, began: float) -> Answer:
-    from planner.verify import verify_plan
+    from planner.verify.plan import verify_plan
 
     document = with_series(changed(line.document, settings.assignments, settings.solver), settings.hourly)
     plan = solve_document(document, overlays=settings.overlays, threads=1)  # one: the lines share the processors

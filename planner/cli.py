@@ -138,7 +138,7 @@ def _jobs(text: str) -> int:
 def _plan(arguments: argparse.Namespace) -> int:
     from planner.pipeline import solve_document
     from planner.report.report import render
-    from planner.verify import verify_plan
+    from planner.verify.plan import verify_plan
 
     plan = solve_document(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
     if plan.has_answer and (broken := verify_plan(plan, overlays=_overlays(arguments))):
@@ -197,7 +197,7 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from planner.verify import catalog_note, verify_plan
+    from planner.verify.plan import catalog_note, verify_plan
 
     plan = parse_plan(sys.stdin.buffer.read(), "standard input") if arguments.plan == "-" else load_plan(arguments.plan)
     findings = verify_plan(plan, overlays=_overlays(arguments))

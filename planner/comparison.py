@@ -1,6 +1,6 @@
 """What makes two plans differ, from their documents alone: the largest part of the objective first, and in words.
 
-Not here: the differences of the two specs (`planner.spec.diff`), and whether either plan holds (`planner.verify`).
+Not here: the differences of the two specs (`planner.spec.diff`), and whether either plan holds (`planner.verify.plan`).
 """
 
 from __future__ import annotations

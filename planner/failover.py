@@ -1,6 +1,6 @@
 """How the workloads that must outlast it go on when a zone fails at a busiest hour: the plan's witness, cleared of the solver's slack.
 
-Not here: the re-check (`planner.verify_failover`), and which hours are tried (`planner.problem.spread`).
+Not here: the re-check (`planner.verify.failover`), and which hours are tried (`planner.problem.spread`).
 """
 
 from __future__ import annotations

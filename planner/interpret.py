@@ -1,6 +1,6 @@
 """From the solver's numbers back to the user's words: builds the plan document out of problem, points and solution.
 
-Not here: the check of the plan (`planner.verify`), which shares no code with this.
+Not here: the check of the plan (`planner.verify.plan`), which shares no code with this.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the solver chose of lines, cleared of what nothing needs; what travels on them, what that costs, and the plan's tables of it.
 
-`planner.verify_lines` adds the same up again from the plan document, without this code.
+`planner.verify.lines` adds the same up again from the plan document, without this code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the solver chose of electricity, cleared of its rounding; what it costs and emits, and the plan's rows of it.
 
-`planner.verify_electricity` adds the same up again from the plan document, without this code.
+`planner.verify.electricity` adds the same up again from the plan document, without this code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a plan says of its phases: what comes when, what it costs then, and which chips do what.
 
-The tables for people: `planner.report.phases`; the check: `planner.verify_phases`.
+The tables for people: `planner.report.phases`; the check: `planner.verify.phases`.
 """
 
 from __future__ import annotations

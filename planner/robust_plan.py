@@ -1,6 +1,6 @@
 """The robust plan of a question: the fleet that `planner.robust` found, run as predicted, and what its promise is worth.
 
-The section `robustness` of a plan document is written here and checked again by `planner.verify_robust`.
+The section `robustness` of a plan document is written here and checked again by `planner.verify.robust`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from planner.resolve.price_steps import raised
 from planner.robust import Search, needed
 from planner.scenarios.redispatch import Deployment, left_out
 from planner.variants import answered
-from planner.verify_robust import fared_again, priced
+from planner.verify.robust import fared_again, priced
 
 FRESH = 1000  # worlds of another seed on which the promise is checked
 TRIES = 3  # times that more worlds are kept because too few of the fresh ones were

@@ -27,7 +27,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.resolve.resolver import resolve
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
-    from planner.verify_robust import fared_again, priced
+    from planner.verify.robust import fared_again, priced
 
     plan, overlays = load_plan(arguments.plan), _overlays(arguments)
     if not plan.has_answer:

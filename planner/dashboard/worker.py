@@ -21,7 +21,7 @@ def main() -> None:
 
     from planner.errors import SpecError
     from planner.pipeline import solve_document
-    from planner.verify import verify_plan
+    from planner.verify.plan import verify_plan
 
     try:
         plan = solve_document(json.load(sys.stdin), progress=lambda line: send(say=line))

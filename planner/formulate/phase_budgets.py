@@ -3,7 +3,7 @@
 Paid in a phase are, at their prices then and not discounted: the purchase price of the systems and the fabric that come in it; of
 buildings, which outlive what stands in them, the annuities of its time; rent, colocation, energy, traffic, tokens, and fixed costs of
 sites as they fall due, and so what lines cost; sending weights, evenly over time; porting, at the start. Electricity that is a decision
-has no phase yet. The check: `planner.verify_budgets`.
+has no phase yet. The check: `planner.verify.phase_budgets`.
 """
 
 from __future__ import annotations

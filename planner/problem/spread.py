@@ -1,6 +1,6 @@
 """How a workload is spread over zones: the arrays for `solvers.model.spread`, and the plan's table of what each zone serves.
 
-Not here: the re-check of that table (`planner.verify_spread`).
+Not here: the re-check of that table (`planner.verify.spread`).
 """
 
 from __future__ import annotations

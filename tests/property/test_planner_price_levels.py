@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import planner
 from planner.resolve.resolver import resolve_document
 from planner.spec.prices import WAYS
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from tests.property.test_planner_properties import BOTH_GAPS, cost, questions
 
 LEVELS = ("low", "typical", "high")

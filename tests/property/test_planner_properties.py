@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner.plan import parse_plan
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 GAP = 1e-6
 BOTH_GAPS = 1 + 2.1 * GAP  # either plan may be dearer than the best by its gap

@@ -15,7 +15,7 @@ from planner.errors import SpecError
 from planner.plan import Plan
 from planner.side_by_side import side_by_side
 from planner.spec.document import at, edited
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 RECORDS = {"sovereign": "Sovereign stack (Huawei Ascend)", "hybrid": "Hybrid stack (NVIDIA + domestic NIC)", "edge": "Edge-first (Ascend 310P / BR100 Edge)"}
 HARDWARE_AND_POWER = (("sites[0].colocation", None), ("sites[0].fixed_cost", None))  # the building is the catalog's then

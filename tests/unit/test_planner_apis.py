@@ -10,7 +10,7 @@ import planner
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 RATE = 0.08
 KEEPS = {"ttft": {"p99": "500 ms"}, "tpot": {"p95": "30 ms"}}

@@ -13,7 +13,7 @@ import pytest
 
 from planner.cli import main
 from planner.plan import TABLES, parse_plan
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 OK, BUG, USAGE, INVALID, INFEASIBLE, LIMIT, BROKEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
@@ -158,9 +158,9 @@ def test_out_of_time_with_a_plan_still_writes_it(flopwatt, files, tmp_path, monk
 
 
 def test_a_plan_that_fails_its_own_check_is_a_bug_and_is_not_printed(flopwatt, files, monkeypatch):
-    import planner.verify
+    import planner.verify.plan
 
-    monkeypatch.setattr(planner.verify, "verify_plan", lambda *_, **__: [planner.verify.Finding("totals.cost", "is wrong")])
+    monkeypatch.setattr(planner.verify.plan, "verify_plan", lambda *_, **__: [planner.verify.plan.Finding("totals.cost", "is wrong")])
     run = flopwatt("plan", files / "tiny.json")
     assert run.code == BUG and run.out == "" and "totals.cost" in run.err
 

@@ -15,7 +15,7 @@ from planner.plan import parse_plan
 from planner.report.report import COMPONENT_WORDS
 from planner.spec.diff import MISSING, spec_changes
 from planner.spec.document import edited
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 40_000},

@@ -16,7 +16,7 @@ from planner.spec.document import at, edited
 from planner.spec.edits import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS
 from planner.spec.model import PRECISIONS
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers.analysis.conflicts import hitting_sets, smallest_conflict
 
 CHAT = {

@@ -20,7 +20,7 @@ from planner.resolve.representative_days import k_medoids
 from planner.resolve.resolver import resolve
 from planner.spec.model import Demand, parse_spec
 from planner.spec.series import at_instants, read_series, with_series
-from planner.verify import findings, verify_plan
+from planner.verify.plan import findings, verify_plan
 
 YEAR = 8760
 SHARE, AMOUNT = 2e-5, 1e-6

@@ -17,7 +17,7 @@ from planner.report.marginal_values import BY_THE_BOUND
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers import mip as backends
 from solvers.analysis.conflicts import prices
 from solvers.joint import build, objective_vector, solve

@@ -16,7 +16,7 @@ from planner.frontier_chart import chart
 from planner.frontiers import frontier
 from planner.plan import load_plan
 from planner.spec.document import edited
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers.reoptimize import REBUILT
 
 GAP = 1e-3

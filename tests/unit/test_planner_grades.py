@@ -12,7 +12,7 @@ import planner
 from planner.plan import Plan
 from planner.report.grades import grade_rows
 from planner.report.report import csv_tables, render
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 SMALL = json.loads((Path(__file__).parents[1] / "golden" / "small_spec.json").read_text())
 

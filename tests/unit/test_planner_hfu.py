@@ -15,7 +15,7 @@ from planner.plan import Plan
 from planner.problem.provenance import Ledger
 from planner.report.report import render
 from planner.resolve.architectures import shape_of
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 SEQUENCE = 131072
 CHIP = "H100 SXM5 80GB"

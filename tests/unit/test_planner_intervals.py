@@ -12,7 +12,7 @@ from catalog.lookup import Catalog
 from planner.estimate.case import best_layouts
 from planner.problem.intervals import DENSE, EXPERTS, calibration
 from planner.problem.provenance import Ledger
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 CASE = json.loads((Path(__file__).parents[2] / "examples/cases/gpt3_a100.json").read_text())
 NATIONAL = json.loads((Path(__file__).parents[2] / "examples/national_pretraining.json").read_text())

@@ -10,7 +10,7 @@ import pytest
 from planner.candidates.search import find_candidates
 from planner.pipeline import answer
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers.joint import solve
 
 PER_USD = 7.2

@@ -10,14 +10,14 @@ import random
 import pytest
 
 import planner
-import planner.verify_decisions
+import planner.verify.decisions
 from catalog.units import DAY_S
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.report import csv_tables, render
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
-from planner.verify import findings, verify_plan
+from planner.verify.plan import findings, verify_plan
 
 SPEC = {
     "name": "two zones",
@@ -64,7 +64,7 @@ def document(plan):
 @pytest.fixture
 def quick(monkeypatch):
     """The closed forms are pure functions of a point's row: a row that is as before is not evaluated again."""
-    evaluate, known = planner.verify_decisions.evaluate_point, {}
+    evaluate, known = planner.verify.decisions.evaluate_point, {}
 
     def remembered(problem, lots, facts, row):
         key = (id(problem), json.dumps(row))
@@ -72,7 +72,7 @@ def quick(monkeypatch):
             known[key] = evaluate(problem, lots, facts, row)
         return known[key]
 
-    monkeypatch.setattr(planner.verify_decisions, "evaluate_point", remembered)
+    monkeypatch.setattr(planner.verify.decisions, "evaluate_point", remembered)
 
 
 def numbers(node, path=()):

@@ -16,7 +16,7 @@ from planner.plan import Plan
 from planner.problem.phases import power_limits
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers.interface import Options
 from solvers.joint import solve
 

@@ -12,7 +12,7 @@ import planner
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 RATE, YEARS, LIFE, BUILDING = 0.08, 4, 5.0, 20.0
 PHASES = [{"name": "first", "start": "0 d"}, {"name": "second", "start": "2 years"}]

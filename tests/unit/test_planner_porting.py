@@ -10,7 +10,7 @@ import planner
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 OFFERS = [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "MI300X 8x OAM node", "how": "buy", "price": "100000 USD"}]
 

@@ -16,7 +16,7 @@ from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.data import PlanData

@@ -19,7 +19,7 @@ from planner.resolve.resolver import catalog_of, resolve_document
 from planner.spec.model import parse_spec
 from planner.spec.prices import WAYS
 from planner.swings import sensitivity
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 OF_CATALOG = {"offers": [{"system": "DGX H100", "how": "buy"}]}
 RANGE = {"low": "300000 USD", "high": "350000 USD"}

@@ -20,7 +20,7 @@ from planner.report.report import render
 from planner.resolve.resolver import resolve_document
 from planner.sharing import sharing
 from planner.spec.document import edited
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from planner.whatif import WhatIf
 from solvers.reoptimize import REBUILT
 

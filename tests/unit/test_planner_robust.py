@@ -19,8 +19,8 @@ from planner.report.report import render
 from planner.resolve.price_steps import raised
 from planner.resolve.resolver import resolve_document
 from planner.spec.robust import Robust
-from planner.verify import verify_plan
-from planner.verify_robust import fared_again, priced
+from planner.verify.plan import verify_plan
+from planner.verify.robust import fared_again, priced
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch, slots_that_count
 from solvers.interface import Options
 from solvers.joint import solve

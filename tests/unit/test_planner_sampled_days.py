@@ -13,7 +13,7 @@ from planner.errors import SpecError
 from planner.problem.calendar import DAYS_PER_YEAR, sampled_days
 from planner.resolve.resolver import resolve_document
 from planner.spec.model import parse_spec
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 START = date(2027, 1, 1)
 HORIZON = {"start": START.isoformat(), "calendar": "sampled-days", "days": 4}

@@ -15,7 +15,7 @@ from planner.plan import parse_plan
 from planner.resolve.resolver import resolve, resolve_document
 from planner.spec.base import CacheTier, Drafting, PrefixSharing, Reuse
 from planner.spec.model import parse_spec
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 SPEC = {
     "name": "chat with a cache",

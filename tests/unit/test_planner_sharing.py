@@ -34,7 +34,7 @@ from planner.resolve.resolver import resolve_document
 from planner.sharing import ON, sharing
 from planner.spec.document import edited
 from planner.variants import Answer
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from solvers.joint import solve
 
 SMALL = json.loads((Path(__file__).parents[1] / "golden" / "small_spec.json").read_text())

@@ -8,7 +8,7 @@ import json
 import pytest
 
 import planner
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 GAP = 1e-3
 SYSTEMS = ("DGX B200", "DGX H200")  # one bought and scarce, one rented; with more, CBC may need a minute

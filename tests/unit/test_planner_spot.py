@@ -12,7 +12,7 @@ from models.transformer.architecture import parameter_counts
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 
 SPOT = {"system": "DGX H100", "how": "spot", "price": "10 USD/h", "interruption_interval": "12 h", "restart": "10 min"}
 JOB = {"name": "tune", "kind": "training", "architecture": "llama-3.1-8b", "tokens": "3T", "deadline": "60 d"}

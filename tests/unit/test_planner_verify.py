@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 import planner
-import planner.verify_decisions
+import planner.verify.decisions
 from planner.plan import Plan, parse_plan
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
-from planner.verify import findings, verify_plan
+from planner.verify.plan import findings, verify_plan
 
 SECTIONS = ("objective", "gap", "totals", "fleet", "workloads", "routes", "schedule", "costs", "limits")
 OF_A_LIMIT = ("value", "limit", "slack")
@@ -66,7 +66,7 @@ def bent(value: float, sign: int) -> float:
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """The closed forms are pure functions of a point's row: a row that is as before is not evaluated again."""
-    evaluate, known = planner.verify_decisions.evaluate_point, {}
+    evaluate, known = planner.verify.decisions.evaluate_point, {}
 
     def remembered(problem, lots, facts, row):
         key = (id(problem), json.dumps(row))
@@ -74,7 +74,7 @@ def quick(monkeypatch) -> None:
             known[key] = evaluate(problem, lots, facts, row)
         return known[key]
 
-    monkeypatch.setattr(planner.verify_decisions, "evaluate_point", remembered)
+    monkeypatch.setattr(planner.verify.decisions, "evaluate_point", remembered)
 
 
 def unnoticed(document: dict, breaks: Iterable[tuple[tuple, int]]) -> list[str]:

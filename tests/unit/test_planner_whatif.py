@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import planner
 from planner.errors import SpecError
 from planner.spec.document import edited
-from planner.verify import verify_plan
+from planner.verify.plan import verify_plan
 from planner.whatif import WhatIf
 from solvers import joint
 from solvers import mip as backends

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from planner.findings import TOLERANCE, Report
 from planner.problem.facts import Problem, QualityFacts
 from planner.problem.quality import EACH, HOUR, NONE, settled
+from planner.verify.findings import TOLERANCE, Report
 
 
 def as_chosen(problem: Problem, document: Mapping[str, Any]) -> Problem:

@@ -12,9 +12,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
-from planner.findings import ROUNDING, TOLERANCE, Report
 from planner.formulate.electricity import peak_name
 from planner.problem.facts import Problem, SiteFacts
+from planner.verify.findings import ROUNDING, TOLERANCE, Report
 
 OF_A_METER = ("grid_w", "ppa_w", "charge_w", "discharge_w", "stored_j")
 HOURS, DAY_HOURS = 8760, 24

@@ -1,4 +1,4 @@
-"""Findings of a re-check and the comparisons that make them. What is compared with what: `planner.verify`."""
+"""Findings of a re-check and the comparisons that make them. What is compared with what: `planner.verify.plan`."""
 
 from __future__ import annotations
 

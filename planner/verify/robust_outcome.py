@@ -16,11 +16,11 @@ from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts
 from planner.problem.intervals import network
 from planner.problem.scenarios import Worlds
-from planner.recheck import CheckedLot
 from planner.resolve.price_steps import STEP, Raised
 from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
-from planner.verify_budgets import power_at
-from planner.verify_decisions import Decisions, key_of
+from planner.verify.decisions import Decisions, key_of
+from planner.verify.phase_budgets import power_at
+from planner.verify.recompute import CheckedLot
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 NEGLIGIBLE = 1e-7  # part of a cost that is the rounding of a difference

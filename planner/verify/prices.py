@@ -1,4 +1,4 @@
-"""What `planner.verify` holds prices against: the catalog's own low, typical and high figures, and the texts of the spec."""
+"""What `planner.verify.plan` holds prices against: the catalog's own low, typical and high figures, and the texts of the spec."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.resolve.resolver import catalog_of
 from planner.spec.document import at
 
 if TYPE_CHECKING:
-    from planner.verify_amounts import Amounts
+    from planner.verify.amounts import Amounts
 
 
 class PriceCheck:

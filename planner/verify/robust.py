@@ -8,18 +8,18 @@ from typing import Any
 
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Worlds, draw, uncertain
-from planner.recheck import systems_of
 from planner.resolve.price_steps import Raised, raised
-from planner.robust_check import outcome_of, price_amounts
 from planner.scenarios.redispatch import Outcome, left_out
-from planner.verify_amounts import Amounts
+from planner.verify.amounts import Amounts
+from planner.verify.recompute import systems_of
+from planner.verify.robust_outcome import outcome_of, price_amounts
 
 PRICED = 1e-4  # of a plan's cost: amounts are differences of large sums
 SHARE = 2e-3  # of the worlds that a solver on another machine may judge otherwise
 
 
 def _read(problem: Problem, document: Mapping[str, Any]):
-    from planner.verify import read_through
+    from planner.verify.plan import read_through
 
     return read_through(problem, document)
 

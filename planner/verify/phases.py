@@ -12,8 +12,8 @@ from catalog.units import DAY_S, MILLION, YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts
 
 if TYPE_CHECKING:
-    from planner.recheck import CheckedLot
-    from planner.verify_amounts import Amounts
+    from planner.verify.amounts import Amounts
+    from planner.verify.recompute import CheckedLot
 
 SECOND = 1e-6
 
@@ -99,7 +99,7 @@ class PhaseCheck:
         if [row["name"] for row in stated] != [phase.name for phase in self.problem.phases]:
             self.check.say("phases", "must be those of the spec, in their order")
             return
-        from planner.verify_budgets import payments
+        from planner.verify.phase_budgets import payments
 
         cost, tokens, paid = self._costs(), self.check.tokens, payments(self.check)
         calendar = self.problem.calendar
@@ -143,7 +143,7 @@ class PhaseCheck:
         """Present value by window; what has no date of its own is spread over time."""
         problem, check = self.problem, self.check
         calendar, money = problem.calendar, problem.economics
-        from planner.recheck import tokens_price
+        from planner.verify.recompute import tokens_price
 
         cost: dict[int, float] = defaultdict(float)
         years = [float(edge) / YEAR_S for edge in calendar.edges_s]

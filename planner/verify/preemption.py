@@ -10,7 +10,7 @@ from planner.candidates.training import interruptions, preemption_s_of, storage_
 from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 
 if TYPE_CHECKING:
-    from planner.verify_amounts import Amounts
+    from planner.verify.amounts import Amounts
 
 SAME = 1e-9  # widths that differ less are one
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from planner.findings import TOLERANCE, close
-from planner.verify_amounts import Amounts
-from planner.verify_budgets import power_at
-from planner.verify_decisions import key_of
+from planner.verify.amounts import Amounts
+from planner.verify.decisions import key_of
+from planner.verify.findings import TOLERANCE, close
+from planner.verify.phase_budgets import power_at
 
 
 class FailoverCheck:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.findings import TOLERANCE, Report
 from planner.problem.facts import Problem
+from planner.verify.findings import TOLERANCE, Report
 
 
 class SpreadCheck:

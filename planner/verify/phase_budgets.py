@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from catalog.units import YEAR_S
-from planner.findings import Report
 from planner.problem.facts import Problem, SiteFacts
-from planner.recheck import tokens_price
-from planner.verify_lines import LineCheck
-from planner.verify_phases import SECOND, annuity
+from planner.verify.findings import Report
+from planner.verify.lines import LineCheck
+from planner.verify.phases import SECOND, annuity
+from planner.verify.recompute import tokens_price
 
 if TYPE_CHECKING:
-    from planner.verify_amounts import Amounts
+    from planner.verify.amounts import Amounts
 
 
 def power_at(problem: Problem, site: SiteFacts, window: int) -> tuple[str, str, float]:

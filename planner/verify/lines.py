@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Any
 
 from catalog.units import YEAR_S
-from planner.findings import TOLERANCE, Report
 from planner.problem.facts import Problem
 from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts
+from planner.verify.findings import TOLERANCE, Report
 
 Line = tuple[str, str]  # "a - b", kind
 COLUMNS = {"line", "kind", "units", "capacity_bytes_per_s", "ready_s", "busiest_slot", "busiest_from", "peak_bytes_per_s", "use", "cost", "traffic"}

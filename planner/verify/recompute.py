@@ -1,4 +1,4 @@
-"""What `planner.verify` computes anew: used points one by one in plain numbers, and all amounts by plain addition."""
+"""What `planner.verify.plan` computes anew: used points one by one in plain numbers, and all amounts by plain addition."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from planner.problem.facts import (
 )
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.spec.fabrics import PROVIDER
-from planner.verify_electricity import ElectricityCheck
-from planner.verify_phases import InTime
+from planner.verify.electricity import ElectricityCheck
+from planner.verify.phases import InTime
 
 Key = tuple[str, str, str, str, int | None, str]  # site, system, how, fabric, its size, offer
 

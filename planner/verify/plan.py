@@ -12,22 +12,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.findings import Finding
 from planner.plan import Plan
 from planner.problem.facts import REDUCED, Problem
 from planner.resolve.resolver import resolve
 from planner.spec.document import at
 from planner.spec.model import parse_spec
-from planner.verify_amounts import Amounts
-from planner.verify_electricity import ElectricityCheck
-from planner.verify_failover import FailoverCheck
-from planner.verify_lines import LineCheck
-from planner.verify_phases import PhaseCheck
-from planner.verify_preemption import InterruptionCheck
-from planner.verify_prices import PriceCheck
-from planner.verify_quality import QualityCheck, as_chosen
-from planner.verify_robust import RobustCheck
-from planner.verify_spread import SpreadCheck
+from planner.verify.amounts import Amounts
+from planner.verify.electricity import ElectricityCheck
+from planner.verify.failover import FailoverCheck
+from planner.verify.findings import Finding
+from planner.verify.lines import LineCheck
+from planner.verify.phases import PhaseCheck
+from planner.verify.preemption import InterruptionCheck
+from planner.verify.prices import PriceCheck
+from planner.verify.quality import QualityCheck, as_chosen
+from planner.verify.robust import RobustCheck
+from planner.verify.spread import SpreadCheck
 
 UNANSWERED = ("infeasible", "unbounded", "limit")
 
