@@ -43,7 +43,7 @@ PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30
 STAGES = {
     "names and figures": ("planner.resolve.resolver", "resolve_document"), "operating points": ("planner.candidates.search", "find_candidates"),
     "arrays": ("planner.formulate.formulation", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.explain", "explain"),
-    "plan document": ("planner.interpret", "interpret"),
+    "plan document": ("planner.interpret.document", "interpret"),
 }  # fmt: skip
 WITHIN = {  # the solver, where it goes slot by slot
     "linear part": ("solvers.decomposition.search", "linear"), "choices": ("solvers.decomposition.search", "choices"), "counts": ("solvers.decomposition.search", "_over_all_slots"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates.points import Candidates
+from planner.interpret.storage import storage_limits
 from planner.limits.electricity import electricity_limits
 from planner.limits.limits import (
     Limit,
@@ -31,7 +32,6 @@ from planner.limits.quality import quality_limits
 from planner.problem.facts import Problem
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import change_words
-from planner.storage import storage_limits
 from planner.trials import Trials, Variant, merged
 from solvers.analysis.conflicts import Row, hitting_sets, least_relief, smallest_conflict, with_limits
 from solvers.analysis.elastic import Elastic

@@ -36,7 +36,7 @@ def dispatched(
     overlays: Sequence[Path], options: Options,
 ) -> dict[str, Any]:  # fmt: skip
     """The `dispatch` of a plan document: what the plan of `solution` costs and emits hour by hour, and what it leaves undone."""
-    from planner.interpret import decided_on
+    from planner.interpret.document import decided_on
 
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)

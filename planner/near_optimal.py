@@ -17,7 +17,7 @@ import numpy as np
 from planner.candidates.fleet_options import Lot
 from planner.comparison import compare
 from planner.formulate.formulation import Formulation, Unbounded, formulate
-from planner.framing import sense_and_unit
+from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts

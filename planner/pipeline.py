@@ -96,8 +96,8 @@ def answer(
     from planner.dispatch import dispatched, is_asked
     from planner.explain import explain
     from planner.formulate.formulation import Unbounded, formulate
-    from planner.framing import sense_and_unit, without_answer
-    from planner.interpret import interpret
+    from planner.interpret.document import interpret
+    from planner.interpret.framing import sense_and_unit, without_answer
     from planner.quality_choice import settle, with_runners_up
     from solvers.joint import solve as solve_cold
 

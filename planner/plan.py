@@ -1,4 +1,4 @@
-"""The answer: a plan document that is saved, loaded, compared and re-checked. How it comes about: `planner.interpret`."""
+"""The answer: a plan document that is saved, loaded, compared and re-checked. How it comes about: `planner.interpret.document`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from planner.candidates.search import find_candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.formulate.formulation import Formulation, Unbounded
-from planner.framing import without_answer
+from planner.interpret.framing import without_answer
 from planner.pipeline import answer, options_of
 from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.capabilities import ALL_OFF, SILOED, Capability, at_even_pace, capabilities, edits_without
 from planner.formulate.formulation import Unbounded, formulate
-from planner.framing import sense_and_unit
+from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document

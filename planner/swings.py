@@ -14,7 +14,7 @@ from typing import Any
 from planner.errors import SpecError
 from planner.factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from planner.formulate.formulation import Unbounded
-from planner.framing import sense_and_unit
+from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import at

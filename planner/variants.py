@@ -18,7 +18,7 @@ from planner.candidates.points import Candidates, Point
 from planner.candidates.search import Grids, find_candidates
 from planner.explain import Explanation
 from planner.formulate.formulation import Formulation, formulate
-from planner.interpret import interpret
+from planner.interpret.document import interpret
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.quality_choice import settle

@@ -24,8 +24,8 @@ from planner.problem.facts import PhaseFacts, Problem, SiteFacts
 from planner.problem.phases import Term, window_at
 
 if TYPE_CHECKING:
-    from planner.accounts import Accounts, Decisions
-    from planner.line_accounts import LineDecisions
+    from planner.interpret.accounts import Accounts, Decisions
+    from planner.interpret.lines import LineDecisions
 
 COST = "cost"
 

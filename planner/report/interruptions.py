@@ -1,4 +1,4 @@
-"""Tables for people of jobs that are pre-empted and of the storage of sites. What is in them: `planner.preemption`, `planner.storage`."""
+"""Tables for people of jobs that are pre-empted and of the storage of sites. What is in them: `planner.interpret.preemption`, `planner.interpret.storage`."""
 
 from __future__ import annotations
 

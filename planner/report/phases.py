@@ -1,4 +1,4 @@
-"""Tables for people of the phases of a plan. What is in them: `planner.phase_report`."""
+"""Tables for people of the phases of a plan. What is in them: `planner.interpret.phases`."""
 
 from __future__ import annotations
 

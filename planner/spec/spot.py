@@ -1,6 +1,6 @@
 """What a spec says of systems and jobs that can be interrupted, and of bringing an architecture to a family of chips.
 
-What the first do to a job: `planner.candidates.training`, `planner.preemption`; what the last means for a plan: `planner.resolve.porting`.
+What the first do to a job: `planner.candidates.training`, `planner.interpret.preemption`; what the last means for a plan: `planner.resolve.porting`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The re-check of a plan's electricity: every hour's balance at each meter, contracts, batteries, peaks, and what they come to.
 
-Reads the rows of the plan's `schedule` and `electricity`; shares no code with `planner.meter_accounts` but the names of peaks.
+Reads the rows of the plan's `schedule` and `electricity`; shares no code with `planner.interpret.electricity` but the names of peaks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The re-check of what a plan says of lines: what travels where, in which hour, on how much capacity, and what that costs.
 
-Reads the plan's rows and the figures of `planner.resolve.resolver`; shares nothing with `planner.formulate.lines`, `planner.line_accounts` or the solver.
+Reads the plan's rows and the figures of `planner.resolve.resolver`; shares nothing with `planner.formulate.lines`, `planner.interpret.lines` or the solver.
 """
 
 from __future__ import annotations

@@ -13,25 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from planner.accounts import Accounts, Decisions, fabric_rows, limit_rows
 from planner.candidates.points import Candidates, Point, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.explain import Explanation
-from planner.failover import Failures
 from planner.formulate.formulation import CARBON, Formulation
-from planner.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
-from planner.line_accounts import LineDecisions
-from planner.meter_accounts import MeterDecisions, rings
-from planner.phase_report import obtained, phase_rows
+from planner.interpret.accounts import Accounts, Decisions, fabric_rows, limit_rows
+from planner.interpret.electricity import MeterDecisions, rings
+from planner.interpret.failover import Failures
+from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
+from planner.interpret.lines import LineDecisions
+from planner.interpret.phases import obtained, phase_rows
+from planner.interpret.preemption import preemption_rows
+from planner.interpret.storage import storage_rows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
-from planner.preemption import preemption_rows
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import API, BY_WINDOW
 from planner.problem.spread import is_asked
 from planner.quality_choice import quality_rows
 from planner.resolve.apis import ROLE
-from planner.storage import storage_rows
 from solvers.joint import Solution
 from solvers.model.preemption import working_share
 

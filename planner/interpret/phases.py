@@ -20,7 +20,7 @@ from planner.problem.phases import Term, window_at
 from solvers.model.preemption import working_share
 
 if TYPE_CHECKING:
-    from planner.accounts import Accounts, Decisions
+    from planner.interpret.accounts import Accounts, Decisions
 
 DATED, ENERGY = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api"), "energy"  # energy of a meter belongs to no system
 

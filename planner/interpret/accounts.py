@@ -16,15 +16,15 @@ import numpy as np
 from planner.candidates.fleet_options import Lot
 from planner.formulate.formulation import COST, Formulation, slot_rates
 from planner.formulate.phase_budgets import paid_by_phase
-from planner.line_accounts import LINES, LineDecisions
-from planner.meter_accounts import METER_LINES, MeterDecisions
+from planner.interpret.electricity import METER_LINES, MeterDecisions
+from planner.interpret.lines import LINES, LineDecisions
+from planner.interpret.storage import storage_used
 from planner.problem.fabrics import fabric_row, other_designs
 from planner.problem.facts import NO_TREE, Problem
 from planner.problem.lines import STREAMS
 from planner.problem.phases import API, Term, power_limits, supplies, worth_from
 from planner.problem.spread import limit_values, spread_rows
 from planner.resolve.porting import needs
-from planner.storage import storage_used
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how

@@ -19,7 +19,7 @@ from planner.problem.facts import Problem, TrainingFacts
 from solvers.model.preemption import width_back
 
 if TYPE_CHECKING:
-    from planner.accounts import Decisions
+    from planner.interpret.accounts import Decisions
 
 
 def preemption_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:

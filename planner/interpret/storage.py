@@ -20,7 +20,7 @@ from planner.problem.facts import Problem, SiteFacts, TrainingFacts
 from planner.spec.document import at
 
 if TYPE_CHECKING:
-    from planner.accounts import Decisions
+    from planner.interpret.accounts import Decisions
 
 AMPLE = "1000000 GB/s"  # as good as no limit
 
