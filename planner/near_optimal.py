@@ -21,11 +21,11 @@ from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts
-from planner.quality_choice import settle
 from planner.resolve.resolver import resolve_document
+from planner.solving.quality import settle
+from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
-from planner.variants import Answer, Variants, answered, fleet_change
 from solvers.interface import Options
 from solvers.joint import build, objective_vector, solve
 from solvers.mip import Linear, relative_gap

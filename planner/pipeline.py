@@ -92,13 +92,13 @@ def answer(
     """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan, or what
     the next best architecture would come to;
     `prepare`: changes the program's input before it is solved."""
-    from planner.diagnosis import diagnose
-    from planner.dispatch import dispatched, is_asked
-    from planner.explain import explain
     from planner.formulate.formulation import Unbounded, formulate
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, without_answer
-    from planner.quality_choice import settle, with_runners_up
+    from planner.solving.full_year_dispatch import dispatched, is_asked
+    from planner.solving.infeasibility import diagnose
+    from planner.solving.marginal_values import explain
+    from planner.solving.quality import settle, with_runners_up
     from solvers.joint import solve as solve_cold
 
     say = progress or (lambda line: None)

@@ -24,7 +24,7 @@ from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
 from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
-from planner.variants import Answer
+from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import part_of
 from solvers.fixed_fleet.redispatch import slots_that_count
 from solvers.interface import Options

@@ -25,7 +25,7 @@ from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertai
 from planner.resolve.price_steps import raised
 from planner.robust import Search, needed
 from planner.scenarios.redispatch import Deployment, left_out
-from planner.variants import answered
+from planner.solving.variants import answered
 from planner.verify.robust import fared_again, priced
 
 FRESH = 1000  # worlds of another seed on which the promise is checked

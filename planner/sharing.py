@@ -17,8 +17,8 @@ from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
+from planner.solving.variants import Answer, Variants
 from planner.spec.edits import either
-from planner.variants import Answer, Variants
 from solvers.interface import Options
 from solvers.joint import solve
 

@@ -17,8 +17,8 @@ from planner.formulate.formulation import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document
+from planner.solving.variants import Answer, Fleet, Variants, answered, fleet_change
 from planner.spec.document import at
-from planner.variants import Answer, Fleet, Variants, answered, fleet_change
 from solvers.interface import Options
 from solvers.reoptimize import KeptProgram
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from planner.candidates.points import Candidates, Point, use_row
 from planner.evaluate.rank_placement import placement_of
-from planner.explain import Explanation
 from planner.formulate.formulation import CARBON, Formulation
 from planner.interpret.accounts import Accounts, Decisions, fabric_rows, limit_rows
 from planner.interpret.electricity import MeterDecisions, rings
@@ -30,8 +29,9 @@ from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import API, BY_WINDOW
 from planner.problem.spread import is_asked
-from planner.quality_choice import quality_rows
 from planner.resolve.apis import ROLE
+from planner.solving.marginal_values import Explanation
+from planner.solving.quality import quality_rows
 from solvers.joint import Solution
 from solvers.model.preemption import working_share
 

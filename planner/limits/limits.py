@@ -1,6 +1,6 @@
 """The limits that a spec states: where each stands, what it says in words, and how it could give way.
 
-Not here: which of them are in conflict and how far one must give (`planner.diagnosis`).
+Not here: which of them are in conflict and how far one must give (`planner.solving.infeasibility`).
 """
 
 from __future__ import annotations

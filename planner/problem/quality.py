@@ -2,7 +2,7 @@
 
 An architecture is a serving workload of the problem like any other: its own points, pools and weights. What they share is the
 demand (`solvers.model.choice`). Once one is chosen it stands for the workload of the spec. Not here: how the choice is solved and
-told (`planner.quality_choice`), and its re-check (`planner.verify.quality`).
+told (`planner.solving.quality`), and its re-check (`planner.verify.quality`).
 """
 
 from __future__ import annotations

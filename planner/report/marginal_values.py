@@ -1,6 +1,6 @@
 """What one unit more of each binding limit is worth, in sentences read from a plan document.
 
-Not here: where the figures come from (`planner.explain`), and the table of all limits (`planner.report.report`).
+Not here: where the figures come from (`planner.solving.marginal_values`), and the table of all limits (`planner.report.report`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Days that stand for a year: k-medoids over its days, with the days of the true peaks kept as days of their own.
 
-A plan on these days is a plan of the reduced problem; `planner.dispatch` runs it through all hours of the year.
+A plan on these days is a plan of the reduced problem; `planner.solving.full_year_dispatch` runs it through all hours of the year.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from planner.problem.scenarios import SERVING, Worlds
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 if TYPE_CHECKING:
-    from planner.variants import Answer
+    from planner.solving.variants import Answer
 
 UNDONE = 1e-6  # share of a demand that is a solver's rounding
 

@@ -9,9 +9,9 @@ from itertools import combinations
 import pytest
 
 import planner
-from planner import diagnosis
 from planner.plan import parse_plan
 from planner.report.report import render
+from planner.solving import infeasibility as diagnosis
 from planner.spec.document import at, edited
 from planner.spec.edits import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS

@@ -10,12 +10,12 @@ import pytest
 
 import planner
 from planner.candidates.search import find_candidates
-from planner.explain import HOURS_NOTE, TIME_NOTE, explain
 from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.report.marginal_values import BY_THE_BOUND
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
+from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, explain
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers import mip as backends
@@ -212,7 +212,7 @@ LIMITED = {
 
 
 def by_the_bound(monkeypatch, *edits):
-    monkeypatch.setattr("planner.explain.pays", lambda data: True)
+    monkeypatch.setattr("planner.solving.marginal_values.pays", lambda data: True)
     return planner.solve(spec(*BY_SLOT, *edits))
 
 
@@ -254,8 +254,8 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
 
 def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
     """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
-    monkeypatch.setattr("planner.explain.LEAST_TIME", 0.0)
-    monkeypatch.setattr("planner.explain.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
+    monkeypatch.setattr("planner.solving.marginal_values.LEAST_TIME", 0.0)
+    monkeypatch.setattr("planner.solving.marginal_values.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
     plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}])))
     row = row_of(plan, "sites[0].power")
     assert row["marginal_value_divisible"] is None and row["note"] == TIME_NOTE

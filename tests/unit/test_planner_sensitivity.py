@@ -15,10 +15,10 @@ from planner.cli import main
 from planner.errors import SpecError
 from planner.factors import PRICE, factors_of
 from planner.resolve.resolver import resolve_document
+from planner.solving.variants import answered
 from planner.spec.document import edited, read_document
 from planner.swings import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.tornado import tornado
-from planner.variants import answered
 from solvers.reoptimize import FIRST, IN_PLACE, KeptProgram
 
 CHAT = {

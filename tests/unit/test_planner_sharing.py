@@ -32,8 +32,8 @@ from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.sharing import ON, sharing
+from planner.solving.variants import Answer
 from planner.spec.document import edited
-from planner.variants import Answer
 from planner.verify.plan import verify_plan
 from solvers.joint import solve
 

@@ -1,6 +1,6 @@
 """Variants of one spec: each resolved once, the points of a workload found once for all variants that are alike to it.
 
-Not here: what is asked about the variants (`planner.trials`, `planner.near_optimal`, `planner.swings`).
+Not here: what is asked about the variants (`planner.solving.trials`, `planner.near_optimal`, `planner.swings`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from planner.candidates.fleet_options import Lot, build_lots
 from planner.candidates.points import Candidates, Point
 from planner.candidates.search import Grids, find_candidates
-from planner.explain import Explanation
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
 from planner.plan import Plan
 from planner.problem.facts import Problem
-from planner.quality_choice import settle
 from planner.resolve.resolver import resolve_document
+from planner.solving.marginal_values import Explanation
+from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
 from solvers.interface import Options
 from solvers.joint import Solution, solve

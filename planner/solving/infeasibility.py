@@ -2,7 +2,7 @@
 
 Every answer comes from solving: a set of limits is in conflict when the spec without all others is proven to have no plan
 and each of them is needed for that; a repair is stated with whether the repaired spec was found to have a plan. What
-limits there are: `planner.limits.limits`. How variants are solved: `planner.trials`.
+limits there are: `planner.limits.limits`. How variants are solved: `planner.solving.trials`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from planner.limits.lines import line_limits
 from planner.limits.phases import phase_limits
 from planner.limits.quality import quality_limits
 from planner.problem.facts import Problem
+from planner.solving.trials import Trials, Variant, merged
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import change_words
-from planner.trials import Trials, Variant, merged
 from solvers.analysis.conflicts import Row, hitting_sets, least_relief, smallest_conflict, with_limits
 from solvers.analysis.elastic import Elastic
 from solvers.mip import Options

@@ -1,6 +1,6 @@
 """Whether variants of one spec have a plan: resolves, finds points and solves each variant once, and shares what they share.
 
-Not here: which variants to ask about (`planner.diagnosis`).
+Not here: which variants to ask about (`planner.solving.infeasibility`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Candidates
 from planner.errors import SpecError
-from planner.explain import rows_by_path
 from planner.formulate.formulation import formulate
 from planner.limits.limits import Limit
 from planner.problem.facts import Problem
 from planner.resolve.resolver import catalog_of
+from planner.solving.marginal_values import rows_by_path
+from planner.solving.variants import Variants, some
 from planner.spec.document import Edits
 from planner.spec.model import Objective
-from planner.variants import Variants, some
 from solvers.analysis.conflicts import Row, is_feasible, with_limits
 from solvers.analysis.elastic import Elastic
 from solvers.mip import Options

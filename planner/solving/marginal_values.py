@@ -1,6 +1,6 @@
 """What the limits of a plan are worth, and which system comes next at each site: read from linear programs around the plan.
 
-Not here: how far each limit is used (`planner.interpret.accounts`), and why there is no plan (`planner.diagnosis`).
+Not here: how far each limit is used (`planner.interpret.accounts`), and why there is no plan (`planner.solving.infeasibility`).
 """
 
 from __future__ import annotations
