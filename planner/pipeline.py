@@ -75,7 +75,7 @@ def solve_document(
     say, began = progress or (lambda line: None), time.perf_counter()
     problem = resolve_document(document, overlays)
     if problem.spec.robust is not None:
-        from planner.robust_plan import robust_plan
+        from planner.robust.plan import robust_plan
 
         return robust_plan(problem, document, overlays=overlays, progress=progress, threads=threads)
     candidates = find_candidates(problem)

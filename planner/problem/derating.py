@@ -1,7 +1,7 @@
 """All errors at one level at once, by chip and metric, never better than predicted: the world for which a layout is sought.
 
 A point's limits on latency are divided by the error of that latency on its chips, its capacity is multiplied by the error of the rate
-and divided by the growth of demand. What a robust plan does with such layouts: `planner.robust`.
+and divided by the growth of demand. What a robust plan does with such layouts: `planner.robust.search`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The robust plan of a question: the fleet that `planner.robust` found, run as predicted, and what its promise is worth.
+"""The robust plan of a question: the fleet that `planner.robust.search` found, run as predicted, and what its promise is worth.
 
 The section `robustness` of a plan document is written here and checked again by `planner.verify.robust`.
 """
@@ -23,7 +23,7 @@ from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
 from planner.resolve.price_steps import raised
-from planner.robust import Search, needed
+from planner.robust.search import Search, needed
 from planner.scenarios.redispatch import Deployment, left_out
 from planner.solving.variants import answered
 from planner.verify.robust import fared_again, priced

@@ -18,11 +18,11 @@ from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Candidates
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import COST, Formulation, formulate
-from planner.prices import prices_of
 from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
+from planner.robust.prices import prices_of
 from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import part_of

@@ -1,0 +1,1 @@
+"""Plans that keep a promise in sampled scenarios."""
