@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT))
 import numpy as np
 
 from models.training.reliability import best_goodput, checkpoint_write_s
-from planner.capabilities import BY_HAND_S, SLOWER_STORAGE
 from planner.pipeline import solve
 from planner.resolve.resolver import resolve_document
-from planner.sharing import use_of
+from planner.studies.sharing import use_of
+from planner.studies.sharing_capabilities import BY_HAND_S, SLOWER_STORAGE
 from planner.tables import as_text
 
 HOURS = 24

@@ -19,13 +19,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from planner.factors import scaled
-from planner.frontiers import CARBON, THROUGHPUT, frontier
 from planner.pipeline import read_spec, solve
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import at, edited, path_parts
+from planner.studies.frontier import CARBON, THROUGHPUT, frontier
+from planner.studies.sensitivity_factors import scaled
+from planner.studies.whatif import Changes, WhatIf
 from planner.verify.plan import verify_plan
-from planner.whatif import Changes, WhatIf
 from solvers import joint
 
 SPEC = ROOT / "examples" / "mixed_fleet.json"

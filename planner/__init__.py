@@ -72,29 +72,29 @@ def _owners(name: str, folder: Path) -> str:
 _guard_siblings()
 
 if TYPE_CHECKING:
-    from planner.comparison import compare
     from planner.errors import SpecError
-    from planner.frontiers import frontier
-    from planner.near_optimal import alternatives
     from planner.pipeline import check_spec, solve
     from planner.plan import Plan, load_plan
     from planner.spec.model import PlanSpec, load_spec
-    from planner.swings import sensitivity
+    from planner.studies.alternatives import alternatives
+    from planner.studies.compare import compare
+    from planner.studies.frontier import frontier
+    from planner.studies.sensitivity import sensitivity
+    from planner.studies.whatif import WhatIf
     from planner.verify.plan import verify_plan
-    from planner.whatif import WhatIf
 else:
     _MODULES = {
         "Plan": "planner.plan",
         "PlanSpec": "planner.spec.model",
         "SpecError": "planner.errors",
-        "WhatIf": "planner.whatif",
-        "alternatives": "planner.near_optimal",
-        "compare": "planner.comparison",
+        "WhatIf": "planner.studies.whatif",
+        "alternatives": "planner.studies.alternatives",
+        "compare": "planner.studies.compare",
         "check_spec": "planner.pipeline",
-        "frontier": "planner.frontiers",
+        "frontier": "planner.studies.frontier",
         "load_plan": "planner.plan",
         "load_spec": "planner.spec.model",
-        "sensitivity": "planner.swings",
+        "sensitivity": "planner.studies.sensitivity",
         "solve": "planner.pipeline",
         "verify_plan": "planner.verify.plan",
     }

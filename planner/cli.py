@@ -162,7 +162,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _batch(arguments: argparse.Namespace) -> int:
-    from planner import batch
+    from planner.studies import batch
 
     to_file = arguments.output != "-"
     output = Path(arguments.output)

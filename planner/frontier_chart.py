@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from planner.frontiers import CARBON, MEASURE, Frontier
+from planner.studies.frontier import CARBON, MEASURE, Frontier
 
 LINE, BOUND, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # of Okabe and Ito
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 90, 30, 40, 56

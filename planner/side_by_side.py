@@ -1,6 +1,6 @@
 """Several plans side by side, from their documents alone: cost by component, what is bought, and when the work begins.
 
-Not here: what makes two plans differ (`planner.comparison`).
+Not here: what makes two plans differ (`planner.studies.compare`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The verbs that ask around a plan (`compare`, `alternatives`, `frontier`, `ladder`, `roi`, `sharing`, `sensitivity`): their arguments, and the printing of what is found.
 
-What is found: `planner.comparison`, `planner.near_optimal`, `planner.frontiers`, `planner.ladder`, `planner.returns`, `planner.sharing`,
-`planner.side_by_side`, `planner.swings`.
+What is found: `planner.studies.compare`, `planner.studies.alternatives`, `planner.studies.frontier`, `planner.studies.ladder`, `planner.studies.roi`, `planner.studies.sharing`,
+`planner.side_by_side`, `planner.studies.sensitivity`.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared
 def _frontier(arguments: argparse.Namespace) -> int:
     from planner.cli import _overlays, _progress, _spec_document
     from planner.frontier_chart import chart
-    from planner.frontiers import frontier
     from planner.plan import write_whole
+    from planner.studies.frontier import frontier
 
     found = frontier(
         _spec_document(arguments), arguments.against, arguments.points, span=_span(arguments.span), overlays=_overlays(arguments), progress=_progress(arguments)
@@ -109,7 +109,7 @@ def _span(text: str | None) -> tuple[float, float] | None:
 
 def _sharing(arguments: argparse.Namespace) -> int:
     from planner.cli import _overlays, _progress, _spec_document
-    from planner.sharing import sharing
+    from planner.studies.sharing import sharing
 
     found = sharing(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
     _print_study(arguments, found)
@@ -118,7 +118,7 @@ def _sharing(arguments: argparse.Namespace) -> int:
 
 def _ladder(arguments: argparse.Namespace) -> int:
     from planner.cli import _overlays, _progress, _spec_document
-    from planner.ladder import ladder
+    from planner.studies.ladder import ladder
 
     found = ladder(
         _spec_document(arguments), arguments.lever, workload=arguments.workload, phase=arguments.phase, target=arguments.target, overlays=_overlays(arguments), progress=_progress(arguments)
@@ -130,7 +130,7 @@ def _ladder(arguments: argparse.Namespace) -> int:
 def _roi(arguments: argparse.Namespace) -> int:
     from planner.errors import Problem, SpecError
     from planner.plan import load_plan
-    from planner.returns import planned_fleet, returns, stated_fleet
+    from planner.studies.roi import planned_fleet, returns, stated_fleet
 
     if (arguments.plan is None) == (arguments.cost is None):
         raise SpecError([Problem("--cost", "expected either a plan or the cost of a fleet")])
@@ -142,9 +142,9 @@ def _roi(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from planner.comparison import compare
     from planner.plan import load_plan
     from planner.side_by_side import side_by_side
+    from planner.studies.compare import compare
 
     plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
     _print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))
@@ -153,7 +153,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _alternatives(arguments: argparse.Namespace) -> int:
     from planner.cli import _overlays, _progress, _spec_document
-    from planner.near_optimal import alternatives
+    from planner.studies.alternatives import alternatives
 
     found = alternatives(
         _spec_document(arguments), overlays=_overlays(arguments), within=arguments.within, total_s=_seconds(arguments.total_time), progress=_progress(arguments)
@@ -168,7 +168,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 def _sensitivity(arguments: argparse.Namespace) -> int:
     from planner.cli import _overlays, _progress, _spec_document
     from planner.plan import write_whole
-    from planner.swings import sensitivity
+    from planner.studies.sensitivity import sensitivity
     from planner.tornado import tornado
 
     found = sensitivity(

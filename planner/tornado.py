@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from planner.swings import NO_PLAN, Bar, Moved, Sensitivity
+from planner.studies.sensitivity import NO_PLAN, Bar, Moved, Sensitivity
 
 LOW, HIGH, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # of Okabe and Ito
 WIDTH, LABEL, RIGHT, ROW, BAR, TOP = 1160, 430, 230, 26, 16, 56

@@ -1,6 +1,6 @@
 """Variants of one spec: each resolved once, the points of a workload found once for all variants that are alike to it.
 
-Not here: what is asked about the variants (`planner.solving.trials`, `planner.near_optimal`, `planner.swings`).
+Not here: what is asked about the variants (`planner.solving.trials`, `planner.studies.alternatives`, `planner.studies.sensitivity`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The places in which two specs differ. Entries of lists are matched by what they are about, not by their position.
 
-Not here: what the difference does to the plan (`planner.comparison`).
+Not here: what the difference does to the plan (`planner.studies.compare`).
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from planner import batch, cli
+from planner import cli
 from planner.pipeline import options_of, solve_document
 from planner.spec.model import parse_spec
+from planner.studies import batch
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {

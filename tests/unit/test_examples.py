@@ -13,10 +13,10 @@ import planner
 from catalog.lookup import Catalog
 from catalog.units import KWH_J
 from planner.errors import SpecError
-from planner.ladder import ladder
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
+from planner.studies.ladder import ladder
 
 GAP = 0.005
 CPU_S = 60.0  # 30 s on two cores; counted in processor time, so that a busy machine does not fail the test

@@ -10,11 +10,11 @@ import pytest
 import planner
 from planner.cli import main
 from planner.errors import SpecError
-from planner.near_optimal import BEYOND, FOUND, IMPOSSIBLE
 from planner.plan import parse_plan
 from planner.report.report import COMPONENT_WORDS
 from planner.spec.diff import MISSING, spec_changes
 from planner.spec.document import edited
+from planner.studies.alternatives import BEYOND, FOUND, IMPOSSIBLE
 from planner.verify.plan import verify_plan
 
 CHAT = {

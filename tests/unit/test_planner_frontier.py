@@ -13,9 +13,9 @@ import planner
 from planner.cli import main
 from planner.errors import SpecError
 from planner.frontier_chart import chart
-from planner.frontiers import frontier
 from planner.plan import load_plan
 from planner.spec.document import edited
+from planner.studies.frontier import frontier
 from planner.verify.plan import verify_plan
 from solvers.reoptimize import REBUILT
 

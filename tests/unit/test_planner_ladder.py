@@ -11,8 +11,8 @@ import pytest
 
 import planner
 from planner.cli import main
-from planner.ladder import ladder
 from planner.spec.document import edited
+from planner.studies.ladder import ladder
 
 SMALL = json.loads((Path(__file__).parents[1] / "golden" / "small_spec.json").read_text())
 SMALL["offers"] = [{"system": "DGX H100", "how": "buy", "price": "300000 USD"}]

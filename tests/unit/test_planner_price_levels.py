@@ -18,7 +18,7 @@ from planner.resolve.price_steps import raised
 from planner.resolve.resolver import catalog_of, resolve_document
 from planner.spec.model import parse_spec
 from planner.spec.prices import WAYS
-from planner.swings import sensitivity
+from planner.studies.sensitivity import sensitivity
 from planner.verify.plan import verify_plan
 
 OF_CATALOG = {"offers": [{"system": "DGX H100", "how": "buy"}]}

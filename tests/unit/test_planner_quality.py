@@ -10,18 +10,18 @@ import random
 import pytest
 
 import planner
-from planner.comparison import compare
 from planner.errors import SpecError
-from planner.frontiers import frontier
-from planner.ladder import ladder
-from planner.near_optimal import alternatives
 from planner.plan import Plan, parse_plan
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.sharing import sharing
 from planner.spec.document import edited
+from planner.studies.alternatives import alternatives
+from planner.studies.compare import compare
+from planner.studies.frontier import frontier
+from planner.studies.ladder import ladder
+from planner.studies.sharing import sharing
+from planner.studies.whatif import WhatIf
 from planner.verify.plan import verify_plan
-from planner.whatif import WhatIf
 from solvers.reoptimize import REBUILT
 
 SCORES = {"Llama-3.2-1B": 30.0, "Llama-3.2-3B": 50.0, "Meta-Llama-3.1-8B": 60.0}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import planner
 from planner.cli import main
 from planner.errors import SpecError
-from planner.returns import Fleet, planned_fleet, returns, stated_fleet
 from planner.spec.document import edited
+from planner.studies.roi import Fleet, planned_fleet, returns, stated_fleet
 
 TEN_THOUSAND = ("1B CNY/month", 10_000.0, None)
 

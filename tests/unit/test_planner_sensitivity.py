@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 
 import planner
-from planner import swings
 from planner.cli import main
 from planner.errors import SpecError
-from planner.factors import PRICE, factors_of
 from planner.resolve.resolver import resolve_document
 from planner.solving.variants import answered
 from planner.spec.document import edited, read_document
-from planner.swings import NO_PLAN, NOT_TRIED, SAME, SOLVED
+from planner.studies import sensitivity as swings
+from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
+from planner.studies.sensitivity_factors import PRICE, factors_of
 from planner.tornado import tornado
 from solvers.reoptimize import FIRST, IN_PLACE, KeptProgram
 

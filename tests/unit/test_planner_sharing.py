@@ -15,7 +15,14 @@ import planner
 from benchmarks.sharing import goodputs, ideal_gain, measured, profile, tokens_of_equal_work
 from models.training.reliability import best_goodput, checkpoint_write_s, spares_needed
 from planner.candidates.search import find_candidates
-from planner.capabilities import (
+from planner.cli import main
+from planner.formulate.formulation import formulate
+from planner.plan import Plan
+from planner.resolve.resolver import resolve_document
+from planner.solving.variants import Answer
+from planner.spec.document import edited
+from planner.studies.sharing import ON, sharing
+from planner.studies.sharing_capabilities import (
     ALL_OFF,
     BY_HAND_S,
     BY_ORIGIN,
@@ -27,13 +34,6 @@ from planner.capabilities import (
     capabilities,
     edits_without,
 )
-from planner.cli import main
-from planner.formulate.formulation import formulate
-from planner.plan import Plan
-from planner.resolve.resolver import resolve_document
-from planner.sharing import ON, sharing
-from planner.solving.variants import Answer
-from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers.joint import solve
 

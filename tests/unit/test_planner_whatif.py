@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import planner
 from planner.errors import SpecError
 from planner.spec.document import edited
+from planner.studies.whatif import WhatIf
 from planner.verify.plan import verify_plan
-from planner.whatif import WhatIf
 from solvers import joint
 from solvers import mip as backends
 from solvers.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, KeptProgram

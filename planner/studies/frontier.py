@@ -1,7 +1,7 @@
 """Frontiers of cost against carbon, latency, throughput or quality: one least-cost plan per point, the dominated ones left out.
 
 The spec stays the same but for one thing, so that the points of the workloads and the program are kept from point to point
-(`planner.whatif`). Not here: the chart (`planner.frontier_chart`).
+(`planner.studies.whatif`). Not here: the chart (`planner.frontier_chart`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.factors import scaled
 from planner.pipeline import THREADS, Progress, read_spec
 from planner.plan import Plan
 from planner.problem.quality import MEANS
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import Serving, parse_spec
-from planner.whatif import Changes, WhatIf
+from planner.studies.sensitivity_factors import scaled
+from planner.studies.whatif import Changes, WhatIf
 
 CARBON, LATENCY, THROUGHPUT, QUALITY = AGAINST = ("carbon", "latency", "throughput", "quality")
 SPANS = {LATENCY: (0.5, 2.0), THROUGHPUT: (0.5, 1.5)}  # factors, where none are asked for

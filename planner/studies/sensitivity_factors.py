@@ -1,6 +1,6 @@
 """The figures of a question that are moved one at a time, and how far: those that the user names, or the usual ones.
 
-Not here: what their movement does (`planner.swings`).
+Not here: what their movement does (`planner.studies.sensitivity`).
 """
 
 from __future__ import annotations

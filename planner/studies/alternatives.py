@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.fleet_options import Lot
-from planner.comparison import compare
 from planner.formulate.formulation import Formulation, Unbounded, formulate
 from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
@@ -26,6 +25,7 @@ from planner.solving.quality import settle
 from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
+from planner.studies.compare import compare
 from solvers.interface import Options
 from solvers.joint import build, objective_vector, solve
 from solvers.mip import Linear, relative_gap

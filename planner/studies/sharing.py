@@ -1,6 +1,6 @@
 """What sharing a fleet is worth: the plan against plans in which one capability at a time is switched off, then all, each solved again.
 
-What the capabilities are, and what a question is without them: `planner.capabilities`.
+What the capabilities are, and what a question is without them: `planner.studies.sharing_capabilities`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.capabilities import ALL_OFF, SILOED, Capability, at_even_pace, capabilities, edits_without
 from planner.formulate.formulation import Unbounded, formulate
 from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
@@ -19,6 +18,14 @@ from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.solving.variants import Answer, Variants
 from planner.spec.edits import either
+from planner.studies.sharing_capabilities import (
+    ALL_OFF,
+    SILOED,
+    Capability,
+    at_even_pace,
+    capabilities,
+    edits_without,
+)
 from solvers.interface import Options
 from solvers.joint import solve
 

@@ -1,6 +1,6 @@
 """How the best plan and its objective move when one figure of the question moves at a time, each question solved again.
 
-Not here: what figures are moved and how far (`planner.factors`), and the drawing (`planner.tornado`).
+Not here: what figures are moved and how far (`planner.studies.sensitivity_factors`), and the drawing (`planner.tornado`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import SpecError
-from planner.factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from planner.formulate.formulation import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document
 from planner.solving.variants import Answer, Fleet, Variants, answered, fleet_change
 from planner.spec.document import at
+from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
 from solvers.reoptimize import KeptProgram
 

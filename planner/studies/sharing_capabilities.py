@@ -1,6 +1,6 @@
 """What keeps a shared fleet busy, capability by capability, and what a question is without each of them.
 
-Not here: the plans without them, and what they are worth (`planner.sharing`).
+Not here: the plans without them, and what they are worth (`planner.studies.sharing`).
 """
 
 from __future__ import annotations

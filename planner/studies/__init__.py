@@ -1,0 +1,1 @@
+"""Studies around a plan: compare, alternatives, sensitivity, frontier, sharing, ladder, roi, what-if, batch."""
