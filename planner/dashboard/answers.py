@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
-from planner.locale import Words
+from planner.dashboard.locale import Words
 from planner.plan import Plan
 from planner.report.report import csv_tables, render
 

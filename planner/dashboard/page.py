@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from planner.dashboard import answers, editing, sections, sources
+from planner.dashboard.locale import DEFAULT, Words, languages
 from planner.dashboard.solving import STAGES, Job
 from planner.errors import Problem, SpecError
-from planner.locale import DEFAULT, Words, languages
 from planner.plan import Plan
 from planner.spec.document import read_document
 

@@ -1,4 +1,4 @@
-"""The parts of the page that show a plan: each places rows of `answers` or a chart of `planner.charts`."""
+"""The parts of the page that show a plan: each places rows of `answers` or a chart of `planner.dashboard.charts`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import streamlit as st
 from streamlit import column_config
 
 from catalog.units import DAY_S
-from planner import charts
-from planner.dashboard import answers
-from planner.locale import Words
+from planner.dashboard import answers, charts
+from planner.dashboard.locale import Words
 from planner.plan import Plan
 
 if TYPE_CHECKING:

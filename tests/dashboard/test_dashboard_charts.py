@@ -7,9 +7,8 @@ import pytest
 
 pytest.importorskip("altair")
 
-from planner import charts
-from planner.dashboard import sources
-from planner.locale import Words
+from planner.dashboard import charts, sources
+from planner.dashboard.locale import Words
 from planner.plan import Plan
 
 PLAN = sources.stored_plan()

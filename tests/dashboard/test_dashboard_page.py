@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner import check_spec, load_spec
 from planner.dashboard import sources
-from planner.locale import languages
+from planner.dashboard.locale import languages
 
 HOME = Path(__file__).resolve().parents[2]
 TINY = (Path(__file__).parent / "tiny.json").read_bytes()

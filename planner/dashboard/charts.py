@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from catalog.units import MEGA, MWH_J
-from planner.locale import Words
+from planner.dashboard.locale import Words
 from planner.plan import Plan
 from planner.report.hours import by_hour
 
