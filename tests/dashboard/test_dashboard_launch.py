@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import cli
+from planner.cli import main as cli
 from planner.dashboard import launch
 
 HOME = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_the_message_and_the_extra_ask_for_the_same_streamlit():
     assert project["optional-dependencies"]["dashboard"] == [launch.REQUIREMENT]
 
 
-@pytest.mark.parametrize("module", ["planner", "planner.cli", "planner.dashboard", "planner.dashboard.launch"])
+@pytest.mark.parametrize("module", ["planner", "planner.cli.main", "planner.dashboard", "planner.dashboard.launch"])
 def test_importing_stays_light(module):
     script = (
         f"import sys, {module}; print([m for m in ('streamlit', 'altair', 'pandas', 'pyarrow') if m in sys.modules])"

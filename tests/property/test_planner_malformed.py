@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from planner import cli
+from planner.cli import main as cli
 from planner.exit_codes import INFEASIBLE, INVALID, LIMIT, OK
 from planner.plan import parse_plan
 from planner.spec.document import read_document

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import cli
+from planner.cli import main as cli
 from planner.pipeline import options_of, solve_document
 from planner.spec.model import parse_spec
 from planner.studies import batch

@@ -10,7 +10,7 @@ import pytest
 import planner
 from catalog import Catalog, CatalogError
 from catalog.units import GIGA, KWH_J
-from planner.cli import main
+from planner.cli.main import main
 from planner.resolve.resolver import resolve
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "overlays.md").read_text(encoding="utf-8")

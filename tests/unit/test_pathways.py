@@ -10,7 +10,7 @@ import pytest
 import planner
 from catalog.lookup import Catalog
 from catalog.units import WEEK_S
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.side_by_side import side_by_side

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from planner.cli import main
+from planner.cli.main import main
 from planner.plan import TABLES, parse_plan
 from planner.verify.plan import verify_plan
 

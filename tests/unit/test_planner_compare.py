@@ -8,7 +8,7 @@ import json
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import parse_plan
 from planner.report.report import COMPONENT_WORDS

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner import cli
+from planner.cli import main as cli
 from planner.errors import SpecError
 from planner.formulate.electricity import charged_peaks
 from planner.problem.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calendar

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from catalog.lookup import shipped_catalog
 from models.serving import constants as serving_constants
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.answer import estimate, sections
 from planner.estimate.case import resolve_case

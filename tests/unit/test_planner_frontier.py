@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.frontier_chart import chart
 from planner.plan import load_plan

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.main import main
 from planner.spec.document import edited
 from planner.studies.ladder import ladder
 

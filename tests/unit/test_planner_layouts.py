@@ -7,7 +7,7 @@ import pytest
 
 from models.training.layouts import enumerate_layouts
 from planner.candidates.layouts import evaluate, memory_needed, search, space
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.case import best_layouts, resolve_case
 

@@ -16,7 +16,7 @@ from planner.calibration.measurements import fold_of, read_rows
 from planner.calibration.scores import validate
 from planner.calibration.training_architectures import Unpredictable
 from planner.calibration.training_cases import measured_case
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 
 BASE = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.problem.price_levels import STATED, way_of

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.spec.document import edited
 from planner.studies.roi import Fleet, planned_fleet, returns, stated_fleet

@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from models.statistics.sampling import tabulated, triangular
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan, parse_plan
 from planner.problem.derating import derating_at

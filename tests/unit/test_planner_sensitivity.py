@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
 from planner.solving.variants import answered

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.lookup import Catalog
 from planner.calibration.scores import validate
-from planner.cli import main
+from planner.cli.main import main
 
 BASE = {
     "id": "r1", "source": "own cluster, June", "model": "Llama-3.1-8B", "weight_dtype": "bf16", "kv_dtype": "bf16", "chip": "H100", "n_chips": 1,

@@ -15,7 +15,7 @@ import planner
 from benchmarks.sharing import goodputs, ideal_gain, measured, profile, tokens_of_equal_work
 from models.training.reliability import best_goodput, checkpoint_write_s, spares_needed
 from planner.candidates.search import find_candidates
-from planner.cli import main
+from planner.cli.main import main
 from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document

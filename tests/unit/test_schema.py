@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from catalog import units
-from planner import cli
+from planner.cli import main as cli
 from planner.spec.document import read_document
 from planner.spec.model import Block, parse_spec
 from planner.spec.schema import schema_text, spec_schema

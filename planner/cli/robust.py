@@ -18,7 +18,7 @@ def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared:
 
 
 def _robust(arguments: argparse.Namespace) -> int:
-    from planner.cli import _overlays, _print, _rows_as
+    from planner.cli.main import _overlays, _print, _rows_as
     from planner.errors import Problem, SpecError
     from planner.plan import load_plan
     from planner.problem.scenarios import draw, price_ranges

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from planner import __version__
-from planner.accuracy_verbs import add_verbs as add_accuracy_verbs
+from planner.cli.calibration import add_verbs as add_accuracy_verbs
+from planner.cli.robust import add_verb as add_robust_verb
+from planner.cli.studies import add_verbs as add_study_verbs
 from planner.errors import SpecError
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import Plan, load_plan, parse_plan, write_whole
-from planner.robust_verbs import add_verb as add_robust_verb
-from planner.study_verbs import add_verbs as add_study_verbs
 
 FORMATS = ("table", "json", "csv", "md")
 
@@ -247,7 +247,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
 
 def _catalog_list(arguments: argparse.Namespace) -> int:
-    from planner.browse import list_rows
+    from planner.cli.catalog import list_rows
 
     rows = list_rows(_overlays(arguments), arguments.kind)
     _print(arguments, _rows_as(arguments.format, rows))
@@ -255,7 +255,7 @@ def _catalog_list(arguments: argparse.Namespace) -> int:
 
 
 def _catalog_show(arguments: argparse.Namespace) -> int:
-    from planner.browse import show_record
+    from planner.cli.catalog import show_record
 
     heading, rows = show_record(_overlays(arguments), arguments.name)
     body = _rows_as(arguments.format, rows)

@@ -78,7 +78,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
-    from planner.cli import _overlays, _progress, _spec_document
+    from planner.cli.main import _overlays, _progress, _spec_document
     from planner.frontier_chart import chart
     from planner.plan import write_whole
     from planner.studies.frontier import frontier
@@ -108,7 +108,7 @@ def _span(text: str | None) -> tuple[float, float] | None:
 
 
 def _sharing(arguments: argparse.Namespace) -> int:
-    from planner.cli import _overlays, _progress, _spec_document
+    from planner.cli.main import _overlays, _progress, _spec_document
     from planner.studies.sharing import sharing
 
     found = sharing(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
@@ -117,7 +117,7 @@ def _sharing(arguments: argparse.Namespace) -> int:
 
 
 def _ladder(arguments: argparse.Namespace) -> int:
-    from planner.cli import _overlays, _progress, _spec_document
+    from planner.cli.main import _overlays, _progress, _spec_document
     from planner.studies.ladder import ladder
 
     found = ladder(
@@ -152,7 +152,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _alternatives(arguments: argparse.Namespace) -> int:
-    from planner.cli import _overlays, _progress, _spec_document
+    from planner.cli.main import _overlays, _progress, _spec_document
     from planner.studies.alternatives import alternatives
 
     found = alternatives(
@@ -166,7 +166,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 
 
 def _sensitivity(arguments: argparse.Namespace) -> int:
-    from planner.cli import _overlays, _progress, _spec_document
+    from planner.cli.main import _overlays, _progress, _spec_document
     from planner.plan import write_whole
     from planner.studies.sensitivity import sensitivity
     from planner.tornado import tornado
@@ -194,7 +194,7 @@ def _seconds(text: str) -> float:
 
 def _print_study(arguments: argparse.Namespace, found: Any) -> None:
     """`found`: has `document` (JSON), `words` (sentences), `sections` (heading, rows) and `rows` (one flat table)."""
-    from planner.cli import _print
+    from planner.cli.main import _print
     from planner.tables import as_csv, as_markdown, as_text
 
     if arguments.format == "json":

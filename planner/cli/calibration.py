@@ -39,7 +39,7 @@ def add_verbs(
 
 def _validate(arguments: argparse.Namespace) -> int:
     from planner.calibration.scores import SCORE_COLUMNS, validate
-    from planner.cli import _print, _rows_as
+    from planner.cli.main import _print, _rows_as
     from planner.plan import write_whole
     from planner.tables import as_csv
 
@@ -62,7 +62,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     import sys
 
     from planner.calibration.fit import calibrate
-    from planner.cli import _rows_as
+    from planner.cli.main import _rows_as
 
     written, changes = calibrate(_file(arguments), Path(arguments.output), _catalog(arguments))
     sys.stdout.write(_rows_as(arguments.format, changes))

@@ -1,0 +1,1 @@
+"""The command line: arguments and files in, the answer and an exit code out."""
