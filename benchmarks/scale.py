@@ -152,7 +152,7 @@ def plain(data: Any, gap: float, threads: int) -> dict[str, Any]:
 def solve_plain(path: Path, gap: float, threads: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (PLAIN_MEMORY, PLAIN_MEMORY))
     from solvers import mip as backends
-    from solvers.joint import build, objective_vector
+    from solvers.model.build import build, objective_vector
     from solvers.model.data import PlanData
 
     data = PlanData(**pickle.loads(path.read_bytes()))

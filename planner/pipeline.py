@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from planner.formulate.formulation import Formulation
     from planner.problem.facts import Problem
     from solvers.interface import Options
-    from solvers.joint import Solution
     from solvers.model.data import PlanData
+    from solvers.solution import Solution
 
 Progress = Callable[[str], None]
 THREADS = 2

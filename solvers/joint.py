@@ -4,106 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from solvers import mip as backends
+from solvers.backends import highs_run
 from solvers.decomposition import solve as decomposed
 from solvers.line_units import with_fewest_units
 from solvers.mip import Options, RawSolution
-from solvers.model.choice import add_choice
-from solvers.model.data import COST, THROUGHPUT, Floats, Ints, Objective, PlanData
-from solvers.model.electricity import add_electricity
-from solvers.model.fabric import add_fabric
-from solvers.model.fleet import add_holdings, add_installed, add_power
-from solvers.model.lines import add_lines
-from solvers.model.porting import add_porting
-from solvers.model.routing import add_routing, unserved
-from solvers.model.scenarios import add_worlds
-from solvers.model.schedule import add_schedule, unfinished
-from solvers.model.spread import add_spread
-from solvers.model.storage import add_storage
+from solvers.model.build import build, objective_vector, slot_of_columns
+from solvers.model.data import COST, Floats, PlanData
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from solvers.program import Program
+from solvers.solution import Solution
 
 TIE_SLACK = 1e-9      # how far the objective may move, relatively, while the cost is made least
 HINT = 0.5            # of the time left, for a plan found slot by slot where the search is hard
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """`values`: each block of variables shaped as its index sets, in SI. `functionals`: recomputed from those.
-    `row_duals`: block -> (index tuples, change of the objective per unit of the row's side), integers fixed.
-    `relaxed_duals`: the same of the program with no integer held, which `bound` is made of; of plans found slot by slot only, whose
-    `row_duals` say nothing of slots where there are jobs.
-    `structural`: rows that fail before any solving, as (block, index) prefixes.
-    `built`: the input and its program, where that was solved as a whole. `bases`: of linear programs around programs alike; whoever solves
-    one around this answer starts there and leaves its own in their place."""
-
-    status: str
-    objective: Objective
-    value: float | None
-    bound: float | None
-    gap: float | None
-    seconds: float
-    rows: int
-    columns: int
-    integers: int
-    seed: int
-    values: Mapping[str, Floats] = field(default_factory=dict)
-    functionals: Mapping[str, float] = field(default_factory=dict)
-    row_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
-    structural: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    polished: bool = False
-    relaxed_duals: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
-    relaxed_bound: float | None = None
-    built: tuple[PlanData, Program] | None = field(default=None, repr=False)
-    bases: dict[str, object] = field(default_factory=dict, repr=False)
-
-    @property
-    def sense(self) -> str:
-        return "max" if self.objective.maximises else "min"
-
-    def program_of(self, data: PlanData) -> Program | None:
-        """None where another program was solved than that of this very input."""
-        return self.built[1] if self.built is not None and self.built[0] is data else None
-
-
-def build(data: PlanData) -> Program:
-    program = Program()
-    add_holdings(program, data)
-    add_fabric(program, data)
-    most = add_routing(program, data)
-    add_choice(program, data, most)
-    add_lines(program, data, most)
-    add_schedule(program, data)
-    add_installed(program, data)
-    add_power(program, data)
-    add_storage(program, data)
-    add_electricity(program, data)
-    add_spread(program, data, most)
-    if data.ports is not None:
-        add_porting(program, data, data.ports)
-    if data.worlds is not None:
-        add_worlds(program, data, data.worlds)
-    slot = slot_of_columns(program)
-    for position, limit in enumerate(data.limits):
-        if math.isfinite(limit.upper):
-            program.add_functional_row("limit", limit.functional, -np.inf, limit.upper, slot, position)
-            slot = np.append(slot, np.full(program.column_count - len(slot), -1))
-    return program
-
-
-def slot_of_columns(program: Program) -> Ints:
-    """[columns]: the slot a column belongs to, -1 for those of no slot."""
-    slot = np.full(program.column_count, -1)
-    for block in ("f", "x", "v", "grid", "taken", "charge", "discharge", "stored"):
-        columns = program.columns.get(block, np.zeros((0, 0), dtype=np.int64))
-        where = np.nonzero(columns >= 0)
-        slot[columns[where]] = where[1]
-    return slot
 
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
@@ -147,18 +66,10 @@ def _decomposed(data: PlanData, options: Options) -> Solution | None:
         return Solution("limit", data.objective, None, found.bound, None, time.perf_counter() - begin, found.rows, found.columns,
                         found.integers, options.seed)  # fmt: skip
     gap = backends.relative_gap(found.value, found.bound)
-    status = "optimal" if gap <= backends.OPTIMAL_GAP else "within_gap" if gap <= options.gap * (1 + backends.OPTIMAL_GAP) else "limit"
+    status = "optimal" if gap <= highs_run.OPTIMAL_GAP else "within_gap" if gap <= options.gap * (1 + highs_run.OPTIMAL_GAP) else "limit"
     return Solution(status, data.objective, found.value, found.bound, gap, time.perf_counter() - begin, found.rows, found.columns,
                     found.integers, options.seed, found.values, found.functionals, found.row_duals, polished=True,
                     relaxed_duals=found.relaxed_duals, relaxed_bound=found.relaxed_bound)  # fmt: skip
-
-
-def objective_vector(program: Program, data: PlanData) -> Floats:
-    if data.objective.functional == THROUGHPUT:
-        vector = np.zeros(program.column_count)
-        vector[program.columns["lambda"]] = 1.0
-        return vector
-    return program.functional(data.objective.functional)
 
 
 def _cheapest_of_the_best(data: PlanData, program: Program, objective: Floats, sense: str, first: RawSolution,

@@ -9,90 +9,29 @@ something else than cost is minimised, and where the program is very large."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from solvers import joint
 from solvers import mip as backends
-from solvers.branch_and_bound.search import Finished
-from solvers.interface import Options, Outcome
+from solvers import solution as solution_solvers
+from solvers.branch_and_bound.warm_start import Kept
+from solvers.interface import Options
 from solvers.line_units import with_fewest_units
+from solvers.model import build
 from solvers.model.data import COST, Floats, Ints, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
-from solvers.program import Arrays, Program, Scaled
+from solvers.program import Program
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
 KNOWN = 16  # answers that are kept to be tried again
-ASKED = 8  # programs alike whose bases are kept
-ROOT = "root"  # basis of the relaxation
 SHAPES = 4  # programs with entries in other places that are kept
 OF_POINTS = ("x", "v", "y", "run")  # blocks whose first index is a point
 LARGEST = 200_000  # columns; the relaxation of a larger program as a whole takes too long
-
-
-class Kept:
-    """A program that stays with its solver. The next one that has its entries in the same places is told by its changes in
-    costs, bounds, sides and entries; the relaxation goes on from the last root basis, and known answers are tried again."""
-
-    def __init__(self, scaled: Scaled, options: Options, before: tuple[Kept, Ints, Ints] | None = None) -> None:
-        """`before`: one to start from, and for each column and row which one of it that was, -1 for none."""
-        self._scaled = scaled
-        self.known: Sequence[Floats] = ()  # answers that may hold here too; of each, its integers count only
-        self._asked: list[tuple[Scaled, dict[str, object]]] = []  # the first program and the last ones, and their bases
-        self._relaxation = backends.Relaxation(scaled, options, lambda: options.time_limit_s)
-        if before is not None:
-            self._relaxation.start_from(before[0]._relaxation, *before[1:])
-        else:
-            self._relaxation.solve(scaled.arrays.lower, scaled.arrays.upper, None, math.inf)
-        self._remember({ROOT: self._relaxation.root})
-
-    def _remember(self, bases: dict[str, object]) -> None:
-        self.bases = bases
-        self._asked = [*self._asked[:1], *self._asked[1:][2 - ASKED :], (self._scaled, bases)]
-
-    def alike(self, arrays: Arrays) -> bool:
-        """Whether the program has its entries where this one has them."""
-        one, other = self._scaled.arrays, arrays.scaled_like(np.zeros(len(arrays.lower)), self._scaled).arrays if (
-            self._scaled.arrays.matrix.shape == arrays.matrix.shape) else arrays
-        return bool(one.matrix.shape == other.matrix.shape and np.array_equal(one.matrix.indptr, other.matrix.indptr)
-                    and np.array_equal(one.matrix.indices, other.matrix.indices) and np.array_equal(one.integer, other.integer))
-
-    def change(self, arrays: Arrays, cost: Floats) -> Scaled:
-        """To a program that is alike; it starts where the one that differs least from it ended."""
-        self._scaled = arrays.scaled_like(cost, self._scaled)
-        self._relaxation.change(self._scaled)
-        self._remember(dict(min(reversed(self._asked), key=lambda asked: _differences(asked[0], self._scaled))[1]))
-        self._relaxation.root = self.bases[ROOT]
-        return self._scaled
-
-    def run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
-        found = self._run(scaled, options, tolerance, start)
-        self.bases[ROOT] = self._relaxation.root
-        return found
-
-    def _run(self, scaled: Scaled, options: Options, tolerance: float, start: Floats | None) -> Outcome:
-        """As the search over the binaries where that is worth it; else what relaxation, known answers and one dive tell."""
-        arrays, known = scaled.arrays, [x / scaled.column for x in self.known]
-        if (arrays.lower > arrays.upper).any():
-            return Outcome("infeasible")
-        if backends.branches(arrays, options):
-            return backends.run_branch(scaled, options, tolerance, start, self._relaxation, known)
-        end = time.perf_counter() + options.time_limit_s
-        self._relaxation.left = lambda: end - time.perf_counter()
-        search = backends.search_of(scaled, options, self._relaxation, lambda *_: Finished(math.inf, None, -math.inf), 0, known, None)
-        found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
-        return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
-
-
-def _differences(one: Scaled, other: Scaled) -> int:
-    """Numbers that two programs with entries in the same places do not share."""
-    numbers = lambda scaled: (scaled.cost, scaled.arrays.row_lower, scaled.arrays.row_upper, scaled.arrays.matrix.data)
-    return sum(int((first != second).sum()) for first, second in zip(numbers(one), numbers(other), strict=True))
 
 
 @dataclass(slots=True)
@@ -105,23 +44,23 @@ class KeptProgram:
     _kept: list[_Shape] = field(default_factory=list)  # the first one, and the last of other shapes
     _answers: list[tuple[PlanData, Mapping[str, Floats]]] = field(default_factory=list)  # the last one first
 
-    def solve(self, data: PlanData, options: Options) -> joint.Solution:
+    def solve(self, data: PlanData, options: Options) -> solution_solvers.Solution:
         """As `joint.solve`, within the same gap; which of the plans within the gap may depend on what was asked before."""
         begin = time.perf_counter()
         solution = self._solve(data, options)
         self.seconds += time.perf_counter() - begin
         return solution
 
-    def _solve(self, data: PlanData, options: Options) -> joint.Solution:
+    def _solve(self, data: PlanData, options: Options) -> solution_solvers.Solution:
         nothing_can = unfinished(data) or (not data.objective.maximises and unserved(data))
         if nothing_can or options.solver != "highs" or data.objective.functional != COST:
             self.how = REBUILT
             return joint.solve(data, options)
-        program = joint.build(data)
+        program = build.build(data)
         if program.column_count > LARGEST:
             self.how = REBUILT
             return joint.solve(data, options)
-        arrays, objective = program.arrays(), joint.objective_vector(program, data)
+        arrays, objective = program.arrays(), build.objective_vector(program, data)
         alike = next((shape.kept for shape in self._kept if shape.kept.alike(arrays)), None)
         self.how = FIRST if not self._kept else REBUILT if alike is None else IN_PLACE
         kept = alike
@@ -145,7 +84,7 @@ class KeptProgram:
             told.append(program.vector(values if was is None else values | {block: _at(values[block], was) for block in OF_POINTS if block in values}, missing=np.nan))
         return sorted(told, key=lambda x: float(objective @ np.nan_to_num(x)) if np.isfinite(x).all() else np.inf)
 
-    def _learn(self, data: PlanData, solution: joint.Solution) -> joint.Solution:
+    def _learn(self, data: PlanData, solution: solution_solvers.Solution) -> solution_solvers.Solution:
         """Its fleet, to be tried again."""
         if solution.values:
             fleet = np.round(solution.values["n"])

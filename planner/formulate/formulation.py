@@ -25,7 +25,7 @@ from planner.problem.quality import choice_data
 from planner.problem.spread import spread_data
 from planner.resolve.apis import request_price
 from planner.resolve.porting import port_data
-from solvers.model.choice import ChoiceData
+from solvers.model.choice_data import ChoiceData
 from solvers.model.data import Limit, Objective, PlanData, PowerStages
 from solvers.model.line_data import LineData
 

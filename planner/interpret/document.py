@@ -32,8 +32,8 @@ from planner.problem.spread import is_asked
 from planner.resolve.apis import ROLE
 from planner.solving.marginal_values import Explanation
 from planner.solving.quality import quality_rows
-from solvers.joint import Solution
 from solvers.model.preemption import working_share
+from solvers.solution import Solution
 
 NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the solver's rounding
 

@@ -13,7 +13,7 @@ from planner.candidates.points import Candidates
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import Problem
 from planner.problem.provenance import Assumption
-from solvers.joint import Solution
+from solvers.solution import Solution
 
 
 def without_answer(

@@ -18,7 +18,7 @@ from planner.problem.facts import Problem, ServingFacts
 from planner.spec.document import at
 from planner.spec.edits import either
 from planner.spec.lines import SECURITY
-from solvers.joint import Solution
+from solvers.solution import Solution
 
 CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}
 

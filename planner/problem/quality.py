@@ -19,7 +19,7 @@ from planner.problem.facts import Problem, QualityFacts, ServingFacts
 from planner.problem.provenance import Ledger
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.spec.model import PlanSpec, Serving
-from solvers.model.choice import ChoiceData
+from solvers.model.choice_data import ChoiceData
 
 NONE, EACH, HOUR, MEAN = "none", "each", "hour", "mean"
 MEANS = (HOUR, MEAN)

@@ -13,7 +13,7 @@ from planner.formulate.phase_budgets import paid
 from planner.problem.facts import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
 from planner.problem.provenance import Ledger
 from planner.spec.model import PlanSpec
-from solvers.model.porting import PortData
+from solvers.model.porting_data import PortData
 
 if TYPE_CHECKING:
     from planner.candidates.points import Point

@@ -30,7 +30,7 @@ from solvers.fixed_fleet.redispatch import slots_that_count
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
-from solvers.model.scenarios import Risk, World, WorldData
+from solvers.model.scenario_data import Risk, World, WorldData
 
 LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
 ROUGH = 0.03  # gap of what only shows which systems are worth while

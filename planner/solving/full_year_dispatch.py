@@ -21,8 +21,8 @@ from planner.problem.facts import REDUCED, Problem
 from planner.resolve.porting import needs
 from solvers.fixed_fleet.full_year_dispatch import Dispatched, dispatch
 from solvers.interface import Options
-from solvers.joint import Solution
 from solvers.model.preemption import working_share
+from solvers.solution import Solution
 
 DEAR = 10.0  # price of what is missing, over what it costs in the plan on average
 

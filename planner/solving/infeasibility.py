@@ -33,8 +33,9 @@ from planner.problem.facts import Problem
 from planner.solving.trials import Trials, Variant, merged
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import change_words
-from solvers.analysis.conflicts import Row, hitting_sets, least_relief, smallest_conflict, with_limits
+from solvers.analysis.conflicts import hitting_sets, smallest_conflict
 from solvers.analysis.elastic import Elastic
+from solvers.analysis.relief import Row, least_relief, with_limits
 from solvers.mip import Options
 
 BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver

@@ -20,11 +20,12 @@ from planner.limits.lines import fixed_worth
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
 from planner.report.marginal_values import BINDING, BY_THE_BOUND
-from solvers.analysis.conflicts import Row, prices, without_rounding
+from solvers.analysis.marginal_values import prices, without_rounding
+from solvers.analysis.relief import Row
 from solvers.decomposition.solve import pays
-from solvers.joint import Solution
 from solvers.mip import Options
 from solvers.model.data import Floats, Ints
+from solvers.solution import Solution
 
 LEAST_TIME = 0.25  # of the solver's time limit, that the linear programs around a plan may take in any case; else what the solver left of it
 AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs

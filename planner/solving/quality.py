@@ -14,7 +14,8 @@ from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts
 from planner.problem.quality import NONE, Chosen, is_open, settled, settled_points
 from solvers.interface import Options
-from solvers.joint import Solution, solve
+from solvers.joint import solve
+from solvers.solution import Solution
 
 NEGLIGIBLE = 1e-9  # shares of the requests below this are the solver's rounding
 AS_GOOD = 1e-6  # gap to which the rest of an answer is solved again

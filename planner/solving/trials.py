@@ -25,8 +25,8 @@ from planner.solving.marginal_values import rows_by_path
 from planner.solving.variants import Variants, some
 from planner.spec.document import Edits
 from planner.spec.model import Objective
-from solvers.analysis.conflicts import Row, is_feasible, with_limits
 from solvers.analysis.elastic import Elastic
+from solvers.analysis.relief import Row, is_feasible, with_limits
 from solvers.mip import Options
 from solvers.model.data import PlanData
 

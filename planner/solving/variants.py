@@ -25,8 +25,9 @@ from planner.solving.marginal_values import Explanation
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
 from solvers.interface import Options
-from solvers.joint import Solution, solve
+from solvers.joint import solve
 from solvers.model.data import PlanData
+from solvers.solution import Solution
 
 AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
 AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.", "phases[", "solver.")

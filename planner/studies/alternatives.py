@@ -26,9 +26,11 @@ from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
 from planner.studies.compare import compare
+from solvers.branch_and_bound.relaxation import Linear
 from solvers.interface import Options
-from solvers.joint import build, objective_vector, solve
-from solvers.mip import Linear, relative_gap
+from solvers.joint import solve
+from solvers.mip import relative_gap
+from solvers.model.build import build, objective_vector
 
 TOTAL_S = 300.0
 WITHIN = 0.05  # shares of the objective by which an alternative may be worse

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.analysis.conflicts import Row, loosened, structural, with_relief
-from solvers.mip import Linear, LinearAnswer, Options
+from solvers.analysis.relief import Row, loosened, structural, with_relief
+from solvers.branch_and_bound.relaxation import Linear, LinearAnswer
+from solvers.mip import Options
 from solvers.model.data import Floats, PlanData
 
 VIOLATION = 1e-6        # sum of relative violations of limits below which the linear program meets them

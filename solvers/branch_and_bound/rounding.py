@@ -17,7 +17,7 @@ from solvers.branch_and_bound.search import WHOLE, Finished, Relaxed, plunge
 from solvers.program import Arrays, Floats, Ints, Scaled
 
 if TYPE_CHECKING:
-    from solvers.mip import LinearAnswer
+    from solvers.branch_and_bound.relaxation import LinearAnswer
 
 HOLDS = 1e-9  # by how much a rounded choice may break a scaled row
 ROUNDS = 3  # of narrowing the columns' bounds
@@ -53,7 +53,7 @@ class FreeChoices:
 
 
 class LinearProgram(Protocol):
-    """A linear program that is solved again and again under other bounds; see `solvers.mip.Linear`."""
+    """A linear program that is solved again and again under other bounds; see `solvers.branch_and_bound.relaxation.Linear`."""
 
     def solve(self, lower: Floats, upper: Floats) -> LinearAnswer: ...
 

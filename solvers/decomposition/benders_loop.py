@@ -10,8 +10,8 @@ from solvers.decomposition.benders_master import Proposals, Within
 from solvers.decomposition.node_relaxation import PATIENCE, Chosen, Looks
 from solvers.decomposition.root_relaxation import LEAST
 from solvers.decomposition.slots import NOTHING
+from solvers.decomposition.sub_mips import LONGEST
 from solvers.model.data import Floats, Ints
-from solvers.nearest import LONGEST
 
 FINE, FARTHER = 1e-4, 0.05  # of the value, how far from proven what was proposed is looked at, and beyond the best from where on not
 MOVED, TRIED = 2, 3  # near the best: jobs that may be elsewhere, and looks that bring nothing better before all is looked at

@@ -16,8 +16,8 @@ from solvers.decomposition.node_relaxation import PATIENCE, Chosen, Looks, count
 from solvers.decomposition.root_relaxation import LEAST, PLACES, Linear, mattering, near_places, nearly
 from solvers.decomposition.slot_clustering import APART, APART_LARGE, grouping, groups_for
 from solvers.decomposition.slots import Slotwise
+from solvers.decomposition.sub_mips import nearest_choices, nearest_counts
 from solvers.model.data import Floats, Ints
-from solvers.nearest import nearest_choices, nearest_counts
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

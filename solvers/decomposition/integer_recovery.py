@@ -4,18 +4,20 @@ for the jobs or adds systems, until they miss nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from solvers.decomposition.lagrangian_bound import Bound, Prices
-from solvers.decomposition.linking import Point
+from solvers.decomposition.linking import Linked, Point
 from solvers.decomposition.reformulation import WHOLE, Decomposition, Level
 from solvers.decomposition.root_relaxation import within
 from solvers.decomposition.slots import NOTHING
 from solvers.decomposition.subproblems import SlotAnswer
-from solvers.hours import nearest
+from solvers.interface import SolverError
 from solvers.model.data import Floats
-from solvers.whole import WholePlan
 
 COUNTED, LEAST_S = 0.04, 1.0  # of the time left, that one set of counts may take to find, and seconds that anything may
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
@@ -190,3 +192,66 @@ class Counts:
         """Whether everything decided once keeps its rows and bounds."""
         s, sides = self.structure, self.structure.matrix @ values
         return bool((values <= s.most + 1e-9).all() and (sides <= s.row_upper + 1e-9).all() and (sides >= s.row_lower - 1e-9).all())
+
+
+@dataclass(frozen=True, slots=True)
+class WholePlan:
+    """Everything decided once, whole, with the running of jobs, and what it costs."""
+
+    level: Level
+    point: Point
+    value: float
+
+
+def settle(plan: WholePlan) -> tuple[SlotAnswer, Floats, Floats] | None:
+    """(answer of the slots, flows [A, T], replicas [points, T]) with nothing missing; None where a slot has no such answer."""
+    level = plan.level
+    for tolerance in (1e-9, 1e-7):
+        level.programs.forbid_missing(tolerance)
+        try:
+            answer = level.programs.answer(*level.master.given(plan.point))
+        except SolverError:
+            continue
+        flows, replicas, _ = level.programs.flows()
+        return answer, flows, replicas
+    return None
+
+
+NEAR = 1e-7  # how much less than there is may be taken, of 1 and more
+
+
+def nearest(linked: Linked, point: Point, price: Floats, taken: Floats) -> Point | None:
+    """The point with jobs run at hours nearest to its own, so that in every slot they leave `taken` [lots, T] systems to others. `price`
+    [places, T] of running there for a slot. None where there are none."""
+    view, data, before = linked.view, linked.view.data, point.running
+    systems, _, _, left = linked.given(point)
+    systems, watts = systems - taken, left + linked.watts @ before
+    moves = linked.most_running(point.structure)
+    place, slot = np.nonzero(moves > 0)
+    if not len(place):
+        return point
+    limits = sparse.vstack([linked.uses, linked.watts]).tocoo()
+    most = np.vstack([systems, watts])
+    by_slot = sparse.csr_array((np.ones(len(place)), (slot * before.shape[0] + place, np.arange(len(place)))), shape=(before.size, len(place)))
+    into = sparse.kron(sparse.eye_array(view.slots), limits).tocsr() @ by_slot
+    upper = most.T.ravel()
+    bound = np.flatnonzero((np.diff(into.indptr) > 0) & np.isfinite(upper))
+    into, upper = into[bound], upper[bound]
+    work = data.point_capacity[linked.places] / data.job_work[data.point_job[linked.places]]
+    done = sparse.csr_array((work[place] * view.seconds[slot], (place, np.arange(len(place)))), shape=(before.shape[0], len(place)))
+    runs = np.flatnonzero(np.diff(done.indptr))
+    now, dear = before[place, slot], price[place, slot]
+    high = max(float(dear.max()), 1e-12)
+    both = lambda matrix: sparse.hstack([matrix, -matrix])
+    wanted = point.structure[linked.structure.columns["y"][linked.places]]
+    found = linprog(
+        np.concatenate([high + dear, high - dear]), A_ub=both(into), b_ub=upper - NEAR * np.maximum(upper, 1.0) - into @ now, A_eq=both(done)[runs], b_eq=(wanted - done @ now)[runs],
+        bounds=np.column_stack([np.zeros(2 * len(place)), np.concatenate([np.maximum(moves[place, slot] - now, 0.0), now])]), method="highs",
+        options={"primal_feasibility_tolerance": EXACT},
+    )  # fmt: skip
+    if found.x is None:
+        return None
+    running = np.zeros_like(before)
+    more, less = np.split(found.x, 2)
+    running[place, slot] = now + more - less
+    return Point(point.structure, running)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from solvers.decomposition.slots import Slotwise, Structure
+from solvers.decomposition.first_stage import Structure
+from solvers.decomposition.slots import Slotwise
 from solvers.model.data import Floats, Ints
 
 

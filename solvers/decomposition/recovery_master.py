@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from solvers.backends.persistent_lp import GrowingProgram
+from solvers.decomposition.first_stage import Structure
 from solvers.decomposition.linking import Linked, Point
-from solvers.decomposition.slots import NOTHING, Slotwise, Structure
+from solvers.decomposition.slots import NOTHING, Slotwise
 from solvers.decomposition.subproblems import SlotAnswer
 from solvers.model.data import Floats, Ints
 

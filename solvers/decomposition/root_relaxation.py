@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.decomposition.dual_ascent import Climb
+from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.blocks import Blocks
 from solvers.decomposition.interior_point.method import Inside, inside, taken_over
 from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.linking import Linked
 from solvers.decomposition.slot_clustering import APART_LARGE, cheap_places, grouping, groups_for
-from solvers.decomposition.slots import NOTHING, Slotwise, carried
+from solvers.decomposition.slots import NOTHING, Slotwise
 from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:

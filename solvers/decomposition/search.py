@@ -12,17 +12,17 @@ from solvers.decomposition.benders_loop import Proposing
 from solvers.decomposition.benders_master import Proposals, Within
 from solvers.decomposition.cheap_hosting import LeftOut
 from solvers.decomposition.dive_and_branch import COSTS, COSTS_LARGE, HOPELESS, TOLERANCE, Search, choices
-from solvers.decomposition.integer_recovery import Counts
+from solvers.decomposition.first_stage import carried
+from solvers.decomposition.integer_recovery import Counts, WholePlan
 from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.linking import Point
 from solvers.decomposition.node_relaxation import PATIENCE, WORTH, Chosen, counted
 from solvers.decomposition.reformulation import WHOLE, Decomposition
 from solvers.decomposition.root_relaxation import MANY, ROUGH_LARGE, Linear, held, linear, mattering
-from solvers.decomposition.slots import NOTHING, carried
+from solvers.decomposition.slots import NOTHING
+from solvers.decomposition.sub_mips import counts as counts_held
 from solvers.interface import Options
 from solvers.model.data import Floats, Ints
-from solvers.one_piece import counts as counts_held
-from solvers.whole import WholePlan
 
 PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be
 # before counts, from where on only counts can bring more, and how near counts are to be

@@ -8,7 +8,7 @@ in certificate.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,14 +16,10 @@ from scipy import sparse
 
 from solvers.model.data import Floats, Ints, PlanData
 from solvers.model.dominance import useful
-from solvers.program import Program
 
-IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
-ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
 NOTHING = 1e-12
 EVERY = slice(None)  # of the slots
 PIECE = 48  # slots that are looked at together: what is known of all of them does not fit the cache
-FORCED, FORCINGS, BROKEN = 1e-9, 4, 1e-6  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
 
 
 def by_pieces(of: Callable[[slice], tuple[Floats, ...]], slots: int, across: Callable[..., Iterable] = map) -> tuple[Floats, ...]:
@@ -178,118 +174,3 @@ class Slotwise:
         for j, found in zip(jobs, across(of, jobs), strict=True):
             cost[job == j] = found
         return cost
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """What is decided once, as rows over its own columns:  lower <= matrix m <= upper,  0 <= m <= most.
-
-    `keys`: row -> (block, index), by which rows of a smaller structure are found in a larger one.
-    """
-
-    matrix: sparse.csr_array
-    row_lower: Floats
-    row_upper: Floats
-    most: Floats
-    cost: Floats
-    integer: np.ndarray
-    columns: Mapping[str, Ints]  # block -> positions shaped as its index sets, -1 where there is none
-    keys: tuple[tuple, ...]
-    pair_gate: Ints  # [W x R] column that must be 1 for a workload to be served at a site, -1 for none
-    arc_pair: Ints  # [A]
-
-    @property
-    def arc_gate(self) -> Ints:
-        """[A]: the column that must be 1 for the arc to carry, -1 for none."""
-        return self.pair_gate[self.arc_pair]
-
-    @property
-    def size(self) -> int:
-        return len(self.most)
-
-    def part(self, data: PlanData, lots: Ints, points: Ints) -> Structure:
-        """The same over the holdings of these lots and these points of jobs only; what is left out is 0."""
-        stays = np.ones(self.size, dtype=bool)
-        kept, place = np.isin(data.holding_lot, lots), self.columns["n"]
-        stays[place[~kept & (place >= 0)]] = False
-        kept = np.isin(np.arange(len(data.point_job)), points)
-        for block in ("y", "run"):
-            place = self.columns[block][~kept]
-            stays[place[place >= 0]] = False
-        new = np.full(self.size + 1, -1, dtype=np.int64)
-        new[:-1][stays] = np.arange(int(stays.sum()))
-        matrix = self.matrix[:, np.flatnonzero(stays)].tocsr()
-        idle = (matrix.maximum(0).sum(axis=1) == 0) & np.isneginf(self.row_lower) & (self.row_upper >= 0)  # nothing that could break it
-        rows = np.flatnonzero(~idle)
-        return replace(
-            self, matrix=matrix[rows], row_lower=self.row_lower[rows], row_upper=self.row_upper[rows], most=self.most[stays],
-            cost=self.cost[stays], integer=self.integer[stays], columns={block: new[place] for block, place in self.columns.items()},
-            keys=tuple(self.keys[row] for row in rows), pair_gate=new[self.pair_gate],
-        )  # fmt: skip
-
-    def forced(self, least: Floats, most: Floats) -> tuple[Floats, Floats, bool]:
-        """(least, most, whether a row cannot hold) once columns are fixed that a row leaves no choice: what has no inside is not looked at."""
-        least, most, matrix = least.copy(), most.copy(), self.matrix.tocoo()
-        row, column, positive = matrix.row, matrix.col, matrix.data > 0
-        add = lambda bounds: np.bincount(row, weights=matrix.data * bounds, minlength=matrix.shape[0])
-        room = FORCED * np.maximum(add(np.sign(matrix.data)), 1.0)
-        for _ in range(FORCINGS):
-            at_least, at_most = add(np.where(positive, least[column], most[column])), add(np.where(positive, most[column], least[column]))
-            full, empty = at_least >= self.row_upper - room, at_most <= self.row_lower + room
-            down, up = (full[row] & positive) | (empty[row] & ~positive), (full[row] & ~positive) | (empty[row] & positive)
-            before = float((most - least)[np.isfinite(most)].sum())
-            most[column[down]] = least[column[down]]
-            least[column[up]] = most[column[up]]
-            if float((most - least)[np.isfinite(most)].sum()) == before:
-                break
-        return least, most, bool((at_least > self.row_upper + BROKEN * room / FORCED).any() or (at_most < self.row_lower - BROKEN * room / FORCED).any())
-
-
-def structure_of(program: Program, data: PlanData, functional: str) -> Structure:
-    """The part of a program without slots; `program` may have merged slots, one for each window."""
-    arrays, cost = program.arrays(), program.functional(functional)
-    here = np.ones(program.column_count, dtype=bool)
-    for block in IN_SLOTS:
-        if block in program.columns:
-            index = program.columns[block].ravel()
-            here[index[index >= 0]] = False
-    new = np.full(program.column_count, -1, dtype=np.int64)
-    new[here] = np.arange(int(here.sum()))
-    matrix = arrays.matrix.tocsr()
-    alone = np.asarray(abs(matrix) @ (~here).astype(float)) == 0
-    for block in ROWS_IN_SLOTS:
-        for part in program.row_blocks.get(block, ()):
-            alone[part.rows] = False
-    rows = np.flatnonzero(alone)
-    shifted = {}
-    for block, index in program.columns.items():
-        if block not in IN_SLOTS:
-            shifted[block] = np.append(new, -1)[index]
-    host = shifted["host"]
-    gate = np.where(host >= 0, host, shifted["open"]).ravel()
-    return Structure(
-        matrix=matrix[rows][:, np.flatnonzero(here)].tocsr(), row_lower=arrays.row_lower[rows], row_upper=arrays.row_upper[rows],
-        most=arrays.upper[here], cost=cost[here], integer=arrays.integer[here], columns=shifted,
-        keys=tuple(_keys(program, rows)), pair_gate=gate, arc_pair=data.arc_workload * data.sites + data.arc_site,
-    )  # fmt: skip
-
-
-def _keys(program: Program, rows: Ints):
-    """(block, index) of each row."""
-    blocks = [(part.rows.start, block, part.index) for block, parts in program.row_blocks.items() for part in parts]
-    blocks.sort(key=lambda item: item[0])
-    starts = np.array([start for start, _, _ in blocks])
-    for row in rows:
-        start, block, index = blocks[int(np.searchsorted(starts, row, side="right")) - 1]
-        yield block, tuple(int(i) for i in index[row - start])
-
-
-def carried(old: Structure, new: Structure, values: Floats) -> Floats:
-    """A vector over the old structure's columns as one over the new's; 0 where the new one has more."""
-    result = np.zeros(new.size)
-    for block, index in new.columns.items():
-        before = old.columns.get(block)
-        if before is not None:
-            both = (index >= 0) & (before >= 0)
-            result[index[both]] = values[before[both]]
-    return result

@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvers import whole
 from solvers.backends import subprocess_mip as apart
 from solvers.backends.highs import take_threads
 from solvers.decomposition import cheap_hosting as hosting
+from solvers.decomposition import integer_recovery
 from solvers.decomposition import limit_duals as limit_worth
+from solvers.decomposition.first_stage import carried
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition, about_columns, structure
 from solvers.decomposition.search import sketch
-from solvers.decomposition.slots import Slotwise, carried
+from solvers.decomposition.slots import Slotwise
 from solvers.interface import Options, SolverError, Standing
 from solvers.model.data import COST, Floats, Ints, PlanData
 from solvers.model.routing import arc_most, just_enough
@@ -92,7 +93,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)
-    settled = None if plan is None else whole.settle(plan)
+    settled = None if plan is None else integer_recovery.settle(plan)
     if settled is None:
         return Found(rows, columns, integers, bound if np.isfinite(bound) else None)
     answer, flows, replicas = settled
@@ -179,7 +180,7 @@ def _factor(values: Floats) -> float:
 # -- the plan in blocks ------------------------------------------------------------------------------------------------
 
 
-def _values(dec: Decomposition, data: PlanData, units: Units, plan: whole.WholePlan, flows: Floats, replicas: Floats) -> dict[str, Floats]:
+def _values(dec: Decomposition, data: PlanData, units: Units, plan: integer_recovery.WholePlan, flows: Floats, replicas: Floats) -> dict[str, Floats]:
     level = plan.level
     structure = carried(level.master.structure, dec.whole, plan.point.structure)
     padded = np.append(structure, 0.0)

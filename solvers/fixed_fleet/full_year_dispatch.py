@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.branch_and_bound.relaxation import Linear
 from solvers.interface import Options, SolverError
-from solvers.joint import build
-from solvers.mip import Linear
+from solvers.model.build import build
 from solvers.model.data import Floats, Ints, Objective, PlanData
 from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.routing import arc_open

@@ -13,44 +13,15 @@ Constraints balance  as in routing, over the arcs of all workloads of the group
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.model.choice_data import ChoiceData, Floats
 
 if TYPE_CHECKING:
     from solvers.model.data import PlanData
     from solvers.program import Program
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceData:
-    """`group` [W]: number of the group, -1 outside any; `one` [G]: whether exactly one workload answers; `able` [W]: whether it may;
-    `score` [W]; `least` [G]: of the mean score, -inf where any will do; `hourly` [G]: whether in each slot, not over all."""
-
-    group: NDArray[np.int64]
-    one: NDArray[np.bool_]
-    able: NDArray[np.bool_]
-    score: Floats
-    least: Floats
-    hourly: NDArray[np.bool_]
-
-    def leads(self) -> NDArray[np.int64]:
-        """[W]: the workload whose demand each answers."""
-        first = {int(g): w for w, g in reversed(list(enumerate(self.group))) if g >= 0}
-        return np.array([first.get(int(g), w) for w, g in enumerate(self.group)], dtype=np.int64)
-
-    def problems(self, workloads: int, demand: Floats) -> Iterator[str]:
-        if any(part.shape != (workloads,) for part in (self.group, self.able, self.score)) or not self.one.shape == self.least.shape == self.hourly.shape:
-            yield f"choice: expected {workloads} workloads, and as many `least` as groups"
-        elif self.group.max(initial=-1) >= len(self.one) or not np.isfinite(self.score).all() or np.isnan(self.least).any():
-            yield "choice: index outside its groups, or a score that is not a number"
-        elif demand[self.leads() != np.arange(workloads)].any():
-            yield "choice: the demand of a group is that of its first workload; the others have none"
 
 
 def add_choice(program: Program, data: PlanData, most: Floats) -> None:

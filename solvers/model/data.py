@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.model.choice import ChoiceData
+from solvers.model.choice_data import ChoiceData
 from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.line_data import LineData, SpreadData
-from solvers.model.porting import PortData
+from solvers.model.porting_data import PortData
 
 if TYPE_CHECKING:
-    from solvers.model.scenarios import WorldData
+    from solvers.model.scenario_data import WorldData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,7 +14,8 @@ from solvers.backends.highs import new_highs, program_of, take_threads
 from solvers.decomposition.lagrangian_bound import Estimate, Prices, _run
 from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import Standing
-from solvers.joint import build, unfinished, unserved
+from solvers.joint import unfinished, unserved
+from solvers.model.build import build
 from tests.property import test_solvers_phases as phases
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem

@@ -10,7 +10,8 @@ from solvers.decomposition.dual_ascent import Climb
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import Standing
-from solvers.joint import build, unfinished, unserved
+from solvers.joint import unfinished, unserved
+from solvers.model.build import build
 from tests.property.reference import best
 from tests.property.test_solvers_bruteforce import problem
 

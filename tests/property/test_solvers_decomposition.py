@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from solvers.decomposition import reformulation as decomposition
 from solvers.decomposition import solve as decomposed
-from solvers.joint import build, solve, unfinished, unserved
+from solvers.joint import solve, unfinished, unserved
 from solvers.mip import Options
+from solvers.model.build import build
 from solvers.model.data import Limit
 from solvers.model.electricity_data import Chronology
 from tests.property.reference import SMALL, TIMES, best, near

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.analysis import conflicts as diagnose
+from solvers.analysis import relief
 from solvers.analysis.elastic import VIOLATION, Elastic
 from solvers.mip import Options
 from tests.property import test_solvers_together as together
@@ -29,7 +29,7 @@ def tight(seed):
     rng = np.random.default_rng(seed)
     data = together.problem(rng, ("cost",))
     rows = rows_of(data)
-    return rng, diagnose.with_limits(data, {row: float(rng.integers(1, 9)) / 4 for row in rows if rng.random() < 0.7}), rows
+    return rng, relief.with_limits(data, {row: float(rng.integers(1, 9)) / 4 for row in rows if rng.random() < 0.7}), rows
 
 
 @settings(**SMALL, max_examples=20 * TIMES)
@@ -55,7 +55,7 @@ def test_what_is_known_already_is_what_would_be_found_anew(seed):
 def test_those_weighed_by_a_proof_fail_by_themselves(seed):
     _, data, rows = tight(seed)
     elastic = Elastic(data, rows, Options())
-    if elastic.fails([]) and not diagnose.structural(data):
+    if elastic.fails([]) and not relief.structural(data):
         needed = elastic.weighed(rows)
         assert Elastic(data, rows, Options()).fails([row for row in rows if row not in needed])
         assert elastic.weighed(needed) == needed
@@ -67,6 +67,6 @@ def test_most_of_the_problems_fail_and_for_more_than_one_limit():
     for seed in range(60):
         _, data, rows = tight(seed)
         elastic = Elastic(data, rows, Options())
-        if not diagnose.structural(diagnose.loosened(data, rows)) and elastic.fails([]) and not elastic.fails(rows):
+        if not relief.structural(relief.loosened(data, rows)) and elastic.fails([]) and not elastic.fails(rows):
             found.append(len(elastic.weighed(rows)))
     assert len(found) >= 10 and sum(size > 1 for size in found) >= 3

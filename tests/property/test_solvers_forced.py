@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solvers.decomposition.slots import Structure
+from solvers.decomposition.first_stage import Structure
 from tests.property.reference import SMALL
 
 

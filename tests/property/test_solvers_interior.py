@@ -16,7 +16,8 @@ from solvers.decomposition.interior_point.newton import Newton
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.root_relaxation import blocks
 from solvers.interface import Standing
-from solvers.joint import build, unfinished, unserved
+from solvers.joint import unfinished, unserved
+from solvers.model.build import build
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem
 

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from solvers import reoptimize as kept_module
-from solvers.joint import build, solve
+from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.build import build
 from solvers.reoptimize import KeptProgram
 from tests.property.reference import TIMES, TOLERANCE
 from tests.property.test_solvers_bruteforce import problem

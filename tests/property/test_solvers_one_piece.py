@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers import one_piece
 from solvers.decomposition import reformulation as decomposition
+from solvers.decomposition import sub_mips
 from solvers.decomposition.node_relaxation import counted
 from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import Standing
-from solvers.joint import build, unfinished, unserved
+from solvers.joint import unfinished, unserved
+from solvers.model.build import build
 from tests.property.test_solvers_bruteforce import problem
 
 SEEDS = range(40)
@@ -56,7 +57,7 @@ def between(dec, least, most):
 def test_no_counts_cost_less_with_the_same_choices():
     asked = 0
     for dec, program, least, most in questions():
-        values = one_piece.counts(dec, least, most, 1e-6, 60.0)
+        values = sub_mips.counts(dec, least, most, 1e-6, 60.0)
         if values is None:
             assert not (dec.whole.integer & (most > least)).any()
             continue
@@ -72,4 +73,4 @@ def test_no_counts_cost_less_with_the_same_choices():
 def test_other_programs_are_not_asked_so(monkeypatch):
     monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", 0)
     dec, _, least, most = next(questions())
-    assert one_piece.counts(dec, least, most, 1e-6, 60.0) is None
+    assert sub_mips.counts(dec, least, most, 1e-6, 60.0) is None

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from solvers.analysis.conflicts import loosened
+from solvers.analysis.relief import loosened
 from solvers.decomposition import solve as decomposed
 from solvers.decomposition.lagrangian_bound import Prices, bound
 from solvers.decomposition.reformulation import structure
 from solvers.decomposition.slots import Slotwise
-from solvers.joint import build, solve
+from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.build import build
 from solvers.model.data import Limit, PowerStages
-from solvers.model.porting import PortData
+from solvers.model.porting_data import PortData
 from solvers.model.schedule import able
 from tests.property import test_solvers_phases as phases
 from tests.property import test_solvers_together as together

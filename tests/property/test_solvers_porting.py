@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from solvers.joint import solve
 from solvers.mip import Options
-from solvers.model.porting import PortData
+from solvers.model.porting_data import PortData
 from tests.property.reference import SMALL, TOLERANCE, agree, agree_with_each_other, best
 from tests.property.test_solvers_bruteforce import problem
 

@@ -17,7 +17,8 @@ from solvers.decomposition.node_relaxation import Looks
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.root_relaxation import linear
 from solvers.interface import Options, Standing
-from solvers.joint import build, solve, unfinished, unserved
+from solvers.joint import solve, unfinished, unserved
+from solvers.model.build import build
 from tests.property import test_solvers_phases as phases
 from tests.property.reference import SMALL
 from tests.property.test_solvers_bruteforce import problem

@@ -12,7 +12,8 @@ from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.smoothed_response import _jobs, _serving, used
 from solvers.interface import Standing
-from solvers.joint import build, unfinished, unserved
+from solvers.joint import unfinished, unserved
+from solvers.model.build import build
 from tests.property.test_solvers_bruteforce import problem
 
 

@@ -8,7 +8,7 @@ import pytest
 from models.network.designs import Design, network
 from models.network.direct import balanced_dragonfly, dragonfly, torus
 from models.network.trees import leaf_ports, tree
-from solvers import topology
+from tests import fabric_graphs as topology
 
 
 def ends_of(graph, first=lambda end: True):

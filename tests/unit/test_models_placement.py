@@ -17,7 +17,7 @@ from models.network.placement_torus import (
     ring_volumes,
     row_by_row,
 )
-from solvers import topology
+from tests import fabric_graphs as topology
 
 DEGREES = {"tp": 2, "cp": 3, "dp": 2, "pp": 2}
 FLOWS = [

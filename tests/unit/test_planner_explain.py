@@ -19,9 +19,10 @@ from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, explain
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers import mip as backends
-from solvers.analysis.conflicts import prices
-from solvers.joint import build, objective_vector, solve
+from solvers.analysis.marginal_values import prices
+from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.build import build, objective_vector
 
 FINE = {"gap": 1e-6, "time_limit": "30 s"}
 CHAT = {

@@ -25,7 +25,7 @@ from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch, slots_that_cou
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
-from solvers.model.scenarios import Risk, World, WorldData
+from solvers.model.scenario_data import Risk, World, WorldData
 
 WORLDS = 200
 

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from solvers import mip as backends
 from solvers.backends.highs import least_whole
+from solvers.branch_and_bound import relaxation
 from solvers.branch_and_bound import search as branch_search
 from solvers.branch_and_bound.search import Relaxed, Search
 from solvers.interface import Standing
@@ -382,6 +383,6 @@ def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypa
     """A relaxation that ends without an answer, as it may where a row is missed by very little; the program has none."""
     program = facilities()
     program.add_rows("too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1)
-    monkeypatch.setattr(backends.Relaxation, "solve", lambda *_: Relaxed(None))
+    monkeypatch.setattr(relaxation.Relaxation, "solve", lambda *_: Relaxed(None))
     answer = backends.solve(program, program.functional("cost"), "min", Options(method="branch"))
     assert answer.status == "infeasible" and answer.x is None and answer.bound is None

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.joint import build, solve
+from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.build import build
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.model.dominance import useful
 

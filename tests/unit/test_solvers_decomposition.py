@@ -9,8 +9,9 @@ import pytest
 
 from solvers.decomposition import solve as decomposed
 from solvers.interface import Standing
-from solvers.joint import build, solve
+from solvers.joint import solve
 from solvers.mip import Options
+from solvers.model.build import build
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.model.fleet import lot_upper
 from tests.property.test_solvers_bruteforce import problem
@@ -112,8 +113,8 @@ def test_a_plan_near_counts_that_break_a_row_keeps_them(data):
 @pytest.mark.parametrize("missing, looks", ((0.0, 1), (5e-9, 1), (5e-8, 2)))
 def test_what_all_slots_are_short_of_together_may_be_more_than_what_one_is(monkeypatch, data, missing, looks):
     """Each slot's answer holds to 1e-9: a few of these sent the search on where it had its plan."""
+    from solvers.decomposition.first_stage import carried
     from solvers.decomposition.linking import Point
-    from solvers.decomposition.slots import carried
 
     counts, best = _counts(data), solve(data, Options(gap=1e-6))
     whole = counts.dec.whole
@@ -130,8 +131,8 @@ def test_what_all_slots_are_short_of_together_may_be_more_than_what_one_is(monke
 
 @pytest.mark.parametrize("seed", (5, 13, 17, 19, 28))
 def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
+    from solvers.decomposition.first_stage import carried
     from solvers.decomposition.linking import Point
-    from solvers.decomposition.slots import carried
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
     best = solve(data, Options(gap=1e-6))

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvers.decomposition.integer_recovery import nearest
 from solvers.decomposition.linking import Point
 from solvers.decomposition.reformulation import Decomposition
-from solvers.hours import nearest
 from solvers.interface import Standing
-from solvers.joint import build
+from solvers.model.build import build
 from tests.unit.test_solvers_decomposition import two_jobs
 
 

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from catalog.units import HOUR_S
-from solvers.analysis.conflicts import Row, with_limits
-from solvers.joint import Solution, build, objective_vector, solve
-from solvers.mip import Linear, Options
+from solvers.analysis.relief import Row, with_limits
+from solvers.branch_and_bound.relaxation import Linear
+from solvers.joint import solve
+from solvers.mip import Options
+from solvers.model.build import build, objective_vector
 from solvers.model.data import Limit, PlanData, PowerStages
+from solvers.solution import Solution
 
 ASKED = Options(gap=1e-2, time_limit_s=60, method="decomposed")
 SEEDS = (3, 6, 9, 14)  # found slot by slot, with limits of each kind that bind

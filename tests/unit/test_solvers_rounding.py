@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from solvers.branch_and_bound.relaxation import Linear
 from solvers.branch_and_bound.rounding import FreeChoices, whole_counts
 from solvers.branch_and_bound.search import Relaxed
-from solvers.mip import Linear, Options
+from solvers.mip import Options
 from solvers.program import Arrays, Scaled
 
 GAP = 1e-3

@@ -1,21 +1,72 @@
-"""Whole choices and counts near those of an answer that are not, as the rows of what is decided once allow them."""
+"""Sub-MIPs within the search: the neighbourhood of a point, and a program in one piece."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from solvers.backends.subprocess_mip import least_whole
 from solvers.decomposition.benders_master import NEARLY_DONE, done
+from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.method import Inside
 from solvers.decomposition.node_relaxation import Chosen, Looks
-from solvers.decomposition.slots import carried
+from solvers.interface import SolverError
 from solvers.model.data import Floats, Ints
 
+if TYPE_CHECKING:
+    from solvers.decomposition.reformulation import Decomposition
+
+
+NEAR = 0.3  # of the asked gap, how near to the least the counts are to be
+
+
+SETTINGS = (("mip_heuristic_run_root_reduced_cost", False), ("mip_max_nodes", 100))
+
+
+# the first takes longer than it saves; the other programs within the program find what nothing else does; what is good is found early
+
+
+def counts(dec: Decomposition, least: Floats, most: Floats, gap: float, seconds: float) -> Floats | None:
+    """The structure's columns between these bounds that cost least, whole; None where the program is not small, where nothing is left to be counted or
+    it has no answer, or not in time."""
+    program = dec.program
+    if program is None or not (dec.whole.integer & (most > least)).any():
+        return None
+    arrays = program.arrays()
+    scaled = arrays.scaled(program.functional(dec.functional))
+    lower, upper = scaled.arrays.lower.copy(), scaled.arrays.upper.copy()
+    for block, here in dec.whole.columns.items():
+        place = program.columns[block]
+        both = (here >= 0) & (place >= 0)
+        at = place[both]
+        lower[at], upper[at] = least[here[both]] / scaled.column[at], np.minimum(most[here[both]] / scaled.column[at], upper[at])
+    rows = scaled.arrays.row_lower, scaled.arrays.row_upper
+    try:
+        found = least_whole(scaled.cost, scaled.arrays.matrix, rows, (lower, np.maximum(lower, upper)), arrays.integer, NEAR * gap, seconds, SETTINGS)
+    except SolverError:  # there is another way to counts
+        return None
+    if found.x is None:
+        return None
+    values, result = np.append(found.x * scaled.column, 0.0), np.zeros(dec.whole.size)
+    for block, here in dec.whole.columns.items():
+        result[here[here >= 0]] = values[program.columns[block][here >= 0]]
+    return np.clip(np.where(dec.whole.integer, np.round(result), result), least, most)
+
+
 FAR = 1e-3  # of the value, that is as bad as a choice the other way
+
+
 SHORTEST, LONGEST = 0.1, 5.0  # seconds that they may take, at least and at most
+
+
 ROUGHLY = 0.01  # how far from proven they may be
+
+
 WHOLE = 1e-6  # how far from whole a number may be
+
+
 MORE, DEAR = 0.001, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
 
 
