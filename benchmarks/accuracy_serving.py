@@ -12,8 +12,8 @@ from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, percent, regrets
 
 from catalog.lookup import Catalog
 from planner.calibration.fit import LEAVE_OUT
+from planner.calibration.kind import TRUSTED
 from planner.calibration.measurements import Row
-from planner.calibration.training_kind import TRUSTED
 from planner.tables import as_markdown
 
 METRICS = {"tpot": "TPOT", "ttft": "TTFT", "throughput": "throughput"}

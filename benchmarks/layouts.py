@@ -17,8 +17,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from models.training.layouts import Layouts, enumerate_layouts  # noqa: E402
-from planner.candidates.layouts import evaluate  # noqa: E402
 from planner.estimate.case import resolve_case  # noqa: E402
+from planner.evaluate.layouts import evaluate
 
 CASE = Path(__file__).parent.parent / "examples" / "cases" / "gpt3_a100.json"
 DIMENSIONS = {

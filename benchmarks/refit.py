@@ -35,7 +35,7 @@ from planner.calibration.fit import (
     read_measurements,
     seen_figures,
 )
-from planner.calibration.training_kind import kind_of
+from planner.calibration.kinds import kind_of
 from planner.plan import write_whole
 
 DATA = ROOT / "catalog" / "data" / "constants.json"

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from models.statistics.fitting import Linearised, Prior, group_weights, refit, sensitivity
-from planner.calibration.training_kind import Question, kind_of
+from planner.calibration.kind import Question
+from planner.calibration.kinds import kind_of
 
 ROUNDS, STEPS = 8, 1  # re-linearisations, and Gauss-Newton steps at each
 SHORTEST = 0.05  # part of a step below which no better point is sought

@@ -24,7 +24,7 @@ from refit import DATA, SOURCES, replaced
 from catalog.lookup import Catalog
 from models.statistics.intervals import FEWEST, TIERS
 from planner.calibration.fit import LEAVE_OUT_OF_TIER, fitted, leave_out, measured, read_measurements
-from planner.calibration.training_kind import kind_of
+from planner.calibration.kinds import kind_of
 from planner.plan import write_whole
 
 LEVELS = (0.01, 0.025, *(round(0.05 * i, 2) for i in range(1, 20)), 0.975, 0.99)

@@ -189,8 +189,8 @@ def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, days:
 def _parameters(catalog: Catalog, architecture: str) -> float:
     """Those at work on one token."""
     from models.transformer.architecture import forward_flops_per_token
-    from planner.problem.provenance import Ledger
     from planner.resolve.architectures import shape_of
+    from planner.resolve.ledger import Ledger
 
     return float(forward_flops_per_token(shape_of(catalog.get("architectures", architecture), Ledger(catalog)), 1)) / 2
 

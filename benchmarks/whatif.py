@@ -19,9 +19,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from planner.pipeline import read_spec, solve
+from planner.pipeline import solve
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import at, edited, path_parts
+from planner.spec.read import read_spec
 from planner.studies.frontier import CARBON, THROUGHPUT, frontier
 from planner.studies.sensitivity_factors import scaled
 from planner.studies.whatif import Changes, WhatIf

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
-from planner.spec.document import read_document
-from planner.spec.model import PlanSpec
-from planner.spec.series import with_series
+from planner.solving.answer import THREADS, Progress, answer
+from planner.spec.read import read_spec
 
 if TYPE_CHECKING:
-    from planner.candidates.points import Candidates
-    from planner.formulate.formulation import Formulation
-    from planner.problem.facts import Problem
-    from solvers.interface import Options
-    from solvers.model.data import PlanData
-    from solvers.solution import Solution
-
-Progress = Callable[[str], None]
-THREADS = 2
+    pass
 
 
 def solve(
@@ -42,12 +33,6 @@ def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Pat
     """Counts of what a valid spec asks about; raises SpecError with every problem of an invalid one."""
     document = read_spec(source, hourly)
     return check_document(document, overlays=overlays)
-
-
-def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
-    if isinstance(source, Mapping):
-        return with_series(source, hourly)
-    return with_series(read_document(Path(source).read_bytes()), [*hourly, Path(source).parent])
 
 
 def check_document(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> dict[str, int]:
@@ -82,56 +67,3 @@ def solve_document(
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s")
     return answer(problem, candidates, document, overlays=overlays, progress=progress, threads=threads)
-
-
-def answer(
-    problem: Problem, candidates: Candidates, document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None,
-    threads: int = THREADS, solve_program: Callable[[PlanData, Options], Solution] | None = None, diagnosing: bool = True,
-    prepare: Callable[[Formulation], Formulation] | None = None,
-) -> Plan:  # fmt: skip
-    """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan, or what
-    the next best architecture would come to;
-    `prepare`: changes the program's input before it is solved."""
-    from planner.formulate.formulation import Unbounded, formulate
-    from planner.interpret.document import interpret
-    from planner.interpret.framing import sense_and_unit, without_answer
-    from planner.solving.full_year_dispatch import dispatched, is_asked
-    from planner.solving.infeasibility import diagnose
-    from planner.solving.marginal_values import explain
-    from planner.solving.quality import settle, with_runners_up
-    from solvers.joint import solve as solve_cold
-
-    say = progress or (lambda line: None)
-    try:
-        form = formulate(problem, candidates)
-    except Unbounded:
-        return without_answer(problem, candidates, "unbounded", None, document)
-    form = prepare(form) if prepare is not None else form
-    options = options_of(problem.spec, threads)
-    solution = (solve_program or solve_cold)(form.data, options_of(problem.spec, threads, progress))
-    gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
-    say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s")
-    if not solution.values:
-        diagnosis = None
-        if solution.status == "infeasible" and diagnosing:
-            say("no plan meets all limits; looking for the limits in conflict and the smallest repair")
-            diagnosis = diagnose(problem, candidates, document, overlays, options)
-        return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
-    every, points = problem, candidates
-    problem, candidates, form, solution = settle(problem, candidates, form, solution, options)
-    explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
-    plan = interpret(problem, candidates, form, solution, document, explanation)
-    if every.quality and diagnosing:
-        plan = with_runners_up(plan, every, points, options, say)
-    if not is_asked(problem):
-        return plan
-    found = dispatched(problem, candidates, form, solution, plan["totals"], overlays, options)
-    say(f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s")
-    return Plan({**plan.document, "dispatch": found})
-
-
-def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None = None) -> Options:
-    from solvers.mip import Options
-
-    asked = spec.solver
-    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=threads, method=asked.method, progress=progress)

@@ -88,3 +88,9 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(beside)
         raise
+
+
+BINDING = 1e-6  # relative slack below which a limit binds
+
+
+BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"

@@ -18,17 +18,11 @@ import numpy as np
 from catalog.lookup import Catalog
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, bands_by_tier, tier_of
+from planner.calibration.kind import TRUSTED, Kind, Observation, Question
+from planner.calibration.kinds import kind_named, kind_of
 from planner.calibration.measurements import Row, file_kind, fold_of, kind_mark, read_rows
 from planner.calibration.training_architectures import Unpredictable
-from planner.calibration.training_kind import (
-    TRAINING,
-    TRUSTED,
-    Kind,
-    Observation,
-    Question,
-    kind_named,
-    kind_of,
-)
+from planner.calibration.training_kind import TRAINING
 from planner.errors import Problem, SpecError
 from planner.plan import write_whole
 

@@ -25,7 +25,7 @@ from planner.calibration.fit import (
     read_measurements,
     tier,
 )
-from planner.calibration.training_kind import Kind, Observation, Question
+from planner.calibration.kind import Kind, Observation, Question
 
 SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")

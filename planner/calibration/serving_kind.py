@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from models.serving.many_runs import Predictor
 from models.serving.priors import SERVING_PRIORS
+from planner.calibration.kind import Kind, Question
 from planner.calibration.serving_cases import in_score, measured_serving
-from planner.calibration.training_kind import Kind, Question
 
 METRICS = ("tpot", "ttft", "throughput")
 

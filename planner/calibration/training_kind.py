@@ -4,92 +4,22 @@ both work on observations and know neither kind. The kind "serving" is in servin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import TERA
-from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict, Prior
+from models.statistics.fitting import ANCHOR_SPREAD, RATIO_SCALE, Predict
 from models.training.layer import Run
 from models.training.layouts import Layouts
 from models.training.many_runs import Case, Predictor
 from models.training.priors import TRAINING_PRIORS
 from models.training.step import TRAINING_PASSES, TrainingConstants, recomputed_flops_per_token
 from models.transformer.architecture import forward_flops_per_token
+from planner.calibration.kind import Kind
 from planner.calibration.measurements import Row, kind_mark
 from planner.calibration.training_cases import Measured, measured_case
-
-TRUSTED = ("A", "B")  # grades that may enter a fit
-Question = Any  # a row as a question to the models: training_cases.Measured or serving_cases.MeasuredServing
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One measured figure of a row, in the unit of its metric."""
-
-    case: int  # index of the row among those read
-    metric: str
-    value: float
-    fits: bool  # whether it may enter a fit
-    label: str  # what the bands of its interval are told apart by
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What fits and scores need to know of one kind of measurements. Its constants and records carry `name` as prefix."""
-
-    name: str
-    question: Callable[[Row, Catalog, Mapping[str, float]], Question]  # raises Unpredictable with the reason
-    measured: Callable[[Question], Mapping[str, float]]  # metric -> value
-    nothing: str  # the reason why a row without any is not predictable
-    predictor: Callable[[Sequence[Any], Sequence[tuple[int, str]]], Predict]  # ln(predicted) of (case, metric)
-    shown: Callable[[Question, str, float, Mapping[str, float]], float]  # the predicted figure in the unit of its metric
-    priors: Mapping[str, Prior]
-    fitted: tuple[str, ...]  # metrics that may enter a fit
-    scale: Mapping[str, float]  # ln(predicted / measured) beyond which an observation counts as an outlier, by metric
-    offset: Mapping[str, float]  # how much whole sources differ, in ln(value), by metric
-    in_score: Callable[[Row], bool]
-    label: Callable[[Question, str], str]
-    labels: tuple[str, ...]
-    anchor: Callable[[Question, str], str]  # key of the offset that own measurements share
-    anchor_words: str  # of the parts of such a key, for people
-    evenness: float = 1.0  # 1: all sources weigh alike in a fit; 0: all rows do
-    weight: float = 1.0  # mean square of the weights against the priors; less where many rows repeat one setting
-
-    def observations(self, questions: Sequence[Question]) -> list[Observation]:
-        """All measured figures of the rows, in their order."""
-        found = []
-        for i, m in enumerate(questions):
-            trusted = m.row.grade in TRUSTED and self.in_score(m.row)
-            found += [
-                Observation(i, metric, value, trusted and metric in self.fitted, self.label(m, metric))
-                for metric, value in self.measured(m).items()
-            ]
-        return found
-
-    def predict(self, questions: Sequence[Question], observations: Sequence[Observation]) -> Predict:
-        """ln(predicted) of the observations as a function of the constants."""
-        used = sorted({o.case for o in observations})
-        place = {case: i for i, case in enumerate(used)}
-        return self.predictor([questions[i].case for i in used], [(place[o.case], o.metric) for o in observations])
-
-
-def kind_named(name: str) -> Kind:
-    """The kind "training" or "serving"; the models of the latter are loaded when first asked for."""
-    if name == TRAINING.name:
-        return TRAINING
-    from planner.calibration.serving_kind import SERVING
-
-    return SERVING
-
-
-def kind_of(questions: Sequence[Question]) -> Kind:
-    """The kind of rows read from one file; training where there is none."""
-    return TRAINING if not questions or isinstance(questions[0], Measured) else kind_named("serving")
-
 
 # -- training ----------------------------------------------------------------------------------------------------------
 

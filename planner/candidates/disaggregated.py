@@ -10,38 +10,30 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from catalog.units import MICRO
-from models.energy.power import serving_power_w
 from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
-from models.serving.continuous_batching import BOUNDS
-from models.serving.decode import ServingLayouts
-from models.serving.disaggregation import DisaggregatedPoint, disaggregated, worker_ratios
+from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
 from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Point, Use
-from planner.candidates.serving import (
+from planner.candidates.serving import Grid, no_larger_than_the_work
+from planner.evaluate.disaggregated import evaluate, pool_power_w
+from planner.evaluate.serving import (
     BATCHES,
-    Grid,
     at,
     chips_of,
-    engine_constants,
-    kv_precision,
     latencies,
     layout_of,
     limits_at_site,
     mfu,
-    no_larger_than_the_work,
 )
-from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.derating import stretch_of
 from planner.problem.fabrics import share_a_network
-from planner.problem.facts import Problem, ServingFacts, SystemFacts
+from planner.problem.facts import Problem, ServingFacts
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout
 AS_GOOD = 1e-9  # groups that differ less do as well. Not more: a smaller group that is dearer by so much would make looser limits cost more
-LINK_START_S = 5 * MICRO
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
@@ -81,29 +73,6 @@ def pairs_of(lots: Sequence[Lot]) -> Iterator[tuple[Lot, Lot]]:
         for second in lots:
             if share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
                 yield first, second
-
-
-def evaluate(
-    workload: ServingFacts,
-    systems: tuple[SystemFacts, SystemFacts],
-    scaleouts: tuple[float, float],
-    layouts: tuple[ServingLayouts, ServingLayouts],
-    batch: np.ndarray | float,
-    workers: tuple[np.ndarray | int, np.ndarray | int],
-    precision: str,
-    constants: ServingConstants,
-) -> DisaggregatedPoint:
-    """Groups of prefill and decode workers; arrays broadcast, one group gives plain numbers."""
-    lengths = workload.spec.lengths
-    return disaggregated(
-        workload.architecture, systems[0].rates(precision, scaleouts[0]), systems[1].rates(precision, scaleouts[1]), *layouts, batch, *workers,
-        link_bytes_per_s=min(scaleouts), link_start_s=LINK_START_S,
-        input_tokens=float(lengths.input), output_tokens=float(lengths.output),
-        input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision),
-        constants=engine_constants(workload, systems[1], constants), prefill_constants=engine_constants(workload, systems[0], constants),
-        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, systems[0].chips),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +228,6 @@ def lean_prefill(grid: Grid, limits: Limits, constants: ServingConstants, most: 
     order = np.flatnonzero(able)[np.argsort(occupied[able], kind="stable")]
     faster = latency[order] < np.minimum.accumulate(np.concatenate([[np.inf], latency[order]]))[:-1]
     return np.sort(order[faster][:most])
-
-
-def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Problem) -> float:
-    """IT power above idle of one system of a pool [W]; what is left of the shares is idle."""
-    bounds = {name: sum(shares.get(part, 0.0) for part in parts) for name, parts in BOUNDS.items()}
-    return float(serving_power_w(bounds, system.idle_w, system.power_w, problem.constants.power)) - system.idle_w
 
 
 def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:

@@ -6,57 +6,13 @@ A capped point is the same queue with all times stretched: at speed s it serves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.candidates.points import Point, Pool, Use
-from planner.problem.derating import Derating, stretch_of
-from planner.problem.facts import CapCurve, SystemFacts
-from planner.problem.provenance import Ledger
-
-LEAST = 0.5  # of the uncapped draw: below it too few curves were measured
-AXIS = "power limit"
-
-
-def measured_curve(ledger: Ledger, path: str) -> CapCurve:
-    """Mean relative speed over the measured curves that reach down to half of the power, with their sources booked."""
-    power = np.linspace(LEAST, 1.0, 51)
-    speeds = []
-    for name in ledger.catalog.names("power_curves"):
-        record = ledger.catalog.get("power_curves", name)
-        if record.words("axis") != AXIS or min(record.figure("relative_power").value) > LEAST:
-            continue
-        drawn, speed = (np.array(ledger.figure("power_curves", name, f"relative_{what}").value) for what in ("power", "throughput"))
-        order = np.argsort(drawn)
-        speeds.append(np.minimum(np.interp(power, drawn[order], speed[order]), 1.0))
-    reason = f"speed under a cap: mean of {len(speeds)} measured curves of training on older chips, of the power of the whole system"
-    ledger.assume(f"{path}.power_caps", f"{np.mean(speeds, axis=0)[0]:.2f} at half the power", "1", reason)
-    return CapCurve(power, np.mean(speeds, axis=0))
-
-
-@dataclass(frozen=True, slots=True)
-class Capped:
-    """`speed` of the whole point, `extra_w` above idle of each pool."""
-
-    speed: float
-    extra_w: tuple[float, ...]
-
-
-def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, float, float]]) -> Capped | None:
-    """A cap as a share of nameplate on all systems of a point, as (system, systems per replica, watts above idle) by pool; None
-    where it changes nothing or goes below what was measured."""
-    speed, extra = 1.0, []
-    for system, systems, extra_w in pools:
-        allowed, idle = cap * systems * system.power_w, systems * system.idle_w
-        share = allowed / (idle + extra_w)
-        if share < LEAST or allowed < idle:
-            return None
-        speed = min(speed, float(np.interp(share, curve.power, curve.speed)) if share < 1 else 1.0)
-        extra.append(min(extra_w, allowed - idle))
-    return Capped(speed, tuple(extra)) if speed < 1 else None
+from planner.evaluate.power_caps import Capped, capped_at
+from planner.problem.derating import stretch_of
+from planner.problem.facts import Derating
 
 
 def with_caps(pool: Pool, slo: Sequence[tuple[str, str, float]], derating: Derating | None = None) -> Pool:
@@ -85,17 +41,3 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
 def _in_time(point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]], derating: Derating | None) -> bool:
     stretch = stretch_of(derating, (use.lot.system for use in point.uses))
     return all(point.latency[f"{metric}.{p}"] * stretch.get(metric, 1.0) + (0.0 if metric == "tpot" else allowance_s) <= limit for metric, p, limit in slo)
-
-
-def stretched(stated: Mapping[str, Any], capped: Capped) -> dict[str, Any]:
-    """What a plan must say of a capped point, from what it would say of the same point without the cap."""
-    s = capped.speed
-    over = lambda times: {name: value / s for name, value in times.items()}
-    interval = stated["interval_80"] and {
-        name: [bound * s if name == "capacity" else bound / s for bound in bounds] for name, bounds in stated["interval_80"].items()
-    }
-    pools = {i: {**pool, "extra_power_w": watts} for (i, pool), watts in zip(stated["pools"].items(), capped.extra_w, strict=True)}
-    return {
-        **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": over(stated["latency_s"]),
-        "time_s": over(stated["time_s"]), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
-    }  # fmt: skip

@@ -16,14 +16,14 @@ from catalog.units import MILLI
 from planner.candidates import disaggregated as disaggregated_points
 from planner.candidates import serving as serving_points
 from planner.candidates import training as training_points
+from planner.candidates.apis import api_point
 from planner.candidates.fleet_options import Lot, build_lots
 from planner.candidates.points import Candidates, Point, Pool
 from planner.candidates.power_caps import capped_points, with_caps
-from planner.problem.derating import Derating, counted_share
+from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
+from planner.problem.facts import Derating, Problem, ServingFacts, TrainingFacts, permitted
 from planner.problem.quality import below_floors
-from planner.resolve.apis import api_point
 
 LATENCY_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
 NOT_OF_POINTS = {"demand", "origins", "residency", "weights_from"}  # words of a workload that its points do not depend on

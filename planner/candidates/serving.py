@@ -8,28 +8,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from models.energy.power import PowerConstants, serving_power_w
-from models.roofline import ChipRates
+from models.energy.power import PowerConstants
 from models.serving.constants import ServingConstants
-from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
+from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
-from models.serving.percentiles import SloScreen, latency_s
-from models.transformer.architecture import Architecture, forward_flops_per_token
+from models.serving.percentiles import SloScreen
+from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Point, Use
-from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.evaluate.serving import (
+    BATCHES,
+    at,
+    chips_of,
+    evaluate,
+    extra_power_w,
+    latencies,
+    layout_of,
+    limits_at_site,
+    mfu,
+    systems_per_replica,
+)
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
-from planner.spec.model import Slo
 
-BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 WIDE = (2, 4, 8)  # scale-up domains over which experts may be spread
-QUANTILES = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,6 @@ class Choice:
     grid: Grid
     layout: int
     batch: int
-
-
-def systems_per_replica(system: SystemFacts, chips: np.ndarray, stages: np.ndarray) -> np.ndarray:
-    """Share of a system, or number of systems, that one replica blocks: whole copies only inside a system."""
-    inside = np.maximum(system.chips // np.maximum(chips, 1), 1)
-    return np.where(stages > 1, stages * np.ceil(chips / stages / system.chips), np.where(chips <= system.chips, 1 / inside, np.ceil(chips / system.chips)))
 
 
 def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[int]) -> ServingLayouts:
@@ -81,52 +80,10 @@ def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[in
     return ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
 
 
-def evaluate(
-    workload: ServingFacts, system: SystemFacts, scaleout: float, layouts: ServingLayouts, batch: np.ndarray | float, precision: str,
-    constants: ServingConstants,
-) -> ServingPoint:  # fmt: skip
-    """The steady state of layouts x batch, or of one layout and one batch; KV cache as wide as the weights' GEMMs allow."""
-    lengths = workload.spec.lengths
-    return aggregated(
-        workload.architecture, system.rates(precision, scaleout), layouts, batch,
-        input_tokens=float(lengths.input), output_tokens=float(lengths.output),
-        input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision), constants=engine_constants(workload, system, constants),
-        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, system.chips),
-    )  # fmt: skip
-
-
-def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
-    """The constants of the workload's engine on the system's generation of chips."""
-    return _profile(constants, workload.spec.engine or "other", system.family or "other")
-
-
-_profile = lru_cache(maxsize=64)(ServingConstants.profile)
-
-
-def kv_precision(precision: str) -> str:
-    """KV cache in 8 bit where the weights are in 8 bit or fewer, else in 16 bit."""
-    return "fp8" if precision in ("fp8", "fp4") else "bf16"
-
-
 def make_grid(workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants) -> Grid:
     layouts = serving_layouts(workload.architecture, system, (1, 2, 4) if scaleout > 0 else (1,))
     point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), BATCHES[None, :], precision, constants)
     return Grid(system, precision, layouts, systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)), point)
-
-
-def limits_at_site(slo: Slo, allowance_s: float, stretch: Mapping[str, float] = {}) -> Mapping[str, list[tuple[str | float, float]]]:
-    """Limits that hold at the site once the round trip is taken off those that it counts against; `stretch`: what latencies may grow by."""
-    limits: dict[str, list[tuple[str | float, float]]] = {}
-    for metric, percentile, limit in slo.limits():
-        left = limit - (0.0 if metric == "tpot" else allowance_s)
-        limits.setdefault(metric, []).append((QUANTILES[percentile], left / stretch.get(metric, 1.0)))
-    return limits
-
-
-def latencies(point: ServingPoint, slo: Slo) -> dict[str, np.ndarray]:
-    """ "ttft.p95" -> seconds at the site, for every limit of the SLO."""
-    return {f"{metric}.{percentile}": latency_s(point, metric, QUANTILES[percentile]) for metric, percentile, _ in slo.limits()}
 
 
 def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
@@ -190,32 +147,6 @@ def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
     return np.broadcast_to(watts, np.shape(grid.point.requests_per_s))
 
 
-def extra_power_w(system: SystemFacts, shares: Mapping[str, Any], constants: PowerConstants) -> Any:
-    """IT power above idle of one fully occupied system whose engine's time goes by `shares` of the parts of a step [W]."""
-    bounds = {name: sum(shares[part] for part in parts) for name, parts in BOUNDS.items()}
-    return serving_power_w(bounds, system.idle_w, system.power_w, constants) - system.idle_w
-
-
-def at(values: Mapping[str, np.ndarray], shape: tuple[int, ...], index: tuple[int, ...]) -> dict[str, float]:
-    """One entry of arrays that broadcast to `shape`."""
-    return {name: float(np.broadcast_to(value, shape)[index]) for name, value in values.items()}
-
-
-def mfu(workload: ServingFacts, requests_per_s: float, chips: Sequence[tuple[ChipRates, float]], computed_share: float = 1.0) -> float:
-    """Model FLOPs of what is computed of the prompt and of the output over the peak of all chips of the replica.
-
-    `chips`: (rates, count) of each pool.
-    """
-    lengths = workload.spec.lengths
-    per_token = forward_flops_per_token(workload.architecture, lengths.input + lengths.output / 2)
-    peak = sum(count * rates.flop_per_s for rates, count in chips)
-    return float(requests_per_s * (computed_share * lengths.input + lengths.output) * per_token / peak)
-
-
-def layout_of(layouts: ServingLayouts, index: int) -> dict[str, int]:
-    return {name: int(np.asarray(getattr(layouts, name))[index]) for name in ("tp", "pp", "dp", "ep")}
-
-
 def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConstants) -> Point:
     """The chosen grid point on a lot."""
     grid, index = choice.grid, (choice.layout, choice.batch)
@@ -241,7 +172,3 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
         mfu=mfu(workload, rate, [(grid.system.rates(grid.precision), chips_of(layout))], one(point.computed_share)),
         memory_bytes=one(point.memory_bytes),
     )
-
-
-def chips_of(layout: Mapping[str, int]) -> int:
-    return layout["tp"] * layout["pp"] * layout["dp"]

@@ -8,157 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from models.energy.power import training_power_w
-from models.network.group_links import Plant
-from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
-from models.training.layouts import Layouts, is_legal
-from models.training.reliability import (
-    best_goodput,
-    checkpoint_interval_s,
-    checkpoint_write_s,
-    mean_time_between_interruptions_s,
-    preemption_s,
-    spares_needed,
-)
-from models.transformer.architecture import forward_flops_per_token, parameter_counts
+from models.training.layouts import Layouts
+from models.transformer.architecture import forward_flops_per_token
 from planner.candidates.fleet_options import Lot
-from planner.candidates.layouts import Search, carries, evaluate, interval_of, memory_needed, search, space
+from planner.candidates.layouts import Search, search, space
 from planner.candidates.points import Point, Use
-from planner.problem.constants import Reliability
+from planner.evaluate.interruptions import spares_of
+from planner.evaluate.layouts import memory_needed
+from planner.evaluate.training import LEAST_WIDTH, Width, evaluate_width, extra_power_w
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
-from planner.problem.facts import Problem, SpotFacts, SystemFacts, TrainingFacts
-from planner.problem.intervals import Interval
+from planner.problem.facts import Problem, SystemFacts, TrainingFacts
 
-LEAST_WIDTH = 4  # a running job keeps at least 1 / LEAST_WIDTH of its data-parallel replicas
 PER_DOUBLING = 1.5  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
 LARGEST = 1 << 16  # systems; no single run is wider
-
-
-@dataclass(frozen=True, slots=True)
-class Width:
-    """The best layout of a job on a number of chips; plain numbers."""
-
-    layout: Mapping[str, int]
-    precision: str
-    chips: int
-    tokens_per_s: float
-    mfu: float
-    hfu: float
-    memory_bytes: float
-    breakdown: Mapping[str, float]  # shares of the step
-    fits: bool
-    goodput: float  # share of the time that makes lasting progress; counted in tokens_per_s
-    time_s: Mapping[str, float]  # "step", and "run": all tokens at this width, goodput counted
-    interval: Interval
-
-
-def evaluate_one(
-    job: TrainingFacts, system: SystemFacts, scaleout: float, layout: Mapping[str, int], precision: str, problem: Problem, tier: str,
-    plant: Plant | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False,
-) -> Width:  # fmt: skip
-    """One layout in plain numbers, its interval that of a stated tier.
-
-    Raises ValueError for one that no framework would accept, or that the network does not carry.
-    """
-    layouts = Layouts.of(**layout)
-    run = {"global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens}
-    if not is_legal(job.architecture, layouts, scaleup_chips=system.scaleup_chips, **run)[0]:
-        raise ValueError(f"layout {dict(layout)} is not legal")
-    if not carries(plant, layouts)[0]:
-        raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
-    step = evaluate(job, system, scaleout, precision, layouts, problem.constants, plant)
-    return _width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot, storage_bytes_per_s, owned)
-
-
-def _width(
-    job: TrainingFacts, system: SystemFacts, layouts: Layouts, i: int, precision: str, step, memory: np.ndarray, problem: Problem,
-    tier: str | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False,
-) -> Width:  # fmt: skip
-    seconds = float(step.step_s[i])
-    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot, storage_bytes_per_s, owned)
-    tokens_per_s = float(step.tokens_per_s[i]) * lasting
-    return Width(
-        layout=layouts.row(i),
-        precision=precision,
-        chips=int(layouts.chips[i]),
-        tokens_per_s=tokens_per_s,
-        mfu=float(step.mfu[i]),
-        hfu=float(step.hfu[i]),
-        memory_bytes=float(memory[i]),
-        breakdown={name: float(part[i]) / seconds for name, part in step.breakdown.items()},
-        fits=bool(memory[i] <= system.hbm_bytes),
-        goodput=lasting,
-        time_s={"step": seconds, "run": job.spec.tokens / tokens_per_s if tokens_per_s else math.inf},
-        interval=interval_of(job, system, precision, problem.constants, tier),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Interruptions:
-    """Of a whole run: how often, and what each costs."""
-
-    between_s: float  # mean time between two, of one chip
-    write_s: float
-    restart_s: float
-    checkpoint_bytes: float
-
-
-def interruptions(
-    job: TrainingFacts, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False
-) -> Interruptions:
-    """`storage_bytes_per_s`: of the site, where that is less than what checkpoints are usually written with; `owned`: systems are ours to repair."""
-    parameters, bandwidth = parameter_counts(job.architecture).total, min(storage_bytes_per_s, facts.storage_bytes_per_s)
-    write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
-    size, recovery_s = parameters * facts.checkpoint_bytes_per_parameter, facts.recovery_s + owned * facts.unspared_s
-    if spot is None:
-        return Interruptions(facts.chip_interruption_s, write_s, recovery_s, size)
-    failing, taken = 1.0 / facts.chip_interruption_s, 1.0 / (spot.interval_s * chips_per_system)  # of a chip, per second
-    restart_s = recovery_s + spot.wait_s * taken / (failing + taken)  # one in so many interruptions also waits
-    return Interruptions(1.0 / (failing + taken), write_s, restart_s, size)
-
-
-def goodput_of(
-    job: TrainingFacts, chips: int, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf,
-    owned: bool = False,
-) -> float:  # fmt: skip
-    """Share of the time that is not lost to failures, systems taken away, and checkpoints at the best checkpoint interval."""
-    found = interruptions(job, facts, chips_per_system, spot, storage_bytes_per_s, owned)
-    with np.errstate(over="ignore"):  # so wide that it never gets on
-        return float(best_goodput(chips, found.between_s, found.write_s, found.restart_s))
-
-
-def preemption_s_of(job: TrainingFacts, facts: Reliability, storage_bytes_per_s: float = math.inf) -> float:
-    """Time that a job loses whenever its width comes back; 0 where the spec counts none."""
-    asked = job.spec.preemption
-    if asked is None:
-        return 0.0
-    write_s = interruptions(job, facts, storage_bytes_per_s=storage_bytes_per_s).write_s
-    return float(preemption_s(write_s, facts.recovery_s)) if asked.restart is None else asked.restart
-
-
-def storage_rates(
-    job: TrainingFacts, layout: Mapping[str, int], tokens_per_s: float, lasting: float, system: SystemFacts, spot: SpotFacts | None, storage_bytes_per_s: float,
-    owned: bool, problem: Problem,
-) -> tuple[float, float]:  # fmt: skip
-    """(bytes read per second, bytes of checkpoints written per second) of a job at full width; `lasting`: its goodput."""
-    facts = problem.constants.reliability
-    found = interruptions(job, facts, system.chips, spot, storage_bytes_per_s, owned)
-    between_s = mean_time_between_interruptions_s(int(Layouts.of(**layout).chips[0]), found.between_s)
-    each = problem.bytes_per_token if job.spec.token_bytes is None else job.spec.token_bytes
-    written = checkpoint_bytes_per_s(found.checkpoint_bytes, checkpoint_interval_s(found.write_s, between_s), found.write_s)
-    return float(reading_bytes_per_s(tokens_per_s / lasting, each)) if lasting else 0.0, float(written)
-
-
-def spares_of(job: TrainingFacts, chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
-    """Systems held beside those at work, where they are ours to repair: the fewest with which the job has all of its own in the asked share of the time."""
-    asked = facts.availability if job.spec.availability is None else job.spec.availability
-    return float(spares_needed(math.ceil(chips / system.chips), facts.chip_failure_s / system.chips, facts.repair_s, asked)) if owned else 0.0
 
 
 class Searches:
@@ -272,15 +139,10 @@ def _best(
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1
-        width = _width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot, storage_bytes_per_s=lot.site.storage_bytes_per_s, owned=lot.owned)
+        width = evaluate_width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot, storage_bytes_per_s=lot.site.storage_bytes_per_s, owned=lot.owned)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried
-
-
-def extra_power_w(system: SystemFacts, problem: Problem) -> float:
-    """IT power above idle of one system in training [W]."""
-    return max(float(training_power_w(system.power_w, problem.constants.power)) - system.idle_w, 0.0)
 
 
 def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Point:

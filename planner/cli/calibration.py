@@ -39,7 +39,7 @@ def add_verbs(
 
 def _validate(arguments: argparse.Namespace) -> int:
     from planner.calibration.scores import SCORE_COLUMNS, validate
-    from planner.cli.main import _print, _rows_as
+    from planner.cli.output import rows_as, write_out
     from planner.plan import write_whole
     from planner.tables import as_csv
 
@@ -48,13 +48,13 @@ def _validate(arguments: argparse.Namespace) -> int:
         text = as_csv(found.score_rows()) if found.scores else ",".join(SCORE_COLUMNS) + "\n"
         write_whole(Path(arguments.rows), text)
     if arguments.format == "json":
-        _print(arguments, json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n")
+        write_out(arguments, json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n")
         return 0
-    text = _rows_as(arguments.format, found.summary_rows()) if found.scores else ""
+    text = rows_as(arguments.format, found.summary_rows()) if found.scores else ""
     if arguments.format != "csv":
         reasons = "".join(f"  not predictable: {reason}: {count}\n" for reason, count in found.reasons.items())
         text = f"{found.rows} rows, {found.predicted} predicted\n{reasons}\n{text}"
-    _print(arguments, text)
+    write_out(arguments, text)
     return 0
 
 
@@ -62,10 +62,10 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     import sys
 
     from planner.calibration.fit import calibrate
-    from planner.cli.main import _rows_as
+    from planner.cli.output import rows_as
 
     written, changes = calibrate(_file(arguments), Path(arguments.output), _catalog(arguments))
-    sys.stdout.write(_rows_as(arguments.format, changes))
+    sys.stdout.write(rows_as(arguments.format, changes))
     if not arguments.quiet:
         print(f"wrote {written}; use it with --catalog {arguments.output}", file=sys.stderr)
     return 0

@@ -12,17 +12,27 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 from planner import __version__
 from planner.cli.calibration import add_verbs as add_accuracy_verbs
+from planner.cli.options import (
+    FORMATS,
+    add_common_options,
+    add_solver_options,
+    hourly_folders,
+    overlay_folders,
+    positive_count,
+    progress_printer,
+    read_json,
+    solver_overrides,
+    spec_document,
+)
+from planner.cli.output import emit, rows_as, write_out
 from planner.cli.robust import add_verb as add_robust_verb
 from planner.cli.studies import add_verbs as add_study_verbs
 from planner.errors import SpecError
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
-from planner.plan import Plan, load_plan, parse_plan, write_whole
-
-FORMATS = ("table", "json", "csv", "md")
+from planner.plan import load_plan, parse_plan
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)")
     shared.add_argument("--output", metavar="FILE", help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table")
-    _add_common_options(shared)
+    add_common_options(shared)
 
     parser = argparse.ArgumentParser(prog="flopwatt", description="Plan AI compute from silicon to electricity.")
     parser.add_argument("--version", action="version", version=f"flopwatt {__version__}")
@@ -53,24 +63,24 @@ def _parser() -> argparse.ArgumentParser:
 
     plan = verbs.add_parser("plan", parents=[shared], help="answer a spec with a plan")
     plan.add_argument("spec", metavar="SPEC", help='JSON file, or "-" for standard input')
-    _add_solver_options(plan)
+    add_solver_options(plan)
     plan.set_defaults(run=_plan)
 
     batch = verbs.add_parser("batch", help="answer many specs, one JSON object per line in and out")
     batch.add_argument("specs", metavar="SPECS", help='file with a spec per line, each with an optional "id", or "-" for standard input')
-    batch.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="processes to work with (default: 1)")
+    batch.add_argument("--jobs", type=positive_count, default=1, metavar="N", help="processes to work with (default: 1)")
     batch.add_argument("--output", metavar="FILE", default="-", help="file that each answer is appended to as it finishes (default: standard output)")
     batch.add_argument("--resume", action="store_true", help="go on where FILE ends: skip the ids that it holds")
     batch.add_argument("--format", choices=("json",), default="json", help="answers are lines of JSON")
-    _add_common_options(batch)
-    _add_solver_options(batch)
+    add_common_options(batch)
+    add_solver_options(batch)
     batch.set_defaults(run=_batch)
 
     schema = verbs.add_parser("schema", help="JSON Schema of a spec or a case")
     schema.add_argument("of", nargs="?", choices=("spec", "case"), default="spec", help="what `plan` reads, or what `estimate` and `layouts` do (default: spec)")
     schema.add_argument("--format", choices=("json", "md"), default="json", help="JSON Schema, or its keys as a page in Markdown (default: json)")
     schema.add_argument("--output", metavar="FILE", help="write it there instead of standard output")
-    _add_common_options(schema)
+    add_common_options(schema)
     schema.set_defaults(run=_schema)
 
     check = verbs.add_parser("check", parents=[shared], help="check a spec without solving it")
@@ -99,9 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("name", help="name or alias of a record, or KIND/NAME")
     show.set_defaults(run=_catalog_show)
 
-    add_accuracy_verbs(verbs, shared, _add_common_options, FORMATS)
+    add_accuracy_verbs(verbs, shared, add_common_options, FORMATS)
     add_robust_verb(verbs, shared)
-    add_study_verbs(verbs, shared, _add_solver_options)
+    add_study_verbs(verbs, shared, add_solver_options)
 
     dashboard = verbs.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
     dashboard.add_argument("--server.port", dest="port", type=int, metavar="PORT", help="port to listen on (default: 8501 or the next free one)")
@@ -109,27 +119,6 @@ def _parser() -> argparse.ArgumentParser:
     dashboard.add_argument("--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser")
     dashboard.set_defaults(run=_dashboard)
     return parser
-
-
-def _add_common_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--catalog", metavar="DIR", action="append", default=[], help="folder of JSON overlays on the catalog (may be repeated)")
-    parser.add_argument("--hourly", metavar="DIR", action="append", default=[], help="folder of the hourly CSV files that a spec names (may be repeated)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
-
-
-def _add_solver_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change one value of the spec, such as limits.budget=\"420M CNY\"")
-    parser.add_argument("--gap", type=float, help="stop at this gap, a fraction")
-    parser.add_argument("--time-limit", metavar="TIME", help='stop the solver after this time, such as "60 s"')
-    parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend")
-    parser.add_argument("--seed", type=int, help="seed of the solver")
-
-
-def _jobs(text: str) -> int:
-    count = int(text)
-    if not 1 <= count <= 1024:
-        raise argparse.ArgumentTypeError("expected a number of processes from 1 to 1024")
-    return count
 
 
 # -- verbs -------------------------------------------------------------------------------------------------------------
@@ -140,12 +129,12 @@ def _plan(arguments: argparse.Namespace) -> int:
     from planner.report.report import render
     from planner.verify.plan import verify_plan
 
-    plan = solve_document(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
-    if plan.has_answer and (broken := verify_plan(plan, overlays=_overlays(arguments))):
+    plan = solve_document(spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments))
+    if plan.has_answer and (broken := verify_plan(plan, overlays=overlay_folders(arguments))):
         for finding in broken:
             print(f"bug: the plan fails its own check: {finding}", file=sys.stderr)
         return BUG
-    _emit(arguments, plan, lambda form: render(plan, form))
+    emit(arguments, plan, lambda form: render(plan, form))
     if plan.status == "unbounded":
         from planner.formulate.formulation import UNBOUNDED
 
@@ -156,8 +145,8 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from planner.pipeline import check_document
 
-    counts = check_document(_spec_document(arguments), overlays=_overlays(arguments))
-    _print(arguments, _rows_as(arguments.format, [counts]) if arguments.format != "table" else "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n")
+    counts = check_document(spec_document(arguments), overlays=overlay_folders(arguments))
+    write_out(arguments, rows_as(arguments.format, [counts]) if arguments.format != "table" else "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n")
     return OK
 
 
@@ -175,10 +164,10 @@ def _batch(arguments: argparse.Namespace) -> int:
     lines = batch.read_lines(sys.stdin.buffer.read() if arguments.specs == "-" else Path(arguments.specs).read_bytes())
     done, statuses = batch.resume(output) if arguments.resume and output.exists() else ({}, set())
     left = batch.left_over(lines, done)
-    say = _progress(arguments) or (lambda line: None)
+    say = progress_printer(arguments) or (lambda line: None)
     if len(left) < len(lines):
         say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
-    settings = batch.Settings(tuple(arguments.set), _solver_options(arguments), tuple(_overlays(arguments)), tuple(_hourly(arguments, arguments.specs)))
+    settings = batch.Settings(tuple(arguments.set), solver_overrides(arguments), tuple(overlay_folders(arguments)), tuple(hourly_folders(arguments, arguments.specs)))
     with output.open("a" if arguments.resume else "x", encoding="utf-8") if to_file else nullcontext(sys.stdout) as file:
 
         def write(record: str) -> None:
@@ -192,7 +181,7 @@ def _batch(arguments: argparse.Namespace) -> int:
 def _schema(arguments: argparse.Namespace) -> int:
     from planner.spec.schema import schema_text
 
-    _print(arguments, schema_text(arguments.of, arguments.format))
+    write_out(arguments, schema_text(arguments.of, arguments.format))
     return OK
 
 
@@ -200,14 +189,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     from planner.verify.plan import catalog_note, verify_plan
 
     plan = parse_plan(sys.stdin.buffer.read(), "standard input") if arguments.plan == "-" else load_plan(arguments.plan)
-    findings = verify_plan(plan, overlays=_overlays(arguments))
-    if note := catalog_note(plan, _overlays(arguments)):
+    findings = verify_plan(plan, overlays=overlay_folders(arguments))
+    if note := catalog_note(plan, overlay_folders(arguments)):
         print(note, file=sys.stderr)
     if arguments.format == "json":
-        _print(arguments, json.dumps({"holds": not findings, "findings": [str(finding) for finding in findings]}, indent=1) + "\n")
+        write_out(arguments, json.dumps({"holds": not findings, "findings": [str(finding) for finding in findings]}, indent=1) + "\n")
     else:
         verdict = "the plan holds: every limit and every amount was computed again" if not findings else "the plan does not hold:"
-        _print(arguments, "\n".join([verdict, *(f"  {finding}" for finding in findings)]) + "\n")
+        write_out(arguments, "\n".join([verdict, *(f"  {finding}" for finding in findings)]) + "\n")
     return OK if not findings else BROKEN
 
 
@@ -215,51 +204,51 @@ def _layouts(arguments: argparse.Namespace) -> int:
     from planner.candidates.layouts import table
     from planner.estimate.case import best_layouts
 
-    rows, counts = best_layouts(_document(arguments.case), _overlays(arguments), arguments.best)
+    rows, counts = best_layouts(read_json(arguments.case), overlay_folders(arguments), arguments.best)
     if not rows:
         print(f"no layout fits: {counts['legal']:,} are legal, none of them fits in memory", file=sys.stderr)
         return INFEASIBLE
     if arguments.format == "json":
-        _print(arguments, json.dumps({**counts, "layouts": rows}, indent=1, allow_nan=False) + "\n")
+        write_out(arguments, json.dumps({**counts, "layouts": rows}, indent=1, allow_nan=False) + "\n")
         return OK
     heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
-    _print(arguments, ("" if arguments.format == "csv" else heading) + _rows_as(arguments.format, table(rows)))
+    write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, table(rows)))
     return OK
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
     from planner.estimate.answer import estimate, sections
 
-    found = estimate(_document(arguments.case), _overlays(arguments))
+    found = estimate(read_json(arguments.case), overlay_folders(arguments))
     if found.answer is None:
         print(found.reason, file=sys.stderr)
         return INFEASIBLE
     if arguments.format == "json":
-        _print(arguments, json.dumps(found.answer, indent=1, allow_nan=False) + "\n")
+        write_out(arguments, json.dumps(found.answer, indent=1, allow_nan=False) + "\n")
         return OK
     tables = sections(found.answer)
     if arguments.format == "csv":
-        _print(arguments, _rows_as("csv", tables[0][1]))
+        write_out(arguments, rows_as("csv", tables[0][1]))
         return OK
     mark = "## " if arguments.format == "md" else ""
-    _print(arguments, "\n".join(f"{mark}{heading}\n\n{_rows_as(arguments.format, rows)}" for heading, rows in tables))
+    write_out(arguments, "\n".join(f"{mark}{heading}\n\n{rows_as(arguments.format, rows)}" for heading, rows in tables))
     return OK
 
 
 def _catalog_list(arguments: argparse.Namespace) -> int:
     from planner.cli.catalog import list_rows
 
-    rows = list_rows(_overlays(arguments), arguments.kind)
-    _print(arguments, _rows_as(arguments.format, rows))
+    rows = list_rows(overlay_folders(arguments), arguments.kind)
+    write_out(arguments, rows_as(arguments.format, rows))
     return OK
 
 
 def _catalog_show(arguments: argparse.Namespace) -> int:
     from planner.cli.catalog import show_record
 
-    heading, rows = show_record(_overlays(arguments), arguments.name)
-    body = _rows_as(arguments.format, rows)
-    _print(arguments, body if arguments.format in ("json", "csv") else f"{heading}\n\n{body}")
+    heading, rows = show_record(overlay_folders(arguments), arguments.name)
+    body = rows_as(arguments.format, rows)
+    write_out(arguments, body if arguments.format in ("json", "csv") else f"{heading}\n\n{body}")
     return OK
 
 
@@ -271,72 +260,6 @@ def _dashboard(arguments: argparse.Namespace) -> int:
         return USAGE
     launch(arguments.port, arguments.address, arguments.headless)
     return OK
-
-
-# -- input and output --------------------------------------------------------------------------------------------------
-
-
-def _spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
-    from planner.spec.document import changed
-    from planner.spec.series import with_series
-
-    document = changed(_document(arguments.spec), arguments.set, _solver_options(arguments))
-    return with_series(document, _hourly(arguments, arguments.spec))
-
-
-def _document(path: str) -> dict[str, Any]:
-    from planner.spec.document import read_document
-
-    return read_document(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
-
-
-def _solver_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those of the command line, which go before the spec's own."""
-    names = {"gap": "gap", "time_limit": "time_limit", "seed": "seed", "backend": "solver"}
-    return {key: value for key, name in names.items() if (value := getattr(arguments, name, None)) is not None}
-
-
-def _hourly(arguments: argparse.Namespace, source: str) -> list[Path]:
-    """Where the files are looked for that a spec names: in the folders given, then beside it."""
-    return [Path(name) for name in arguments.hourly] + ([] if source == "-" else [Path(source).parent])
-
-
-def _overlays(arguments: argparse.Namespace) -> list[Path]:
-    return [Path(folder) for folder in arguments.catalog]
-
-
-def _progress(arguments: argparse.Namespace):
-    if arguments.quiet:
-        return None
-    return lambda line: print(line, file=sys.stderr, flush=True)
-
-
-def _emit(arguments: argparse.Namespace, plan: Plan, render) -> None:
-    if arguments.output and arguments.output.endswith("/") and arguments.format == "csv":
-        from planner.report.report import csv_tables
-
-        for name, text in csv_tables(plan).items():
-            write_whole(Path(arguments.output) / f"{name}.csv", text)
-        return
-    _print(arguments, render(arguments.format))
-
-
-def _print(arguments: argparse.Namespace, text: str) -> None:
-    if arguments.output and arguments.output.endswith("/"):
-        raise IsADirectoryError(None, "is a folder; only `plan --format csv` writes one, name a file", arguments.output)
-    if arguments.output and arguments.output != "-":
-        write_whole(Path(arguments.output), text)
-    else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-def _rows_as(form: str, rows: list[dict[str, Any]]) -> str:
-    from planner.tables import as_csv, as_markdown, as_text
-
-    if form == "json":
-        return json.dumps(rows, indent=1, allow_nan=False) + "\n"
-    return {"csv": as_csv, "md": as_markdown, "table": as_text}[form](rows)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared:
 
 
 def _robust(arguments: argparse.Namespace) -> int:
-    from planner.cli.main import _overlays, _print, _rows_as
+    from planner.cli.options import overlay_folders
+    from planner.cli.output import rows_as, write_out
     from planner.errors import Problem, SpecError
     from planner.plan import load_plan
     from planner.problem.scenarios import draw, price_ranges
@@ -29,7 +30,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.spec.robust import Robust
     from planner.verify.robust import fared_again, priced
 
-    plan, overlays = load_plan(arguments.plan), _overlays(arguments)
+    plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
     if not plan.has_answer:
         raise SpecError([Problem(arguments.plan, "there is no plan to ask about: nothing was decided")])
     if not 1 <= arguments.worlds <= 100_000:
@@ -41,10 +42,10 @@ def _robust(arguments: argparse.Namespace) -> int:
     amounts = priced(problem, plan.document, raised(problem, overlays))
     outcome = fared_again(problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts).as_json()
     if arguments.format == "json":
-        _print(arguments, json.dumps({**outcome, "seed": arguments.seed, "prices": amounts}, indent=1, allow_nan=False) + "\n")
+        write_out(arguments, json.dumps({**outcome, "seed": arguments.seed, "prices": amounts}, indent=1, allow_nan=False) + "\n")
         return OK
-    text = _rows_as(arguments.format, [outcome_row("as sampled", outcome)])
+    text = rows_as(arguments.format, [outcome_row("as sampled", outcome)])
     if arguments.format != "csv" and amounts:
-        text += "\n" + _rows_as(arguments.format, [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)])
-    _print(arguments, text)
+        text += "\n" + rows_as(arguments.format, [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)])
+    write_out(arguments, text)
     return OK

@@ -78,13 +78,13 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
-    from planner.cli.main import _overlays, _progress, _spec_document
-    from planner.frontier_chart import chart
+    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.plan import write_whole
     from planner.studies.frontier import frontier
+    from planner.studies.svg_charts import chart
 
     found = frontier(
-        _spec_document(arguments), arguments.against, arguments.points, span=_span(arguments.span), overlays=_overlays(arguments), progress=_progress(arguments)
+        spec_document(arguments), arguments.against, arguments.points, span=_span(arguments.span), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
     )
     if arguments.chart and found.points:
         write_whole(Path(arguments.chart), chart(found))
@@ -108,20 +108,20 @@ def _span(text: str | None) -> tuple[float, float] | None:
 
 
 def _sharing(arguments: argparse.Namespace) -> int:
-    from planner.cli.main import _overlays, _progress, _spec_document
+    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.studies.sharing import sharing
 
-    found = sharing(_spec_document(arguments), overlays=_overlays(arguments), progress=_progress(arguments))
+    found = sharing(spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments))
     _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
 def _ladder(arguments: argparse.Namespace) -> int:
-    from planner.cli.main import _overlays, _progress, _spec_document
+    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.studies.ladder import ladder
 
     found = ladder(
-        _spec_document(arguments), arguments.lever, workload=arguments.workload, phase=arguments.phase, target=arguments.target, overlays=_overlays(arguments), progress=_progress(arguments)
+        spec_document(arguments), arguments.lever, workload=arguments.workload, phase=arguments.phase, target=arguments.target, overlays=overlay_folders(arguments), progress=progress_printer(arguments)
     )
     _print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
@@ -143,8 +143,7 @@ def _roi(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     from planner.plan import load_plan
-    from planner.side_by_side import side_by_side
-    from planner.studies.compare import compare
+    from planner.studies.compare import compare, side_by_side
 
     plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
     _print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))
@@ -152,11 +151,11 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _alternatives(arguments: argparse.Namespace) -> int:
-    from planner.cli.main import _overlays, _progress, _spec_document
+    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.studies.alternatives import alternatives
 
     found = alternatives(
-        _spec_document(arguments), overlays=_overlays(arguments), within=arguments.within, total_s=_seconds(arguments.total_time), progress=_progress(arguments)
+        spec_document(arguments), overlays=overlay_folders(arguments), within=arguments.within, total_s=_seconds(arguments.total_time), progress=progress_printer(arguments)
     )
     for alternative in found.found if arguments.plans else ():
         if alternative.plan is not None:
@@ -166,14 +165,14 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 
 
 def _sensitivity(arguments: argparse.Namespace) -> int:
-    from planner.cli.main import _overlays, _progress, _spec_document
+    from planner.cli.options import overlay_folders, progress_printer, spec_document
     from planner.plan import write_whole
     from planner.studies.sensitivity import sensitivity
-    from planner.tornado import tornado
+    from planner.studies.svg_charts import tornado
 
     found = sensitivity(
-        _spec_document(arguments), vary=arguments.vary, defaults=arguments.defaults or not arguments.vary, overlays=_overlays(arguments),
-        total_s=_seconds(arguments.total_time), progress=_progress(arguments),
+        spec_document(arguments), vary=arguments.vary, defaults=arguments.defaults or not arguments.vary, overlays=overlay_folders(arguments),
+        total_s=_seconds(arguments.total_time), progress=progress_printer(arguments),
     )  # fmt: skip
     if arguments.chart and found.value is not None:
         write_whole(Path(arguments.chart), tornado(found))
@@ -194,16 +193,16 @@ def _seconds(text: str) -> float:
 
 def _print_study(arguments: argparse.Namespace, found: Any) -> None:
     """`found`: has `document` (JSON), `words` (sentences), `sections` (heading, rows) and `rows` (one flat table)."""
-    from planner.cli.main import _print
+    from planner.cli.output import write_out
     from planner.tables import as_csv, as_markdown, as_text
 
     if arguments.format == "json":
-        _print(arguments, json.dumps(found.document, indent=1, allow_nan=False) + "\n")
+        write_out(arguments, json.dumps(found.document, indent=1, allow_nan=False) + "\n")
     elif arguments.format == "csv":
-        _print(arguments, as_csv(found.rows))
+        write_out(arguments, as_csv(found.rows))
     elif arguments.format == "md":
         parts = ["".join(f"- {line}\n" for line in found.words), *(f"## {heading}\n\n{as_markdown(rows)}" for heading, rows in found.sections if rows)]
-        _print(arguments, "\n".join(part for part in parts if part))
+        write_out(arguments, "\n".join(part for part in parts if part))
     else:
         parts = ["".join(f"{line}\n" for line in found.words), *(f"{heading}\n{as_text(rows, indent='  ')}" for heading, rows in found.sections if rows)]
-        _print(arguments, "\n".join(part for part in parts if part))
+        write_out(arguments, "\n".join(part for part in parts if part))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
@@ -12,34 +11,13 @@ import streamlit as st
 from planner.dashboard import answers, editing, sections, sources
 from planner.dashboard.locale import DEFAULT, Words, languages
 from planner.dashboard.solving import STAGES, Job
+from planner.dashboard.state import GROUPS, Question, Shown
 from planner.errors import Problem, SpecError
-from planner.plan import Plan
 from planner.spec.document import read_document
 
 UPLOAD = "upload"
 POLL_S = 0.5
 KEPT_PLANS = 8
-GROUPS = ("workloads", "sites", "offers", "limits", "solver")
-
-
-@dataclass(slots=True)
-class Question:
-    """A valid spec as chosen: its fields are edited, the document itself never is."""
-
-    key: str
-    document: dict[str, Any]
-    fields: list[editing.Field]
-
-
-@dataclass(slots=True)
-class Shown:
-    """A plan on the page with what belongs to it."""
-
-    plan: Plan
-    files: tuple[answers.Download, ...]
-    findings: tuple[str, ...] = ()
-    changes: list[dict[str, str]] = field(default_factory=list)
-    stored: bool = False
 
 
 def draw() -> None:

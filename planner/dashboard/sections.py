@@ -14,7 +14,7 @@ from planner.dashboard.locale import Words
 from planner.plan import Plan
 
 if TYPE_CHECKING:
-    from planner.dashboard.page import Shown
+    from planner.dashboard.state import Shown
 
 NARROW_PX, WIDE_PX = 170, 214  # of metrics, which wrap where the page is narrow
 CHARTS_PER_ROW = 2

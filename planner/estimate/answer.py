@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import GIGA, MILLI
-from planner.candidates.training import goodput_of
 from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts, best_layouts, resolve_case
 from planner.estimate.serving import answer_serving
+from planner.evaluate.interruptions import goodput_of
 from planner.spec.model import Training
 
 SERVING, TRAINING = "serving", "training"

@@ -19,10 +19,10 @@ from models.serving.percentiles import METRICS
 from models.serving.prefix_cache import prompt_cost
 from models.serving.speculation import decode_step, speculative_speedup
 from models.serving.waterfall import ROOFLINE, decode_waterfall
-from planner.candidates.serving import QUANTILES, engine_constants, kv_precision, layout_of, mfu
 from planner.errors import Problem, SpecError
 from planner.estimate import serving_search as search
 from planner.estimate.case import CaseFacts
+from planner.evaluate.serving import QUANTILES, engine_constants, kv_precision, layout_of, mfu
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.intervals import serving_bounds, serving_tier
 

@@ -20,18 +20,20 @@ from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import latency_s, within_slo
 from planner.candidates import disaggregated as disaggregated_points
 from planner.candidates import serving as serving_points
-from planner.candidates.serving import (
+from planner.candidates.serving import serving_layouts
+from planner.errors import Problem, SpecError, close_matches
+from planner.estimate.case import CaseFacts
+from planner.evaluate import disaggregated, serving
+from planner.evaluate.serving import (
     BATCHES,
     engine_constants,
     kv_precision,
     limits_at_site,
-    serving_layouts,
     systems_per_replica,
 )
-from planner.errors import Problem, SpecError, close_matches
-from planner.estimate.case import CaseFacts, CasePool
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import SystemFacts
+from planner.spec.case import CasePool
 
 BATCH_GRID = np.concatenate([np.geomspace(1 / 64, 0.75, 10), BATCHES])  # below one request at a time, for small loads
 STAGES = (1, 2, 4)
@@ -124,7 +126,7 @@ def _one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: 
     system, copies = facts.system, _copies(facts, layouts)
 
     def evaluate(rows: Any, batch: Any) -> ServingPoint:
-        return serving_points.evaluate(
+        return serving.evaluate(
             facts.serving, system, facts.scaleout_bytes_per_s, layouts.take(rows), batch, precision, facts.constants.serving
         )
 
@@ -205,7 +207,7 @@ def _two_pools(facts: CaseFacts, load: Load, precision: str) -> Outcome:
     if stated[0].layout is None:
         grid = serving_points.Grid(
             facts.sides[0], precision, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
-            serving_points.evaluate(
+            serving.evaluate(
                 facts.serving, facts.sides[0], facts.scaleout_bytes_per_s, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
             ),
         )  # fmt: skip
@@ -215,7 +217,7 @@ def _two_pools(facts: CaseFacts, load: Load, precision: str) -> Outcome:
         return Outcome(None, 0, 0, 0)
 
     def evaluate(rows: Any, batch: Any) -> DisaggregatedPoint:
-        return disaggregated_points.evaluate(
+        return disaggregated.evaluate(
             facts.serving, facts.sides, (facts.scaleout_bytes_per_s,) * 2, (sides[0].take(first[rows]), sides[1].take(second[rows])),
             batch, (n_p[rows], n_d[rows]), precision, constants,
         )  # fmt: skip

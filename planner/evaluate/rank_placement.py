@@ -19,7 +19,7 @@ from models.network.placement_torus import best_torus_placement
 from models.training.layouts import Layouts
 from models.training.run import Run
 from models.training.traffic import traffic
-from planner.candidates.layouts import RECIPE
+from planner.evaluate.layouts import RECIPE
 from planner.problem.constants import ModelConstants
 from planner.problem.facts import SystemFacts, TrainingFacts
 

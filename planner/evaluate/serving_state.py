@@ -6,7 +6,7 @@ from math import inf
 
 from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
 from models.serving.speculation import Speculation
-from planner.spec.base import HBM, Drafting, PrefixSharing
+from planner.spec.serving import HBM, Drafting, PrefixSharing
 
 
 def prefix_cache(block: PrefixSharing | None, system_chips: int) -> PrefixCache | None:

@@ -12,6 +12,7 @@ import numpy as np
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.economics import discount_factor
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
+from planner.problem.electricity import peak_name
 from planner.problem.facts import Problem
 from solvers.model.electricity_data import Chronology, MeterData
 
@@ -97,14 +98,6 @@ def charged_peaks(calendar: Calendar, timezone: str) -> list[tuple[str, np.ndarr
             found[key] = (slots, found[key][1] + worth if key in found else worth)
             names.setdefault(key, []).append(month + 1)
     return [(peak_name(names[key], calendar.window[slots], calendar.windows), slots, worth) for key, (slots, worth) in found.items()]
-
-
-def peak_name(months: list[int], window: np.ndarray, windows: int) -> str:
-    """Such as "months 2-12 of phase 1", with each month once."""
-    once = sorted(set(months))
-    months_text = f"months {once[0]}-{once[-1]}" if len(once) > 1 and once[-1] - once[0] == len(once) - 1 else f"month{'s' * (len(once) > 1)} {', '.join(map(str, once))}"
-    phases = np.unique(window)
-    return months_text if windows == 1 else f"{months_text} of phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
 
 
 def _month_pieces(calendar: Calendar, timezone: str) -> list[tuple[int, float, float, float]]:

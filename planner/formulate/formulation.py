@@ -14,17 +14,17 @@ import numpy as np
 
 from planner.candidates.fleet_options import Lot
 from planner.candidates.points import Candidates, Point
+from planner.formulate.apis import request_price
 from planner.formulate.electricity import meter_arrays
 from planner.formulate.lines import line_data
 from planner.formulate.phase_budgets import as_paid, of_holdings, of_site, of_slots, of_weights, paid, paid_in
-from planner.interpret.preemption import preemption_arrays
-from planner.interpret.storage import storage_arrays
+from planner.formulate.porting import port_data
+from planner.formulate.preemption import preemption_arrays
+from planner.formulate.quality import choice_data
+from planner.formulate.spread import spread_data
+from planner.formulate.storage import storage_arrays
 from planner.problem.facts import NO_TREE, PhaseFacts, Problem, TrainingFacts
 from planner.problem.phases import Term, power_limits, supplies, terms_of, worth_from
-from planner.problem.quality import choice_data
-from planner.problem.spread import spread_data
-from planner.resolve.apis import request_price
-from planner.resolve.porting import port_data
 from solvers.model.choice_data import ChoiceData
 from solvers.model.data import Limit, Objective, PlanData, PowerStages
 from solvers.model.line_data import LineData

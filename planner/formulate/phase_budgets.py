@@ -19,13 +19,11 @@ from numpy.typing import ArrayLike
 from catalog.units import YEAR_S
 from models.economics import annuity
 from planner.candidates.fleet_options import Lot
-from planner.formulate.lines import window_worth_s
 from planner.problem.facts import PhaseFacts, Problem, SiteFacts
 from planner.problem.phases import Term, window_at
 
 if TYPE_CHECKING:
-    from planner.interpret.accounts import Accounts, Decisions
-    from planner.interpret.lines import LineDecisions
+    pass
 
 COST = "cost"
 
@@ -90,28 +88,3 @@ def of_weights(problem: Problem, p: int) -> float:
     """Per unit of the present value of sending weights, which goes on evenly through the horizon."""
     calendar, phase = problem.calendar, problem.phases[p]
     return (phase.end_s - phase.start_s) / float(calendar.window_seconds() @ calendar.window_discount())
-
-
-def of_lines(problem: Problem, lines: LineDecisions, p: int) -> float:
-    """Units that are rented, and what is sent beside requests, stage by stage in proportion to the time of each in the phase."""
-    seconds = window_worth_s(as_paid(problem, p).calendar)
-    of_stage = np.bincount(lines.when.of_window, weights=seconds, minlength=len(lines.when.worth_s))
-    sent = sum(sent.cost / lines.when.worth_s[sent.stage] * of_stage[sent.stage] for sent in lines.sent)
-    ready = lines.form.data.lines.line_usable
-    return float(sent + sum(units * line.unit_price_per_s * (ready[i] @ seconds) for i, (units, line) in enumerate(zip(lines.units, problem.lines.lines))))
-
-
-def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
-    """What a plan pays in each phase; empty where some payments have none."""
-    problem, form = decided.problem, decided.form
-    if not told(problem):
-        return []
-    once = [sum(amount for (component, *_), amount in accounts.lines.items() if component == name) for name in ("weights", "porting")]
-    found = []
-    for p in range(len(problem.phases)):
-        due = (of_slots(problem, p, form.data.point_cost[COST]) * decided.active).sum() + (of_slots(problem, p, form.data.arc_cost[COST]) * decided.flow).sum()
-        held = of_holdings(problem, form.lots, form.holdings, p) @ decided.count
-        sites = sum(of_site(problem, site, p) for site, opened in zip(problem.sites, decided.opened) if opened)
-        lines = of_lines(problem, decided.lines, p) if decided.lines is not None else once[0] * of_weights(problem, p)
-        found.append(float(due + held + sites + lines + once[1] * (p == 0)))
-    return found

@@ -5,76 +5,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from planner.candidates.fleet_options import Lot
-from planner.formulate.formulation import COST, Formulation, slot_rates
-from planner.formulate.phase_budgets import paid_by_phase
-from planner.interpret.electricity import METER_LINES, MeterDecisions
-from planner.interpret.lines import LINES, LineDecisions
-from planner.interpret.storage import storage_used
-from planner.problem.fabrics import fabric_row, other_designs
-from planner.problem.facts import NO_TREE, Problem
+from planner.formulate.formulation import COST, slot_rates
+from planner.formulate.porting import needs
+from planner.interpret.decisions import Decisions
+from planner.interpret.electricity import METER_LINES
+from planner.interpret.lines import LINES
+from planner.problem.facts import NO_TREE
 from planner.problem.lines import STREAMS
-from planner.problem.phases import API, Term, power_limits, supplies, worth_from
-from planner.problem.spread import limit_values, spread_rows
-from planner.resolve.porting import needs
+from planner.problem.phases import API, worth_from
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 Place = tuple[str, str, str]  # site, system, how
 BOUGHT, PORTING = "api", "porting"
 TRAFFIC = ("egress", BOUGHT, PORTING, "weights", LINES, *STREAMS)  # each belongs to a workload of its own
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """What the solver chose: `count` per holding, `active` replicas [point, slot], `flow` requests/s [arc, slot]."""
-
-    problem: Problem
-    form: Formulation
-    count: np.ndarray
-    active: np.ndarray
-    flow: np.ndarray
-    used: tuple[int, ...]  # points at work in any slot
-    opened: np.ndarray  # [site]
-    lines: LineDecisions | None = None  # None where there is no choice of lines
-    meters: MeterDecisions | None = None  # None where no site's electricity is a decision
-
-    def spread(self) -> list[dict[str, Any]]:
-        return spread_rows(self.problem, self.form.arcs, self.flow)
-
-    def held(self) -> Iterator[tuple[Term, int, Lot, np.ndarray]]:
-        """(when and at what price, count, lot, mask of its slots) of everything obtained."""
-        for u, (k, term) in enumerate(self.form.holdings):
-            if self.count[u]:
-                yield term, int(self.count[u]), self.form.lots[k], term.mask(self.problem.calendar)
-
-    def most_held(self) -> dict[int, tuple[Lot, int]]:
-        """Lots, by identity, with the most systems that are held of each at once."""
-        most: dict[int, tuple[Lot, np.ndarray]] = {}
-        for _, count, lot, mask in self.held():
-            _, held = most.setdefault(id(lot), (lot, np.zeros(len(mask), dtype=int)))
-            held += count * mask
-        return {key: (lot, int(held.max())) for key, (lot, held) in most.items()}
-
-    def site_power_w(self, owned_only: bool) -> np.ndarray:
-        """[site, slot] power at the meter [W]; with `owned_only` what counts against a site's limit."""
-        place = {site.region: r for r, site in enumerate(self.problem.sites)}
-        power = np.zeros((len(place), self.problem.calendar.slots))
-        for _, count, lot, mask in self.held():
-            if lot.owned or not owned_only:
-                power[place[lot.site.region], mask] += count * lot.idle_it_w * lot.site.pue
-        for p in self.used:
-            for use in self.form.points[p].uses:
-                if use.lot.owned or not owned_only:
-                    power[place[use.lot.site.region]] += use.extra_it_w * use.lot.site.pue * self.active[p]
-        return power
 
 
 class Accounts:
@@ -199,66 +144,3 @@ class Accounts:
 
 def _of_the_site(component: str, system: str) -> bool:
     return component == "site" or (component in METER_LINES and not system)
-
-
-def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
-    """The networks between our own systems, in whole parts, and what the systems' shares of them come to."""
-    held: dict[tuple[str, str, str, int], np.ndarray] = {}
-    charged: dict[tuple[str, str, str, int], float] = defaultdict(float)
-    lots: dict[tuple[str, str, str, int], Lot] = {}
-    for _, count, lot, mask in decided.held():
-        if lot.plant is not None:
-            key = (lot.site.region, lot.system.name, lot.fabric, lot.plant.systems)
-            held[key] = held.get(key, 0) + count * mask
-            charged[key] += count * lot.fabric_capital
-            lots[key] = lot
-    return [
-        {"site": site, "system": system, "design": design, "size": size, "systems": count}
-        | fabric_row(lot.plant, count, charged[site, system, design, size], lot.site.network)
-        | {"instead": other_designs(lot.site, lot.system, design, count)}
-        for (site, system, design, size), counts in held.items()
-        for lot, count in ((lots[site, system, design, size], int(counts.max())),)
-    ]
-
-
-def limit_rows(decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, str, float, float]]) -> list[dict[str, Any]]:
-    """Every limit of the question with how far it is used; `value` <= `limit` throughout."""
-    problem, form = decided.problem, decided.form
-    calendar = problem.calendar
-    rows: list[tuple[str, str, float, float, str]] = []
-    own = decided.site_power_w(owned_only=True)
-    rows += [(limit.path, limit.name, float(own[limit.site, limit.mask(calendar)].max()), limit.most_w, "W") for limit in power_limits(problem)]
-    for m, site in enumerate(decided.meters.sites if decided.meters else ()):
-        if math.isfinite(site.meter.connection_w):
-            rows.append((f"{site.meter.path}.connection", f"connection of {site.region}", float(decided.meters.grid[m].max()), site.meter.connection_w, "W"))
-    for supply in supplies(problem):
-        taken = np.zeros(calendar.slots)
-        for term, count, lot, held in decided.held():
-            taken[held] += count if lot.offer is supply.offer and supply.phase in (None, term.phase) else 0
-        rows.append((supply.path, supply.name, float(taken.max()), supply.most, "token/s" if supply.offer.how == API else "system"))
-    for lot, count in decided.most_held().values():
-        if math.isfinite(lot.largest):
-            rows.append((f"{lot.site.path}.fabrics", f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}", float(count), lot.largest, "system"))
-    bought = [(term.phase, count * (term.price + lot.fabric_capital)) for term, count, lot, _ in decided.held() if lot.owned]
-    capital = sum(amount for _, amount in bought) + (decided.meters.capital if decided.meters else 0.0)
-    for path, name, value, limit, unit in (
-        ("limits.budget", "present value of all costs", sum(accounts.lines.values()), problem.budget, problem.spec.currency),
-        ("limits.capital", "purchase price of systems and fabric", capital, problem.capital, problem.spec.currency),
-        ("limits.carbon", "carbon", sum(accounts.carbon.values()), problem.carbon_kg, "kg"),
-        *((f"{phase.path}.capital", f"purchase price in {phase.name}", sum(a for q, a in bought if q == p), phase.capital, problem.spec.currency) for p, phase in enumerate(problem.phases)),
-        *((f"{phase.path}.budget", f"payments in {phase.name}", amount, phase.budget, problem.spec.currency) for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts))),
-    ):
-        if math.isfinite(limit):
-            rows.append((path, name, float(value), limit, unit))
-    for path, name, used, most in decided.lines.busy_units() if decided.lines else ():
-        rows.append((path, name, used, most, "line"))
-    rows += [(*row, "1") for row in limit_values(problem, decided.spread())]
-    rows += [(*row, "byte/s") for row in storage_used(decided)]
-    for job in problem.training:
-        busy = sum(float(decided.active[p] @ calendar.seconds) for p in decided.used if form.points[p].workload is job)
-        rows.append((f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline", busy, job.spec.deadline - job.spec.start, "s"))
-    rows += [(path, name, value, limit, "s") for path, name, value, limit in slo]
-    return [
-        {"path": path, "name": name, "value": value, "limit": limit, "unit": unit, "slack": limit - value, "marginal_value": None, "marginal_unit": None}
-        for path, name, value, limit, unit in rows
-    ]

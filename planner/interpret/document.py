@@ -13,25 +13,28 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.apis import ROLE
 from planner.candidates.points import Candidates, Point, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.formulate.formulation import CARBON, Formulation
-from planner.interpret.accounts import Accounts, Decisions, fabric_rows, limit_rows
+from planner.interpret.accounts import Accounts
+from planner.interpret.decisions import Decisions
 from planner.interpret.electricity import MeterDecisions, rings
+from planner.interpret.fabrics import fabric_rows
 from planner.interpret.failover import Failures
 from planner.interpret.framing import assumption_rows, dropped, provenance, sense_and_unit, solver, versions
+from planner.interpret.limit_rows import limit_rows
 from planner.interpret.lines import LineDecisions
+from planner.interpret.marginal_values import Explanation
 from planner.interpret.phases import obtained, phase_rows
 from planner.interpret.preemption import preemption_rows
+from planner.interpret.quality import quality_rows
 from planner.interpret.storage import storage_rows
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import API, BY_WINDOW
 from planner.problem.spread import is_asked
-from planner.resolve.apis import ROLE
-from planner.solving.marginal_values import Explanation
-from planner.solving.quality import quality_rows
 from solvers.model.preemption import working_share
 from solvers.solution import Solution
 

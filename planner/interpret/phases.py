@@ -14,13 +14,14 @@ import numpy as np
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.economics import annuity, present_worth_factor, window_present_worth
 from planner.formulate.formulation import COST, slot_rates
-from planner.formulate.phase_budgets import paid_by_phase
+from planner.interpret.phase_budgets import paid_by_phase
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem
 from planner.problem.phases import Term, window_at
 from solvers.model.preemption import working_share
 
 if TYPE_CHECKING:
-    from planner.interpret.accounts import Accounts, Decisions
+    from planner.interpret.accounts import Accounts
+    from planner.interpret.decisions import Decisions
 
 DATED, ENERGY = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api"), "energy"  # energy of a meter belongs to no system
 

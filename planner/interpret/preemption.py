@@ -8,32 +8,13 @@ counts as one. From one window to the next a width may change for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from planner.candidates.points import Point
-from planner.candidates.training import preemption_s_of
-from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.facts import TrainingFacts
 from solvers.model.preemption import width_back
 
 if TYPE_CHECKING:
-    from planner.interpret.accounts import Decisions
-
-
-def preemption_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
-    """Fields of `PlanData`; none where no job is pre-empted at a cost."""
-    if not any(job.spec.preemption for job in problem.training):
-        return {}
-    return {"point_restart_s": np.array([restart_s(problem, point) for point in points])}
-
-
-def restart_s(problem: Problem, point: Point) -> float:
-    """Time lost per unit of width that comes back."""
-    if not isinstance(point.workload, TrainingFacts):
-        return 0.0
-    return preemption_s_of(point.workload, problem.constants.reliability, point.uses[0].lot.site.storage_bytes_per_s)
+    from planner.interpret.decisions import Decisions
 
 
 def preemption_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, Any]]:

@@ -6,49 +6,19 @@ The closed forms are in `models.storage`; the row of the program is in `solvers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from catalog.units import show
 from models.storage import load_s
-from planner.candidates.points import Point
-from planner.candidates.training import interruptions, storage_rates
-from planner.limits.limits import Limit
-from planner.problem.facts import Problem, SiteFacts, TrainingFacts
-from planner.spec.document import at
+from planner.evaluate.interruptions import interruptions
+from planner.formulate.storage import rates
+from planner.problem.facts import TrainingFacts
+from planner.problem.storage import limit_name, limited
 
 if TYPE_CHECKING:
-    from planner.interpret.accounts import Decisions
-
-AMPLE = "1000000 GB/s"  # as good as no limit
-
-
-def limited(problem: Problem) -> list[SiteFacts]:
-    return [site for site in problem.sites if math.isfinite(site.storage_bytes_per_s)]
-
-
-def rates(problem: Problem, point: Point) -> tuple[float, float]:
-    """(bytes read per second, bytes of checkpoints written per second) of a job at full width; nothing of serving."""
-    use = point.uses[0]
-    if not isinstance(point.workload, TrainingFacts):
-        return 0.0, 0.0
-    return storage_rates(point.workload, use.layout, point.capacity, point.goodput, use.lot.system, use.lot.offer.spot, use.lot.site.storage_bytes_per_s, use.lot.owned, problem)
-
-
-def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
-    """Fields of `PlanData`; none where no site's storage is limited."""
-    if not limited(problem):
-        return {}
-    return {
-        "point_storage": np.array([sum(rates(problem, point)) if math.isfinite(point.uses[0].lot.site.storage_bytes_per_s) else 0.0 for point in points]),
-        "site_storage": np.array([site.storage_bytes_per_s for site in problem.sites]),
-    }
-
-
-def limit_name(site: SiteFacts) -> str:
-    return f"storage in {site.region}"
+    from planner.interpret.decisions import Decisions
 
 
 def storage_used(decided: Decisions) -> Iterator[tuple[str, str, float, float]]:
@@ -74,12 +44,3 @@ def storage_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, An
                 "load_bytes": size, "load_s": float(load_s(size, [1.0], [site.storage_bytes_per_s])),
             })  # fmt: skip
     return rows
-
-
-def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
-    """In words, and how they could give way."""
-    for site in limited(problem):
-        path, most = f"{site.path}.storage_bandwidth", site.storage_bytes_per_s
-        words = f"jobs in {site.region} may read and write at most {show(most, 'byte/s')}"
-        # slower storage makes checkpoints cost more time, so the points change too
-        yield Limit(path, limit_name(site), words, at(document, path), is_row=True, loose=((path, AMPLE),), unit="byte/s", amount=most)

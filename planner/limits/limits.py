@@ -17,7 +17,7 @@ from planner.candidates.fleet_options import build_lots
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.problem.phases import power_limits
-from planner.problem.provenance import Ledger
+from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
 from planner.spec.document import Edits, at
 from planner.spec.edits import either, written_up

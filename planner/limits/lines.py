@@ -12,13 +12,11 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
-from planner.formulate.formulation import Formulation
 from planner.limits.limits import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
 from planner.spec.document import at
 from planner.spec.edits import either
 from planner.spec.lines import SECURITY
-from solvers.solution import Solution
 
 CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}
 
@@ -105,24 +103,3 @@ def _offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> 
         if ready:
             path, at_once = f"lines[{i}].setup", ((f"lines[{i}].setup", "0 s"),)
             yield Limit(path, f"set-up of {kind.name}{where}", f"{kind.name}{where} is ready {show(ready, 's')} after the start", at(document, path), loose=at_once, choices=(at_once,))
-
-
-# -- what they are worth -----------------------------------------------------------------------------------------------
-
-
-def fixed_worth(problem: Problem, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
-    """Change of the objective per unit of a share or of a number of units, every integer held, by path and name as in `explain`."""
-    found: dict[tuple[str, str | None], float] = {}
-    nothing = np.zeros((0, 3), dtype=np.int64), np.zeros(0)
-    both = [solution.row_duals.get(block, nothing) for block in ("share", "share hosted")]
-    index, duals = (np.concatenate(parts) for parts in zip(*both, strict=True))
-    served = np.zeros((len(problem.serving), form.data.slots))
-    np.add.at(served, form.data.arc_workload, solution.values["f"])
-    for w, workload in enumerate(problem.serving):
-        if workload.spec.spread is not None and workload.spec.spread.largest_share is not None:
-            mine = index[:, 0] == w
-            found[f"{workload.path}.spread.largest_share", None] = float(duals[mine] @ served[w, index[mine, 2]])
-    for i, line in enumerate(problem.spec.lines or ()):
-        if line.units is not None:
-            found[f"lines[{i}].units", None] = 0.0  # more units are of no use to those rented
-    return found

@@ -6,38 +6,13 @@ and divided by the growth of demand. What a robust plan does with such layouts: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from planner.problem.facts import Problem, ServingFacts, SystemFacts, TrainingFacts
-from planner.problem.intervals import DENSE, EXPERTS, SERVING_LABEL, network
+from planner.problem.facts import Derating, Problem, ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.intervals import DENSE, EXPERTS
 from planner.problem.scenarios import SERVING, chips_of, demand_at, error_at
 
 NOMINAL = 0.5  # at and below this level nothing is derated
-
-
-@dataclass(frozen=True, slots=True)
-class Derating:
-    """Factors at a level: on latencies and step times at least 1, on rates at most 1, on demand at least 1."""
-
-    level: float
-    demand: Mapping[str, float]  # by serving workload
-    serving: Mapping[str, Mapping[str, float]]  # chip -> tpot, ttft, throughput
-    training: Mapping[str, Mapping[str, float]]  # chip -> dense, moe
-
-    def capacity(self, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]) -> float:
-        """Share of a point's predicted capacity that is counted on."""
-        chips = {system.chip for system in systems}
-        if isinstance(workload, TrainingFacts):
-            label = network(workload.architecture.experts)
-            return 1.0 / max((self.training[chip][label] for chip in chips if chip in self.training), default=1.0)
-        rate = min((self.serving[chip]["throughput"] for chip in chips if chip in self.serving), default=1.0)
-        return rate / self.demand.get(workload.name, 1.0)
-
-    def stretch(self, systems: Iterable[SystemFacts]) -> dict[str, float]:
-        """Factor on each latency metric of a point on these systems."""
-        known = [self.serving[system.chip] for system in systems if system.chip in self.serving]
-        return {metric: max((errors[label] for errors in known), default=1.0) for metric, label in SERVING_LABEL.items() if metric != "capacity"}
 
 
 def derating_at(problem: Problem, level: float) -> Derating:

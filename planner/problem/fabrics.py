@@ -19,9 +19,7 @@ from models.network.designs import (
     TREES,
     Design,
     Network,
-    bisection_bytes_per_s,
     largest_network,
-    latency_s,
     network,
     network_power_w,
 )
@@ -112,7 +110,7 @@ def _bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float) 
         yield Band(None, 0.0, 0.0, math.inf)
         return
     previous = 1.0
-    for largest in _sizes(design, ports_of(system, parts), parts.radix):
+    for largest in sizes_of(design, ports_of(system, parts), parts.radix):
         if previous >= reach:
             return
         plant = plant_of(design, int(largest), system, parts)
@@ -133,10 +131,10 @@ def largest_of(design: str, system: SystemFacts, parts: NetworkFacts) -> float:
     ports = ports_of(system, parts)
     if Design.named(design).kind == "scale-up" or not ports:
         return math.inf
-    return max((size for size in _sizes(design, ports, parts.radix)), default=1.0)
+    return max((size for size in sizes_of(design, ports, parts.radix)), default=1.0)
 
 
-def _sizes(design: str, ports: int, radix: int) -> Iterator[float]:
+def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
     """Largest network of each band. A torus thins out as it grows, so its sizes are taken by doubling."""
     kind = Design.named(design)
     if not ports:
@@ -205,38 +203,3 @@ def carries_as_much(one: Plant | None, other: Plant | None, reach: float = math.
     mine = {probe[:3]: probe[3] for probe in probes(one)}
     most = min(other.systems, reach) * other.chips_per_system
     return all(mine[group, stride, pattern] >= rate * (1 - 1e-9) for group, stride, pattern, rate in probes(other) if group * stride <= most)
-
-
-def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) -> dict[str, Any]:
-    """The network under so many systems, in whole parts, as a plan states it; `charged`: what the systems' shares come to."""
-    net = whole_network(plant, systems, parts)
-    known = parts.alpha_s is not None and parts.hop_latency_s is not None
-    return {
-        "tiers": int(net.tiers),
-        "ports": int(net.ends),
-        "switches": int(net.switches),
-        "links": int(net.host_links + net.switch_links),
-        "copper_links": int(net.copper_links),
-        "optics": int(net.optics),
-        "power_w": float(power_of(net, parts)),
-        "price": float(price_of(net, parts)),
-        "charged": charged,
-        "bisection_bytes_per_s": float(bisection_bytes_per_s(net, plant.port_bytes_per_s)),
-        "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s,
-        "mean_hops": float(net.mean_hops),
-        "most_hops": int(net.most_hops),
-        "latency_s": float(latency_s(net.most_hops, plant.alpha_s, plant.hop_latency_s)) if known and net.most_hops else None,
-    }
-
-
-def other_designs(site: SiteFacts, system: SystemFacts, design: str, systems: int) -> list[dict[str, Any]]:
-    """What the same systems would pay for, and get out of, each other design that the site allows and that can join them, in whole parts."""
-    parts, rows = site.network, []
-    for other in (name for name in site.fabrics if name != design and Design.named(name).kind != "scale-up"):
-        size = next((size for size in _sizes(other, ports_of(system, parts), parts.radix) if size >= systems), None)
-        plant = None if size is None else plant_of(other, int(size), system, parts)
-        net = None if plant is None else whole_network(plant, systems, parts)
-        if net is not None and bool(net.holds):
-            price = float(price_of(net, parts)) / systems
-            rows.append({"design": other, "price_per_system": price, "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s})
-    return rows

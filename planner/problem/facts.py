@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,12 +14,10 @@ from models.transformer.architecture import Architecture
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
 from planner.problem.electricity import MeterFacts
+from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec, Serving, Training
-
-if TYPE_CHECKING:
-    from planner.problem.derating import Derating
 
 BATCH_UNIT = 64  # sequences
 FULL, REDUCED = "full", "reduced"
@@ -387,8 +384,32 @@ def permitted(workload: ServingFacts | TrainingFacts, site: SiteFacts) -> bool:
 
 
 def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:
-    """Whether export control allows the system at the site (see docs/decisions.md)."""
+    """Whether export control allows the system at the site (see docs/decisions/0016-export-control.md)."""
     if not limits.export_control or site.export_zone != "CN":
         return True
     licensed = system.chip in limits.licences or system.name in limits.licences
     return system.export_cn in ("domestic", "allowed") or (system.export_cn == "licence" and licensed)
+
+
+@dataclass(frozen=True, slots=True)
+class Derating:
+    """Factors at a level: on latencies and step times at least 1, on rates at most 1, on demand at least 1."""
+
+    level: float
+    demand: Mapping[str, float]  # by serving workload
+    serving: Mapping[str, Mapping[str, float]]  # chip -> tpot, ttft, throughput
+    training: Mapping[str, Mapping[str, float]]  # chip -> dense, moe
+
+    def capacity(self, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]) -> float:
+        """Share of a point's predicted capacity that is counted on."""
+        chips = {system.chip for system in systems}
+        if isinstance(workload, TrainingFacts):
+            label = network(workload.architecture.experts)
+            return 1.0 / max((self.training[chip][label] for chip in chips if chip in self.training), default=1.0)
+        rate = min((self.serving[chip]["throughput"] for chip in chips if chip in self.serving), default=1.0)
+        return rate / self.demand.get(workload.name, 1.0)
+
+    def stretch(self, systems: Iterable[SystemFacts]) -> dict[str, float]:
+        """Factor on each latency metric of a point on these systems."""
+        known = [self.serving[system.chip] for system in systems if system.chip in self.serving]
+        return {metric: max((errors[label] for errors in known), default=1.0) for metric, label in SERVING_LABEL.items() if metric != "capacity"}

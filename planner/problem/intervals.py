@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.statistics.intervals import TIERS, tier_of
-from planner.problem.provenance import Ledger
 
 DENSE, EXPERTS = "dense", "moe"
 LABELS = {"training": (DENSE, EXPERTS), "serving": ("tpot", "ttft", "throughput")}  # what the bands of a model are told apart by
@@ -57,31 +56,6 @@ class Calibration:
         """The interval of a run on `chip`; `tier` where it is stated already."""
         tier = tier or self.tier(chip, precision, label)
         return Interval(self.anchors.get((chip, precision, label), 1.0), *self.bands[tier, label], tier)
-
-
-def calibration(ledger: Ledger, model: str) -> Calibration:
-    """The calibration of a model ("training" or "serving"), its bands booked in the ledger."""
-    catalog, labels = ledger.catalog, LABELS[model]
-    bands = {
-        (tier, label): tuple(ledger.value("constants", f"{model}_interval", f"{tier}_{label}_{side}") for side in ("low", "high"))
-        for tier in TIERS
-        for label in labels
-    }
-    seen = catalog.get("constants", f"{model}_seen").figures
-    own: dict[tuple[str, str, str], list[float]] = {}
-    for key in catalog.get("constants", f"{model}_anchor").figures:
-        _, chip, precision, *label = key.split("|")
-        for name in label or labels:  # an offset of training holds for all architectures
-            own.setdefault((chip, precision, name), []).append(ledger.value("constants", f"{model}_anchor", key))
-    missed = catalog.get("constants", f"{model}_residuals")
-    return Calibration(
-        bands=bands,
-        chips=frozenset(name.removeprefix("chip ") for name in seen if name.startswith("chip ")),
-        anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
-        levels=missed.series("levels"),
-        residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},
-        rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels))) if missed.get("rank_correlation") else None,
-    )
 
 
 def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
-from planner.plan import Plan
+from planner.plan import BY_THE_BOUND, Plan
 
-BINDING = 1e-6  # relative slack below which a limit binds
-BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"
 HEADING = "What more of a limit is worth"
 LEFT = 0.005  # share of a limit from which on it is told that a plan leaves it
 LEAST = 1e-9  # of the objective: below it a worth is rounding

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from catalog.units import HOUR_S, MWH_J, YEAR_S, show
-from planner.plan import Plan
+from planner.plan import BINDING, BY_THE_BOUND, Plan
 from planner.report import quality as quality_report
 from planner.report.hours import by_hour
-from planner.report.marginal_values import BINDING, BY_THE_BOUND
 
 LITTLE = 0.005  # shares below this are not told
 Row = dict[str, Any]

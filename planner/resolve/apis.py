@@ -1,6 +1,6 @@
 """Tokens bought by the million: each API stands beside the sites as a place of its own, without power and without systems of ours.
 
-A unit of it is an output token per second, which costs nothing to hold: what is paid is the tokens. The block: `planner.spec.slo.Api`.
+A unit of it is an output token per second, which costs nothing to hold: what is paid is the tokens. The block: `planner.spec.apis.Api`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.records import Record
-from catalog.units import YEAR_S
-from planner.candidates.fleet_options import Lot
-from planner.candidates.points import Point, Use
-from planner.problem.calendar import Calendar
 from planner.problem.facts import (
     ApiFacts,
     OfferFacts,
@@ -29,7 +25,6 @@ from planner.spec.model import PlanSpec
 from planner.spec.slo import Slo
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
-ROLE = "api"
 
 Find = Callable[[str, str, str], Record | None]
 Money = Callable[..., float]
@@ -96,28 +91,3 @@ def api_paths(workload: ServingFacts, found: Mapping[tuple[str, str], PathFacts]
         for site in sites
         if site.api is not None and site.api.region == region and permitted(workload, site)
     }
-
-
-def request_price(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> np.ndarray:
-    """[slot] of one request, nothing at a site of our own."""
-    if site.api is None:
-        return np.zeros(calendar.slots)
-    lengths = workload.spec.lengths
-    each = site.api.input_price * lengths.input + site.api.output_price * lengths.output
-    return each * (1.0 + site.api.price_change) ** (calendar.edges_s[calendar.window] / YEAR_S)
-
-
-def api_point(workload: ServingFacts, lot: Lot, allowance_s: float) -> Point | None:
-    """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
-    api = lot.site.api
-    assert api is not None
-    if not api.serves(workload):
-        return None
-    latency = {}
-    for metric, percentile, limit in workload.spec.slo.limits():
-        name = f"{metric}.{percentile}"
-        if name not in api.latency or api.latency[name] + (0.0 if metric == "tpot" else allowance_s) > limit:
-            return None
-        latency[name] = api.latency[name]
-    use = Use(role=ROLE, lot=lot, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={})
-    return Point(workload=workload, uses=(use,), capacity=1.0, latency=latency)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from catalog.records import Record
 from models.roofline import BYTES_PER_ELEMENT
 from models.transformer.architecture import Architecture, parameter_counts
-from planner.problem.provenance import Ledger
+from planner.resolve.ledger import Ledger
 
 NEEDED = ("layers", "hidden", "heads", "vocab")
 OPTIONAL = (

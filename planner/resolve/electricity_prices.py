@@ -12,7 +12,7 @@ from catalog.tariffs import hourly_values
 from planner.errors import Problem, SpecError
 from planner.problem.calendar import Clock
 from planner.problem.price_levels import stated_level
-from planner.problem.provenance import Ledger
+from planner.resolve.ledger import Ledger
 from planner.spec.electricity import Series
 from planner.spec.model import Site
 from planner.spec.series import at_instants, carbon_column, price_column

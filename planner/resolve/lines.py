@@ -26,7 +26,7 @@ from planner.problem.lines import (
     WeightHop,
 )
 from planner.problem.price_levels import stated_level
-from planner.problem.provenance import Ledger
+from planner.resolve.ledger import Ledger
 from planner.spec.lines import SECURITY, Line
 from planner.spec.model import PlanSpec, Serving
 

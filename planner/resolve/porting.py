@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from catalog.records import Record
 from planner.errors import close_matches
-from planner.formulate.phase_budgets import paid
-from planner.problem.facts import PortingFacts, Problem, ServingFacts, SystemFacts, TrainingFacts
-from planner.problem.provenance import Ledger
+from planner.problem.facts import PortingFacts, ServingFacts, SystemFacts, TrainingFacts
+from planner.resolve.ledger import Ledger
 from planner.spec.model import PlanSpec
-from solvers.model.porting_data import PortData
 
 if TYPE_CHECKING:
-    from planner.candidates.points import Point
+    pass
 
 Find = Callable[[str, str, str], Record | None]
 Money = Callable[..., float]
@@ -59,17 +55,3 @@ def porting_facts(
     if found and any(getattr(w, "spread", None) is not None and w.spread.survive for w in spec.workloads):
         wrong("porting", 'cannot stand beside "survive" of a spread yet; remove one of them')
     return tuple(found.values())
-
-
-def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
-    """None where nothing is to be ported."""
-    if not problem.porting:
-        return None
-    member = [(p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)]
-    cost = paid(problem, [facts.cost for facts in problem.porting], lambda p, prices: prices * (p == 0))
-    return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
-
-
-def needs(facts: PortingFacts, point: Point) -> bool:
-    """Whether a point runs an architecture on chips of a family."""
-    return point.workload.name in facts.workloads and any(use.lot.system.family == facts.family for use in point.uses)

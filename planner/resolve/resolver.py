@@ -16,11 +16,8 @@ from catalog.records import Record
 from catalog.units import YEAR_S
 from models import economics
 from models.training.constants import GEMM_FAMILIES
-from planner.candidates.power_caps import measured_curve
-from planner.catalog_prices import least_prices
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
-from planner.problem import quality
 from planner.problem.calendar import (
     DAYS_PER_YEAR,
     SAMPLED_DAYS,
@@ -31,8 +28,6 @@ from planner.problem.calendar import (
     build_calendar,
     sampled_days,
 )
-from planner.problem.constants import model_constants
-from planner.problem.electricity import meter_facts
 from planner.problem.facts import (
     Economics,
     OfferFacts,
@@ -48,16 +43,20 @@ from planner.problem.facts import (
 )
 from planner.problem.phases import borders, demand_growth
 from planner.problem.price_levels import at_stated_levels, stated_level
-from planner.problem.provenance import Ledger
 from planner.resolve import apis, lines, wan
 from planner.resolve import phases as phase_facts
+from planner.resolve import quality as quality_resolve
 from planner.resolve.architectures import shape_of, weights_bytes
+from planner.resolve.constants import model_constants
 from planner.resolve.demand import demand_by_hour
+from planner.resolve.electricity import meter_facts
 from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
+from planner.resolve.ledger import Ledger
 from planner.resolve.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
 from planner.resolve.porting import resolved_porting
+from planner.resolve.power_caps import measured_curve
 from planner.resolve.representative_days import representative
-from planner.resolve.systems import network_facts, system_facts
+from planner.resolve.systems import least_prices, network_facts, system_facts
 from planner.spec.model import PlanSpec, Serving, Site, Training, parse_spec
 
 
@@ -279,7 +278,7 @@ class _Resolver:
             else:
                 serving.append(replace(self._serving(path, workload, shape, origins), runs=record.name))
                 if workload.quality_floor is not None:
-                    serving[-1:], facts = quality.members_of(serving[-1], workload, self.spec, self._find, self.ledger, self._wrong)
+                    serving[-1:], facts = quality_resolve.members_of(serving[-1], workload, self.spec, self._find, self.ledger, self._wrong)
                     self.quality += facts
         return serving, training
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from catalog.records import Record
-from planner.problem.facts import NetworkFacts, SystemFacts
-from planner.problem.provenance import Ledger
+from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
+from planner.resolve.ledger import Ledger
 from planner.spec.model import PRECISIONS
 
 Money = Callable[[float, str], float]
@@ -108,3 +108,23 @@ def network_facts(record: Record, ledger: Ledger, convert: Money) -> NetworkFact
         copper_link_price=price("copper_link_price") if record.get("copper_link_price") else None,
         rack_systems=int(figure("rack_systems")) if record.get("rack_systems") else 1,
     )
+
+
+
+
+def least_prices(ledger: Ledger, system: str, how: str, sites: Sequence[SiteFacts], convert: Money) -> dict[str, float]:
+    """The least published price of the system at each site where it is offered, each at the figure that counts."""
+
+    def price(record: Record) -> float:
+        figure = ledger.priced(record).figure("price")
+        return convert(figure.number, figure.unit[:3])
+
+    records = [r for r in ledger.catalog.records("offers") if r.text["system"] == system and r.text["how"] == how]
+    prices = {}
+    for site in sites:
+        fits = [r for r in records if r.words("region") in ("", site.region) and r.words("zone") in ("", *site.zones)]
+        if fits:
+            record = min(fits, key=price)
+            figure = ledger.figure("offers", record.name, "price")
+            prices[site.region] = convert(figure.number, figure.unit[:3])
+    return prices

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from planner.problem.facts import PathFacts
-from planner.problem.provenance import Ledger
+from planner.resolve.ledger import Ledger
 
 if TYPE_CHECKING:
     import networkx as nx

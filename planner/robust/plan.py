@@ -18,13 +18,13 @@ from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.formulate.formulation import Formulation, Unbounded
 from planner.interpret.framing import without_answer
-from planner.pipeline import answer, options_of
 from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
 from planner.resolve.price_steps import raised
 from planner.robust.search import Search, needed
 from planner.scenarios.redispatch import Deployment, left_out
+from planner.solving.answer import answer, options_of
 from planner.solving.variants import answered
 from planner.verify.robust import fared_again, priced
 

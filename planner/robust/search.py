@@ -22,8 +22,9 @@ from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
+from planner.robust.deployments import fared
 from planner.robust.prices import prices_of
-from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of, fared
+from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import part_of
 from solvers.fixed_fleet.redispatch import slots_that_count

@@ -16,9 +16,9 @@ import numpy as np
 from catalog.units import DAY_S
 from planner.candidates.points import Candidates, Point
 from planner.formulate.formulation import COST, Formulation, formulate
+from planner.formulate.porting import needs
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem
-from planner.resolve.porting import needs
 from solvers.fixed_fleet.full_year_dispatch import Dispatched, dispatch
 from solvers.interface import Options
 from solvers.model.preemption import working_share

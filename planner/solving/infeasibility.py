@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates.points import Candidates
-from planner.interpret.storage import storage_limits
 from planner.limits.electricity import electricity_limits
 from planner.limits.limits import (
     Limit,
@@ -29,6 +28,7 @@ from planner.limits.limits import (
 from planner.limits.lines import line_limits
 from planner.limits.phases import phase_limits
 from planner.limits.quality import quality_limits
+from planner.limits.storage import storage_limits
 from planner.problem.facts import Problem
 from planner.solving.trials import Trials, Variant, merged
 from planner.spec.document import Edits, at, edited

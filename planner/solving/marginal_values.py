@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,11 @@ import numpy as np
 from catalog.units import show
 from planner.candidates.fleet_options import Lot
 from planner.formulate.formulation import CARBON, COST, Formulation
-from planner.limits.lines import fixed_worth
+from planner.interpret.marginal_values import Explanation
+from planner.plan import BY_THE_BOUND
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
-from planner.report.marginal_values import BINDING, BY_THE_BOUND
+from planner.solving.line_values import fixed_worth
 from solvers.analysis.marginal_values import prices, without_rounding
 from solvers.analysis.relief import Row
 from solvers.decomposition.solve import pays
@@ -29,46 +29,10 @@ from solvers.solution import Solution
 
 LEAST_TIME = 0.25  # of the solver's time limit, that the linear programs around a plan may take in any case; else what the solver left of it
 AS_GOOD = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
-
-POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
 TIME_NOTE = "not priced: the linear programs around the plan did not end in the time that the solver left; give it more time, or solve with another value to see"
 SIZE_NOTE = "not priced: the linear program around a plan of this size takes longer than the plan; solve with another value to see"
 HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
 NONE_FITS = "no other system could be brought in under the limits"
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """`fixed`, `divisible`: what one unit more of each limit changes, by path and name of its row; `runner_up`: see plan.md."""
-
-    unit: str
-    fixed: Mapping[tuple[str, str | None], float]
-    divisible: Mapping[tuple[str, str | None], float]
-    runner_up: list[dict[str, Any]]
-    notes: Mapping[str, str] = field(default_factory=dict)  # on prices, by path
-
-    def of_limits(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Limit rows of a plan with their marginal values filled in."""
-        return [self._of(row) for row in rows]
-
-    def _of(self, row: dict[str, Any]) -> dict[str, Any]:
-        key = next(
-            (
-                key
-                for key in ((row["path"], None), (row["path"], row["name"]))
-                if key in self.divisible or key in self.fixed
-            ),
-            None,
-        )
-        if key is None:
-            return row | {"marginal_value_divisible": None, "note": self.notes.get(row["path"], POINTS_NOTE)}
-        binds = row["slack"] <= BINDING * abs(row["limit"])
-        return row | {
-            "marginal_value": self.fixed.get(key) if binds else None,
-            "marginal_value_divisible": self.divisible.get(key) or None,
-            "marginal_unit": f"{self.unit}/{row['unit']}",
-            "note": self.notes.get(row["path"], ""),
-        }
 
 
 def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options) -> Explanation:

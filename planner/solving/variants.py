@@ -18,10 +18,10 @@ from planner.candidates.points import Candidates, Point
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
+from planner.interpret.marginal_values import Explanation
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document
-from planner.solving.marginal_values import Explanation
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
 from solvers.interface import Options

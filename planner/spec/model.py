@@ -14,12 +14,15 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 
 from catalog.units import HOUR_S, YEAR_S
 from planner.errors import SpecError
-from planner.spec.base import MOST_ENTRIES, Block, Drafting, PrefixSharing, SellingPrice
+from planner.spec.apis import Api
+from planner.spec.base import MOST_ENTRIES, Block
 from planner.spec.document import read_document
 from planner.spec.electricity import Electricity, HourlyFile, Series
 from planner.spec.fabrics import DEFAULT_FABRICS, FabricName
-from planner.spec.lines import Line, Security, Spread, Traffic
+from planner.spec.lines import Line, Security, Traffic
 from planner.spec.phases import DemandInTime, OfferInTime, Phases, SiteInTime
+from planner.spec.porting import Porting
+from planner.spec.preemption import Preemption
 from planner.spec.prices import PriceLevels
 from planner.spec.quality import Alternative, QualityFloor, comparable, of_one_source
 from planner.spec.quantities import (
@@ -47,8 +50,10 @@ from planner.spec.quantities import (
     offer_price,
 )
 from planner.spec.robust import Robust
-from planner.spec.slo import Api, Slo
-from planner.spec.spot import Porting, Preemption, SpotTerms
+from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
+from planner.spec.slo import Slo
+from planner.spec.spot import SpotTerms
+from planner.spec.spread import Spread
 from planner.spec.validation import problems_of
 
 SCHEMA_VERSION = 1

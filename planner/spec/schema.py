@@ -23,7 +23,7 @@ def spec_schema() -> dict[str, Any]:
 
 def case_schema() -> dict[str, Any]:
     """JSON Schema of a case, which `flopwatt estimate` and `flopwatt layouts` answer."""
-    from planner.estimate.case import WORDS, Case
+    from planner.spec.case import WORDS, Case
 
     schema = _as_written(Case.model_json_schema(by_alias=True))
     for name, words in WORDS.items():

@@ -6,7 +6,7 @@ What the first do to a job: `planner.candidates.training`, `planner.interpret.pr
 from __future__ import annotations
 
 from planner.spec.base import Block
-from planner.spec.quantities import Amount, Fraction, Name, Seconds, SecondsFromStart
+from planner.spec.quantities import Fraction, Seconds, SecondsFromStart
 
 
 class SpotTerms(Block):
@@ -26,22 +26,3 @@ class SpotTerms(Block):
         terms = sorted(self.model_fields_set & set(SpotTerms.model_fields))
         if how != "spot" and terms:
             raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')
-
-
-class Preemption(Block):
-    """What it costs a job that its systems are wanted for something else and it goes on later: serving comes before it at all times."""
-
-    restart: SecondsFromStart | None = None
-    """Time that is lost whenever its width comes back; that of saving the run and of recovering from any failure where it is left out."""
-
-
-class Porting(Block):
-    """What it costs, once, to bring an architecture to the chips of a family before anything of it runs there."""
-
-    family: Name
-    """Family of chips as in the catalog, such as "ascend"."""
-    architecture: Name | None = None
-    """An architecture of the catalog; each that the workloads run where it is left out."""
-    cost: Amount
-    """Paid at the start of the horizon, once for all sites and workloads."""
-    note: str = ""

@@ -17,10 +17,10 @@ import numpy as np
 from planner.candidates.fleet_options import Lot
 from planner.formulate.formulation import Formulation, Unbounded, formulate
 from planner.interpret.framing import sense_and_unit
-from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts
 from planner.resolve.resolver import resolve_document
+from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.quality import settle
 from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited

@@ -22,7 +22,8 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.exit_codes import BUG, EXIT_BY_STATUS, INTERRUPTED, INVALID, OK, WORST_FIRST
-from planner.pipeline import Progress, solve_document
+from planner.pipeline import solve_document
+from planner.solving.answer import Progress
 from planner.spec.document import changed, read_document
 from planner.spec.series import with_series
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.pipeline import THREADS, Progress, read_spec
 from planner.plan import Plan
 from planner.problem.quality import MEANS
+from planner.solving.answer import THREADS, Progress
 from planner.spec.document import Edits, at, edited
 from planner.spec.model import Serving, parse_spec
+from planner.spec.read import read_spec
 from planner.studies.sensitivity_factors import scaled
 from planner.studies.whatif import Changes, WhatIf
 

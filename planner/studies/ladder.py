@@ -11,8 +11,8 @@ from typing import Any
 from catalog.units import MILLION, UnitError
 from planner.errors import Problem, SpecError
 from planner.formulate.formulation import Unbounded
-from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document
+from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Variants, answered
 from planner.spec.document import Edits, at, edited
 from planner.spec.quantities import read_money

@@ -14,8 +14,8 @@ from typing import Any
 from planner.errors import SpecError
 from planner.formulate.formulation import Unbounded
 from planner.interpret.framing import sense_and_unit
-from planner.pipeline import THREADS, Progress, options_of
 from planner.resolve.resolver import resolve_document
+from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Fleet, Variants, answered, fleet_change
 from planner.spec.document import at
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of

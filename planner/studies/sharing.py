@@ -13,9 +13,9 @@ from typing import Any
 
 from planner.formulate.formulation import Unbounded, formulate
 from planner.interpret.framing import sense_and_unit
-from planner.pipeline import THREADS, Progress, options_of
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
+from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Variants
 from planner.spec.edits import either
 from planner.studies.sharing_capabilities import (

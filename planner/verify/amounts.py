@@ -10,13 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.plan import BY_THE_BOUND
 from planner.problem.facts import FLEET, PhaseFacts
-from planner.report.marginal_values import BY_THE_BOUND
 from planner.verify.decisions import Decisions
 from planner.verify.findings import TOLERANCE
-from planner.verify.phase_budgets import payments, power_values
-from planner.verify.phases import InTime
-from planner.verify.recompute import add_up, worth_of
+from planner.verify.fleet import worth_of
+from planner.verify.phase_budgets import payments
+from planner.verify.power import power_values
+from planner.verify.sums import add_up
+from planner.verify.terms import InTime
 
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
 STATUS_ROUNDING = 1e-8  # a solver judged its status by its own sum, before the plan was added up

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.units import HOUR_S
-from planner.problem.fabrics import fabric_row, other_designs
+from planner.problem.fabric_rows import fabric_row, other_designs
 from planner.problem.facts import Problem, ServingFacts, exportable, permitted
 from planner.verify.electricity import OF_A_METER, slot_rings
 from planner.verify.findings import TOLERANCE, Report, close
-from planner.verify.phases import InTime, in_time
-from planner.verify.preemption import lost_share
-from planner.verify.recompute import CheckedLot, Evaluated, Lots, evaluate_point, tokens_price
+from planner.verify.fleet import CheckedLot, Lots, tokens_price
+from planner.verify.recompute import Evaluated, evaluate_point
+from planner.verify.terms import InTime, in_time, lost_share
 
 
 class Decisions(Report):

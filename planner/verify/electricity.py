@@ -12,7 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
-from planner.formulate.electricity import peak_name
+from planner.problem.electricity import peak_name
 from planner.problem.facts import Problem, SiteFacts
 from planner.verify.findings import ROUNDING, TOLERANCE, Report
 

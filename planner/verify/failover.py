@@ -10,7 +10,7 @@ from typing import Any
 from planner.verify.amounts import Amounts
 from planner.verify.decisions import key_of
 from planner.verify.findings import TOLERANCE, close
-from planner.verify.phase_budgets import power_at
+from planner.verify.power import power_at
 
 
 class FailoverCheck:

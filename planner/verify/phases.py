@@ -4,88 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from catalog.units import DAY_S, MILLION, YEAR_S
-from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts
+from planner.problem.facts import OfferFacts
+from planner.verify.terms import SECOND, InTime, annuity, paid_yearly
 
 if TYPE_CHECKING:
     from planner.verify.amounts import Amounts
-    from planner.verify.recompute import CheckedLot
-
-SECOND = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class InTime:
-    """When the systems of a fleet row are held, what one costs, and what is charged per unit of price."""
-
-    phase: int
-    windows: range
-    price: float
-    share: float
-    facility_share: float
-    wrong: tuple[str, ...]  # what the row says of it and should not
-
-
-def in_time(problem: Problem, lot: CheckedLot, row: Mapping[str, Any]) -> InTime:
-    """A fleet row against the dates of phases, offer and site."""
-    edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
-    end, offer, site = edges[-1], lot.offer, lot.site
-    dated = "windows" in row
-    if row["how"] in ("on_demand", "spot"):
-        first = last = row["phase"]
-    else:
-        first, last = row["windows"] if dated else (0, len(edges) - 2)
-    if not 0 <= first <= last < len(edges) - 1:
-        raise ValueError(f"{row['system']} in {row['site']} is held over windows {first} to {last}")
-    begin, until = edges[first], edges[last + 1]
-    phases = problem.phases or (PhaseFacts("", "", 0.0, end, float("inf")),)
-    p = next(i for i, phase in enumerate(phases) if phase.start_s <= begin + SECOND < phase.end_s)
-    wrong = []
-    if begin + SECOND < max(offer.from_s, site.from_s) or begin + SECOND >= offer.until_s:
-        wrong.append(f"{row['system']} cannot come to {row['site']} at {begin:g} s")
-    if row["how"] not in ("on_demand", "spot"):
-        wrong += _held_wrongly(problem, phases[p], offer, site, row, (begin, until), (first, last))
-    price = _price(offer, site.region, p, begin)
-    life = offer.life_s(money) / YEAR_S
-    worth = _paid_yearly(money.discount_rate, money.years, begin / YEAR_S, until / YEAR_S)
-    return InTime(p, range(first, last + 1), price, annuity(money.discount_rate, life) * worth, annuity(money.discount_rate, money.facility_life_years) * worth, tuple(wrong))
-
-
-def _held_wrongly(
-    problem: Problem, phase: PhaseFacts, offer: OfferFacts, site: SiteFacts, row: Mapping[str, Any], held: tuple[float, float], windows: tuple[int, int]
-) -> list[str]:
-    begin, until = held
-    end = float(problem.calendar.edges_s[-1])
-    retired = begin + round(offer.life_s(problem.economics)) if problem.phases and row["how"] == "buy" else end
-    wrong = []
-    if abs(begin - max(phase.start_s, offer.from_s, site.from_s)) > SECOND:
-        wrong.append("comes at the start of its phase or as soon after as the offer and the site allow")
-    if abs(until - min(retired, end)) > SECOND:
-        wrong.append("stays until its life or the horizon ends")
-    dated = bool(problem.phases) or windows != (0, problem.calendar.windows - 1)
-    if dated != ("windows" in row) or (dated and row["obtained"] != (phase.name or None)):
-        wrong.append("says when it is obtained where time plays a part, and only there")
-    elif dated and abs(row["price"] - _price(offer, site.region, problem.phases.index(phase) if problem.phases else 0, begin)) > 1e-9 * abs(row["price"]):
-        wrong.append(f"has another price than {row['price']!r} then")
-    return wrong
-
-
-def _price(offer: OfferFacts, region: str, p: int, begin: float) -> float:
-    stated = offer.phase_prices[p] if offer.phase_prices else None
-    return offer.prices[region] * (1 + offer.price_change) ** (begin / YEAR_S) if stated is None else stated
-
-
-def annuity(rate: float, years: float) -> float:
-    return 1 / years if rate == 0 else rate / (1 - (1 + rate) ** -years)
-
-
-def _paid_yearly(rate: float, years: int, begin: float, end: float) -> float:
-    """Present worth of one unit per year from `begin` to `end`, each year's part paid at its end."""
-    return sum(max(min(end, k + 1.0) - max(begin, float(k)), 0.0) * (1 + rate) ** -(k + 1) for k in range(years))
+    from planner.verify.fleet import CheckedLot
 
 
 class PhaseCheck:
@@ -143,7 +71,7 @@ class PhaseCheck:
         """Present value by window; what has no date of its own is spread over time."""
         problem, check = self.problem, self.check
         calendar, money = problem.calendar, problem.economics
-        from planner.verify.recompute import tokens_price
+        from planner.verify.fleet import tokens_price
 
         cost: dict[int, float] = defaultdict(float)
         years = [float(edge) / YEAR_S for edge in calendar.edges_s]
@@ -152,7 +80,7 @@ class PhaseCheck:
             life = lot.offer.life_s(money) / YEAR_S
             yearly = (when.price + lot.fabric_capital) * annuity(money.discount_rate, life) + lot.facility_capital * annuity(money.discount_rate, money.facility_life_years)
             for w in when.windows if lot.owned else ():
-                cost[w] += row["count"] * yearly * _paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
+                cost[w] += row["count"] * yearly * paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
             for t in range(calendar.slots):
                 if int(calendar.window[t]) in when.windows:
                     cost[int(calendar.window[t])] += row["count"] * (lot.nameplate_w * lot.site.hall_per_w_s if lot.owned else when.price) * weight[t]

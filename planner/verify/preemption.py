@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.candidates.training import interruptions, preemption_s_of, storage_rates
-from planner.problem.facts import Problem, SiteFacts, TrainingFacts
+from planner.evaluate.interruptions import interruptions, preemption_s_of, storage_rates
+from planner.verify.terms import returned
 
 if TYPE_CHECKING:
     from planner.verify.amounts import Amounts
-
-SAME = 1e-9  # widths that differ less are one
-
-
-def returned(problem: Problem, active: Sequence[float]) -> list[float]:
-    """How much of its width a job takes up again in each slot, after the slot that comes before it."""
-    calendar, found = problem.calendar, [0.0] * problem.calendar.slots
-    for t, after in enumerate(calendar.next.tolist()):
-        found[after] = active[after] - active[t] if active[after] - active[t] > SAME else 0.0
-    return found
-
-
-def lost_share(problem: Problem, job: TrainingFacts, site: SiteFacts, active: Sequence[float]) -> list[float]:
-    """Share of each slot, at full width, that goes into taking up the job again."""
-    restart = preemption_s_of(job, problem.constants.reliability, site.storage_bytes_per_s)
-    if not restart:
-        return [0.0] * len(active)
-    return [restart * width / float(step) for width, step in zip(returned(problem, active), problem.calendar.step_s, strict=True)]
 
 
 class InterruptionCheck:

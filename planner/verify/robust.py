@@ -19,7 +19,7 @@ SHARE = 2e-3  # of the worlds that a solver on another machine may judge otherwi
 
 
 def _read(problem: Problem, document: Mapping[str, Any]):
-    from planner.verify.plan import read_through
+    from planner.verify.check import read_through
 
     return read_through(problem, document)
 

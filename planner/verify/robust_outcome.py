@@ -19,8 +19,8 @@ from planner.problem.scenarios import Worlds
 from planner.resolve.price_steps import STEP, Raised
 from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.verify.decisions import Decisions, key_of
-from planner.verify.phase_budgets import power_at
-from planner.verify.recompute import CheckedLot
+from planner.verify.fleet import CheckedLot
+from planner.verify.power import power_at
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
 NEGLIGIBLE = 1e-7  # part of a cost that is the rounding of a difference

@@ -1,5 +1,5 @@
 """Small programs in a process of their own, which ends where HiGHS does not: its presolve does not look at the clock, and was seen not to end
-(docs/decisions.md, 2026-11-24)."""
+(docs/decisions/0084-subprocess-for-small-mips.md)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from planner.cli import main as cli
-from planner.pipeline import options_of, solve_document
+from planner.pipeline import solve_document
+from planner.solving.answer import options_of
 from planner.spec.model import parse_spec
 from planner.studies import batch
 

@@ -15,8 +15,8 @@ from catalog.huggingface import from_config
 from catalog.huggingface_keys import KEYS, UNSUPPORTED
 from catalog.units import BILLION
 from models.transformer.architecture import kv_bytes, parameter_counts
-from planner.problem.provenance import Ledger
 from planner.resolve.architectures import shape_of
+from planner.resolve.ledger import Ledger
 
 CATALOG = Catalog.load()
 DENSE = {"hidden_act": "silu", "tie_word_embeddings": False}

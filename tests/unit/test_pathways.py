@@ -13,8 +13,8 @@ from catalog.units import WEEK_S
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.side_by_side import side_by_side
 from planner.spec.document import at, edited
+from planner.studies.compare import side_by_side
 from planner.verify.plan import verify_plan
 
 RECORDS = {"sovereign": "Sovereign stack (Huawei Ascend)", "hybrid": "Hybrid stack (NVIDIA + domestic NIC)", "edge": "Edge-first (Ascend 310P / BR100 Edge)"}

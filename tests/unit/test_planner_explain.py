@@ -11,8 +11,7 @@ import pytest
 import planner
 from planner.candidates.search import find_candidates
 from planner.formulate.formulation import formulate
-from planner.plan import Plan
-from planner.report.marginal_values import BY_THE_BOUND
+from planner.plan import BY_THE_BOUND, Plan
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
 from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, explain

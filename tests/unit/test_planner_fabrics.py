@@ -14,9 +14,10 @@ from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
 from planner.candidates.fleet_options import build_lots
-from planner.candidates.layouts import carries, evaluate, search, space
+from planner.candidates.layouts import search, space
 from planner.candidates.search import find_candidates
-from planner.candidates.training import evaluate_one
+from planner.evaluate.layouts import carries, evaluate
+from planner.evaluate.training import evaluate_one
 from planner.formulate.formulation import formulate
 from planner.plan import parse_plan
 from planner.problem.fabrics import (
@@ -29,7 +30,7 @@ from planner.problem.fabrics import (
     uneven,
     whole_network,
 )
-from planner.problem.provenance import Ledger
+from planner.resolve.ledger import Ledger
 from planner.resolve.resolver import resolve_document
 from planner.resolve.systems import network_facts, system_facts
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name

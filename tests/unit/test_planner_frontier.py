@@ -12,10 +12,10 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.errors import SpecError
-from planner.frontier_chart import chart
 from planner.plan import load_plan
 from planner.spec.document import edited
 from planner.studies.frontier import frontier
+from planner.studies.svg_charts import chart
 from planner.verify.plan import verify_plan
 from solvers.reoptimize import REBUILT
 

@@ -9,7 +9,8 @@ import pytest
 
 from models.transformer.architecture import Architecture
 from planner.candidates.disaggregated import AS_GOOD, _Corners, not_replaceable
-from planner.candidates.serving import no_larger_than_the_work, serving_layouts, systems_per_replica
+from planner.candidates.serving import no_larger_than_the_work, serving_layouts
+from planner.evaluate.serving import systems_per_replica
 
 MOE = Architecture(layers=4, hidden=1024, heads=16, kv_heads=4, head_dim=64, ffn=2048, vocab=1000, experts=64, topk=4, expert_ffn=512)
 

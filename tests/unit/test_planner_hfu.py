@@ -12,9 +12,9 @@ from catalog.lookup import shipped_catalog
 from models.transformer.architecture import forward_flops_per_token
 from planner.estimate.answer import estimate
 from planner.plan import Plan
-from planner.problem.provenance import Ledger
 from planner.report.report import render
 from planner.resolve.architectures import shape_of
+from planner.resolve.ledger import Ledger
 from planner.verify.plan import verify_plan
 
 SEQUENCE = 131072

@@ -10,8 +10,9 @@ import pytest
 import planner
 from catalog.lookup import Catalog
 from planner.estimate.case import best_layouts
-from planner.problem.intervals import DENSE, EXPERTS, calibration
-from planner.problem.provenance import Ledger
+from planner.problem.intervals import DENSE, EXPERTS
+from planner.resolve.intervals import calibration
+from planner.resolve.ledger import Ledger
 from planner.verify.plan import verify_plan
 
 CASE = json.loads((Path(__file__).parents[2] / "examples/cases/gpt3_a100.json").read_text())

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from planner.candidates.search import find_candidates
-from planner.pipeline import answer
 from planner.resolve.resolver import resolve_document
+from planner.solving.answer import answer
 from planner.verify.plan import verify_plan
 from solvers.joint import solve
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from models.training.layouts import enumerate_layouts
-from planner.candidates.layouts import evaluate, memory_needed, search, space
+from planner.candidates.layouts import search, space
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.case import best_layouts, resolve_case
+from planner.evaluate.layouts import evaluate, memory_needed
 
 WORKLOAD = {
     "name": "small", "kind": "training", "architecture": "Qwen3-8B", "tokens": "100B", "deadline": "30 d",

@@ -18,7 +18,7 @@ from planner.spec.document import edited, read_document
 from planner.studies import sensitivity as swings
 from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.studies.sensitivity_factors import PRICE, factors_of
-from planner.tornado import tornado
+from planner.studies.svg_charts import tornado
 from solvers.reoptimize import FIRST, IN_PLACE, KeptProgram
 
 CHAT = {

@@ -13,8 +13,8 @@ from planner.errors import SpecError
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.plan import parse_plan
 from planner.resolve.resolver import resolve, resolve_document
-from planner.spec.base import CacheTier, Drafting, PrefixSharing, Reuse
 from planner.spec.model import parse_spec
+from planner.spec.serving import CacheTier, Drafting, PrefixSharing, Reuse
 from planner.verify.plan import verify_plan
 
 SPEC = {

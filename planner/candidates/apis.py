@@ -1,0 +1,25 @@
+"""Operating points of tokens that an API sells."""
+
+from __future__ import annotations
+
+from planner.candidates.fleet_options import Lot
+from planner.candidates.points import Point, Use
+from planner.problem.facts import ServingFacts
+
+ROLE = "api"
+
+
+def api_point(workload: ServingFacts, lot: Lot, allowance_s: float) -> Point | None:
+    """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
+    api = lot.site.api
+    assert api is not None
+    if not api.serves(workload):
+        return None
+    latency = {}
+    for metric, percentile, limit in workload.spec.slo.limits():
+        name = f"{metric}.{percentile}"
+        if name not in api.latency or api.latency[name] + (0.0 if metric == "tpot" else allowance_s) > limit:
+            return None
+        latency[name] = api.latency[name]
+    use = Use(role=ROLE, lot=lot, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={})
+    return Point(workload=workload, uses=(use,), capacity=1.0, latency=latency)

@@ -1,0 +1,48 @@
+"""Evaluate a disaggregated serving point: pools of prefill and decode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from catalog.units import MICRO
+from models.energy.power import serving_power_w
+from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import BOUNDS
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import DisaggregatedPoint, disaggregated
+from planner.evaluate.serving import engine_constants, kv_precision
+from planner.evaluate.serving_state import drafting, prefix_cache
+from planner.problem.facts import Problem, ServingFacts, SystemFacts
+
+LINK_START_S = 5 * MICRO
+
+
+def evaluate(
+    workload: ServingFacts,
+    systems: tuple[SystemFacts, SystemFacts],
+    scaleouts: tuple[float, float],
+    layouts: tuple[ServingLayouts, ServingLayouts],
+    batch: np.ndarray | float,
+    workers: tuple[np.ndarray | int, np.ndarray | int],
+    precision: str,
+    constants: ServingConstants,
+) -> DisaggregatedPoint:
+    """Groups of prefill and decode workers; arrays broadcast, one group gives plain numbers."""
+    lengths = workload.spec.lengths
+    return disaggregated(
+        workload.architecture, systems[0].rates(precision, scaleouts[0]), systems[1].rates(precision, scaleouts[1]), *layouts, batch, *workers,
+        link_bytes_per_s=min(scaleouts), link_start_s=LINK_START_S,
+        input_tokens=float(lengths.input), output_tokens=float(lengths.output),
+        input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
+        weight_precision=precision, kv_precision=kv_precision(precision),
+        constants=engine_constants(workload, systems[1], constants), prefill_constants=engine_constants(workload, systems[0], constants),
+        speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, systems[0].chips),
+    )  # fmt: skip
+
+
+def pool_power_w(shares: Mapping[str, float], system: SystemFacts, problem: Problem) -> float:
+    """IT power above idle of one system of a pool [W]; what is left of the shares is idle."""
+    bounds = {name: sum(shares.get(part, 0.0) for part in parts) for name, parts in BOUNDS.items()}
+    return float(serving_power_w(bounds, system.idle_w, system.power_w, problem.constants.power)) - system.idle_w

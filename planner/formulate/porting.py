@@ -1,0 +1,29 @@
+"""Program data of porting: what an architecture needs to run on a family of chips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.formulate.phase_budgets import paid
+from planner.problem.facts import PortingFacts, Problem
+from solvers.model.porting_data import PortData
+
+if TYPE_CHECKING:
+    from planner.candidates.points import Point
+
+
+def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
+    """None where nothing is to be ported."""
+    if not problem.porting:
+        return None
+    member = [(p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)]
+    cost = paid(problem, [facts.cost for facts in problem.porting], lambda p, prices: prices * (p == 0))
+    return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
+
+
+def needs(facts: PortingFacts, point: Point) -> bool:
+    """Whether a point runs an architecture on chips of a family."""
+    return point.workload.name in facts.workloads and any(use.lot.system.family == facts.family for use in point.uses)

@@ -1,0 +1,25 @@
+"""Program data of pre-emption: what it costs a job to make room for serving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.candidates.points import Point
+from planner.evaluate.interruptions import preemption_s_of
+from planner.problem.facts import Problem, TrainingFacts
+
+
+def preemption_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
+    """Fields of `PlanData`; none where no job is pre-empted at a cost."""
+    if not any(job.spec.preemption for job in problem.training):
+        return {}
+    return {"point_restart_s": np.array([restart_s(problem, point) for point in points])}
+
+
+def restart_s(problem: Problem, point: Point) -> float:
+    """Time lost per unit of width that comes back."""
+    if not isinstance(point.workload, TrainingFacts):
+        return 0.0
+    return preemption_s_of(point.workload, problem.constants.reliability, point.uses[0].lot.site.storage_bytes_per_s)

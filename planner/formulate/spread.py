@@ -1,0 +1,32 @@
+"""Program data of a workload's spread over zones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.problem.facts import Problem
+from planner.problem.spread import is_asked, zones_of
+from solvers.model.line_data import SpreadData
+
+
+def spread_data(problem: Problem, demand: np.ndarray) -> SpreadData | None:
+    """None where no workload asks for it; `demand` [workload, origin, slot]."""
+    if not is_asked(problem):
+        return None
+    zones, asked = zones_of(problem), [w.spec.spread for w in problem.serving]
+    survives = np.array([s is not None and s.survive > 0 for s in asked])
+    return SpreadData(
+        site_zone=np.array([zones.index(site.fails_with) for site in problem.sites]),
+        largest_share=np.array([1.0 if s is None or s.largest_share is None else s.largest_share for s in asked]),
+        zones=np.array([1 if s is None else s.zones for s in asked]),
+        least_share=np.array([1.0 if s is None else s.least_share for s in asked]),
+        survives=survives,
+        tried_slots=tried_slots(problem, demand.sum(axis=1)[survives]),
+    )
+
+
+def tried_slots(problem: Problem, demand: np.ndarray) -> np.ndarray:
+    """The busiest slot of each workload in each window."""
+    window = problem.calendar.window
+    found = {int(np.where(window == v, row, -1.0).argmax()) for row in demand for v in range(problem.calendar.windows)}
+    return np.array(sorted(found), dtype=np.int64)

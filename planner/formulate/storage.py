@@ -1,0 +1,31 @@
+"""Program data of storage bandwidth that training waits for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.candidates.points import Point
+from planner.evaluate.interruptions import storage_rates
+from planner.problem.facts import Problem, TrainingFacts
+from planner.problem.storage import limited
+
+
+def rates(problem: Problem, point: Point) -> tuple[float, float]:
+    """(bytes read per second, bytes of checkpoints written per second) of a job at full width; nothing of serving."""
+    use = point.uses[0]
+    if not isinstance(point.workload, TrainingFacts):
+        return 0.0, 0.0
+    return storage_rates(point.workload, use.layout, point.capacity, point.goodput, use.lot.system, use.lot.offer.spot, use.lot.site.storage_bytes_per_s, use.lot.owned, problem)
+
+
+def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
+    """Fields of `PlanData`; none where no site's storage is limited."""
+    if not limited(problem):
+        return {}
+    return {
+        "point_storage": np.array([sum(rates(problem, point)) if math.isfinite(point.uses[0].lot.site.storage_bytes_per_s) else 0.0 for point in points]),
+        "site_storage": np.array([site.storage_bytes_per_s for site in problem.sites]),
+    }

@@ -1,0 +1,59 @@
+"""Plan rows of the architecture choice under a quality floor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from planner.formulate.formulation import Formulation
+from planner.problem.facts import Problem, QualityFacts
+
+
+def requests_by_member(problem: Problem, form: Formulation, flow: np.ndarray) -> dict[str, float]:
+    """Requests over the horizon, by serving workload of the problem."""
+    found = dict.fromkeys((workload.name for workload in problem.serving), 0.0)
+    for a, (w, *_) in enumerate(form.arcs):
+        found[problem.serving[w].name] += float(flow[a] @ problem.calendar.seconds)
+    return found
+
+
+def shares(facts: QualityFacts, requests: dict[str, float]) -> dict[str, float]:
+    """Share of a workload's requests that each architecture answers."""
+    total = sum(requests.get(name, 0.0) for name in facts.members.values())
+    return {architecture: requests.get(name, 0.0) / total if total else 0.0 for architecture, name in facts.members.items()}
+
+
+# -- told --------------------------------------------------------------------------------------------------------------
+
+
+def quality_rows(problem: Problem, form: Formulation, flow: np.ndarray) -> list[dict[str, Any]]:
+    """The plan's `quality`: of each workload with a floor, who answers and how good that is."""
+    requests, rows = requests_by_member(problem, form, flow), []
+    for facts in problem.quality:
+        share = shares(facts, requests)
+        answering = [architecture for architecture in facts.members if share[architecture] > 0] or list(facts.members)[:1]
+        part = {architecture: share[architecture] or 1.0 for architecture in answering}
+        rows.append({
+            "workload": facts.workload,
+            "floor": facts.least,
+            "source": facts.source,
+            "mix": facts.mix,
+            "reached": sum(facts.scores[architecture] * part[architecture] for architecture in answering) / sum(part.values()),
+            "lowest_hour": _lowest_hour(problem, facts, form, flow),
+            "architectures": [
+                {"architecture": architecture, "quality": score, "share": part.get(architecture, 0.0), "name": facts.members[architecture] if architecture in part else None}
+                for architecture, score in facts.scores.items()
+            ],
+            "runner_up": None,
+        })  # fmt: skip
+    return rows
+
+
+def _lowest_hour(problem: Problem, facts: QualityFacts, form: Formulation, flow: np.ndarray) -> float:
+    """The least mean over the requests of an hour."""
+    score = {name: facts.scores[architecture] for architecture, name in facts.members.items()}
+    mine = [(a, score[name]) for a, (w, *_) in enumerate(form.arcs) if (name := problem.serving[w].name) in score]
+    asked = sum((flow[a] for a, _ in mine), np.zeros(problem.calendar.slots))
+    scored = sum((flow[a] * points for a, points in mine), np.zeros(problem.calendar.slots))
+    return float((scored[asked > 0] / asked[asked > 0]).min()) if asked.any() else min(score.values())

@@ -1,0 +1,15 @@
+"""Storage bandwidth of a site in the problem."""
+
+from __future__ import annotations
+
+import math
+
+from planner.problem.facts import Problem, SiteFacts
+
+
+def limited(problem: Problem) -> list[SiteFacts]:
+    return [site for site in problem.sites if math.isfinite(site.storage_bytes_per_s)]
+
+
+def limit_name(site: SiteFacts) -> str:
+    return f"storage in {site.region}"

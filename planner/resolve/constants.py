@@ -1,0 +1,60 @@
+"""Read the constants of the models from the catalog."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from models.energy.power import PowerConstants
+from models.serving.constants import ServingConstants
+from models.training.constants import TrainingConstants
+from planner.errors import Problem, SpecError
+from planner.problem.constants import ModelConstants, Reliability
+from planner.resolve.intervals import calibration
+from planner.resolve.ledger import Ledger
+
+Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConstants)
+
+
+RELIABILITY_REASONS = {
+    "interruption_interval_s": "chip time per interruption of a training run",
+    "chip_failure_interval_s": "chip time per failure of a chip",
+    "recovery_s": "restart after an interruption",
+    "repair_s": "time until a failed system is back",
+    "checkpoint_bytes_per_parameter": "size of a checkpoint",
+    "checkpoint_storage_bytes_per_s": "bandwidth at which checkpoints are written",
+    "spares_availability": "share of the time in which a job has all its systems",
+}
+
+
+UNSPARED = "unspared_s"  # no assumption: spares are held
+
+
+def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
+    """The catalog's constants; those of failures are listed as assumptions where the question trains anything."""
+    if trains:
+        figures = [ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()]
+    else:
+        figures = [ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS]
+    unspared = ledger.figure("defaults", UNSPARED, "value").value if trains else 0.0
+    return ModelConstants(
+        training=_read(ledger, "training", TrainingConstants),
+        serving=_read(ledger, "serving", ServingConstants),
+        power=_read(ledger, "power", PowerConstants),
+        reliability=Reliability(*figures, unspared),
+        measured_training=calibration(ledger, "training"),
+        measured_serving=calibration(ledger, "serving"),
+    )
+
+
+def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
+    """The constants of one model. Raises SpecError where those that a user stated do not fit together."""
+    prefix = f"{model}."
+    names = [name for name in ledger.catalog.names("constants") if name.startswith(prefix)]
+    figures = {name: ledger.figure("constants", name, "value") for name in names}
+    try:
+        return kind.from_values({name.removeprefix(prefix): figure.value for name, figure in figures.items()})
+    except ValueError as error:
+        stated = [f"overrides.constants/{name}/value" for name, figure in figures.items() if figure.kind == "override"]
+        if not stated:
+            raise  # our own data are wrong
+        raise SpecError(Problem(path, f"{error}; change or remove it") for path in stated) from None

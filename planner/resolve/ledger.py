@@ -1,0 +1,68 @@
+"""Record which figures a resolution used, with their sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from catalog.errors import MissingFigure
+from catalog.figures import Figure
+from catalog.lookup import Catalog
+from catalog.records import Record
+from planner.problem.price_levels import TYPICAL, at_level, scope_of, told, way_of
+from planner.problem.provenance import Assumption, Citation
+from planner.spec.prices import PriceLevels
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Hands out figures of one catalog and remembers them."""
+
+    catalog: Catalog
+    prices: PriceLevels | None = None  # at which of its figures each price counts
+    citations: dict[str, Citation] = field(default_factory=dict)
+    assumptions: dict[str, Assumption] = field(default_factory=dict)
+
+    def figure(self, kind: str, name: str, figure: str) -> Figure:
+        """The figure, booked. Raises MissingFigure."""
+        record = self.catalog.get(kind, name)
+        typical = record.figure(figure)
+        way, level = self._level(record, figure)
+        found = at_level(typical, level)
+        path = f"{kind}/{record.name}/{figure}"
+        self.citations.setdefault(path, Citation(path, found))
+        stated = found.note or f"stated in {', '.join(found.source)}"
+        if way is not None and level != TYPICAL:
+            self.assume(path, found.printed, found.unit, told(typical, level) + (f" ({stated})" if found.kind == "override" else ""), *scope_of(record, way))
+        elif found.kind == "override":
+            self.assume(path, found.printed, found.unit, stated)
+        return found
+
+    def priced(self, record: Record) -> Record:
+        """The record with its prices at the figures that count; nothing is booked."""
+        if self.prices is None or not self.prices.moved:
+            return record
+        return replace(record, figures={name: at_level(figure, self._level(record, name)[1]) for name, figure in record.figures.items()})
+
+    def _level(self, record: Record, figure: str) -> tuple[str | None, str]:
+        """(way to obtain, level) of a figure; no way for what is no price."""
+        way = None if self.prices is None else way_of(record, figure)
+        return way, TYPICAL if way is None else self.prices.of(way)
+
+    def value(self, kind: str, name: str, figure: str) -> float:
+        return self.figure(kind, name, figure).number
+
+    def optional(self, kind: str, name: str, figure: str) -> float | None:
+        """The figure's value, or None where the catalog has none."""
+        try:
+            return self.value(kind, name, figure)
+        except MissingFigure:
+            return None
+
+    def default(self, name: str, path: str, reason: str, *scope: tuple[str, str, str]) -> float:
+        """A default of the catalog (kind `assumed`), booked as an assumption at `path`."""
+        figure = self.figure("defaults", name, "value")
+        self.assume(path, figure.printed, figure.unit, reason, *scope)
+        return figure.value
+
+    def assume(self, path: str, value: float | str, unit: str, reason: str, *scope: tuple[str, str, str]) -> None:
+        self.assumptions.setdefault(path, Assumption(path, value, unit, reason, tuple(scope)))

@@ -1,0 +1,104 @@
+"""A case: one workload on one system, as `flopwatt layouts` and `flopwatt estimate` read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from planner.spec.base import Block
+from planner.spec.fabrics import AnyFabric
+from planner.spec.model import Demand, Origin, Override, Serving, Training
+from planner.spec.quantities import WHOLE, Name, RequestRate, shown
+
+WORDS: Mapping[str, Mapping[str, Any]] = {"load": {"max": {}}, "pools": {"best": {}}}  # for blocks in which nothing is stated
+
+
+Sizes = dict[str, Annotated[int, Field(ge=0, le=65536)]]
+
+
+def _worded(key: str) -> Callable[[Any], Any]:
+    """Reads a word as the block that it stands for."""
+    words = WORDS[key]
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value not in words:
+            raise ValueError(f"expected {' or '.join(map(json.dumps, words))}, or an object {{...}}, got {shown(value)}")
+        return words[value] if isinstance(value, str) else value
+
+    return read
+
+
+class CaseServing(Serving):
+    """A serving workload as in a spec; what says where its requests come from may be left out."""
+
+    name: Name = "workload"
+    demand: Demand | None = None
+    origins: list[Origin] = []
+
+
+class Load(Block):
+    """What the case has to carry: so many requests per second, or so many at once; neither is the most that it can."""
+
+    requests_per_s: RequestRate | None = None
+    """Arriving at random."""
+    concurrency: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
+    """Clients that each send the next request when the last one ends."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Load:
+        if self.requests_per_s is not None and self.concurrency is not None:
+            raise ValueError('give "requests_per_s" or "concurrency", not both; or write "load": "max"')
+        if self.requests_per_s == 0:
+            raise ValueError("expected more than 0 requests per second")
+        return self
+
+
+class CasePool(Block):
+    """One side of separate pools; what is left out is searched."""
+
+    layout: Sizes | None = None
+    """tp, pp, dp, ep of one worker."""
+    workers: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    """Copies of the layout."""
+    system: Name | None = None
+    """Another system than the case's; both pools then state their workers or chips."""
+    chips: Annotated[int, Field(ge=1, le=4_194_304), WHOLE] | None = None
+    """Chips of this pool; the best split of the case's where it is left out."""
+
+
+class CasePools(Block):
+    """Prefill and decode in separate pools."""
+
+    prefill: CasePool = CasePool()
+    decode: CasePool = CasePool()
+
+    @model_validator(mode="after")
+    def _both(self) -> CasePools:
+        if (self.prefill.chips is None) != (self.decode.chips is None):
+            raise ValueError("state the chips of both pools, or of neither")
+        if (self.prefill.system or self.decode.system) and self.prefill.chips is None:
+            raise ValueError("pools on another system need the chips of both pools")
+        return self
+
+
+class Case(Block):
+    """`layout` fixes the parallel sizes; without it all legal ones are tried."""
+
+    workload: Annotated[CaseServing | Training, Field(discriminator="kind")]
+    system: Name
+    chips: Annotated[int, Field(ge=1, le=4_194_304)]
+    fabric: AnyFabric = "rail-optimised"
+    """Design of the network between the systems; "provider" for a rented one that gives all that the NICs do."""
+    network: Name = "InfiniBand NDR"
+    """A fabric of the catalog, for the ports of its switches."""
+    layout: Sizes | None = None
+    load: Annotated[Load, BeforeValidator(_worded("load"))] | None = None
+    """Of a serving case: {"requests_per_s": ...}, {"concurrency": ...}, or "max"; its demand, or else the most it can, where it is left out."""
+    pools: Annotated[CasePools, BeforeValidator(_worded("pools"))] | None = None
+    """Of a serving case: separate pools are asked for, with what is stated of them; "best" to search them all."""
+    overrides: dict[str, Override] = {}
+    catalog: dict[str, list[dict[str, Any]]] = {}
+    note: str = ""

@@ -1,0 +1,18 @@
+"""Block of a spec about porting architectures to families of chips."""
+
+from __future__ import annotations
+
+from planner.spec.base import Block
+from planner.spec.quantities import Amount, Name
+
+
+class Porting(Block):
+    """What it costs, once, to bring an architecture to the chips of a family before anything of it runs there."""
+
+    family: Name
+    """Family of chips as in the catalog, such as "ascend"."""
+    architecture: Name | None = None
+    """An architecture of the catalog; each that the workloads run where it is left out."""
+    cost: Amount
+    """Paid at the start of the horizon, once for all sites and workloads."""
+    note: str = ""

@@ -1,0 +1,125 @@
+"""Blocks of a spec about serving: prefix sharing, cache tiers, speculation, selling prices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from planner.spec.base import Block
+from planner.spec.quantities import (
+    WHOLE,
+    Amount,
+    ByteRate,
+    Bytes,
+    Fraction,
+    Rate,
+    Real,
+    Seconds,
+    SecondsFromStart,
+    TokenPrice,
+)
+
+HBM = "hbm"
+
+
+TIERS = (HBM, "dram", "cxl", "nvme", "remote")
+
+
+class SellingPrice(Block):
+    """What the users of a workload pay; tokens without a price are free."""
+
+    input: TokenPrice = (0.0, "USD")
+    """Per token of the prompts."""
+    output: TokenPrice = (0.0, "USD")
+    """Per token of the answers."""
+
+    @model_validator(mode="after")
+    def _some(self) -> SellingPrice:
+        if not self.model_fields_set:
+            raise ValueError('expected "input", "output" or both, such as {"output": "0.3 USD/1M tokens"}')
+        return self
+
+
+class CacheTier(Block):
+    """A place for KV caches, as one system has it."""
+
+    name: Literal[TIERS]
+    """Memory of the chips, of their host, pooled behind a switch, solid-state disks, or a store elsewhere."""
+    capacity: Bytes
+    """Of one system. What lies in the memory of the chips is taken from the requests that run."""
+    bandwidth: ByteRate | None = None
+    """At which all chips of one system together read; needed but for the memory of the chips."""
+    latency: SecondsFromStart = 0.0
+    """Until the first byte comes."""
+    price: Amount | None = None
+    """Of the tier of one system; for `estimate` only, in a plan it belongs to the price of the system."""
+
+
+class Reuse(Block):
+    """How requests come to share prefixes: `prefixes` with `zipf`, or sessions of `requests` with a `gap`."""
+
+    prefixes: Rate | None = None
+    """Different prefixes that requests to one system draw from."""
+    zipf: Annotated[Real, Field(ge=0, le=5)] | None = None
+    """Exponent of their popularity: the k-th is asked for in proportion to k to the power of minus this."""
+    requests: Annotated[Real, Field(ge=1, le=1e6)] | None = None
+    """Mean requests of a session, each with the context of the one before it as its prefix."""
+    gap: Seconds | None = None
+    """Mean time between two requests of a session."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Reuse:
+        given = {name for name in ("prefixes", "zipf", "requests", "gap") if getattr(self, name) is not None}
+        if given not in ({"prefixes", "zipf"}, {"requests", "gap"}):
+            raise ValueError('expected "prefixes" with "zipf", or "requests" with "gap"')
+        if self.prefixes is not None and self.prefixes < 1:
+            raise ValueError("expected at least 1 under prefixes")
+        return self
+
+
+class PrefixSharing(Block):
+    """A prefix that a request may find in a cache: with a given `hit_rate`, or by `reuse` and the size of the `tiers`."""
+
+    prefix_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
+    """Tokens of a prompt that may be found; the others are always computed."""
+    hit_rate: Fraction | None = None
+    """Share of requests that find their prefix, in the one tier named or, without one, in the memory of the chips."""
+    reuse: Reuse | None = None
+    """How requests share prefixes, from which the hit rate of each tier follows."""
+    tiers: Annotated[list[CacheTier], Field(max_length=len(TIERS))] = []
+    """Where prefixes are kept, the fastest first; what one drops falls to the next."""
+
+    @field_validator("tiers")
+    @classmethod
+    def _in_order(cls, tiers: list[CacheTier]) -> list[CacheTier]:
+        names = [tier.name for tier in tiers]
+        if len(set(names)) < len(names):
+            raise ValueError("a tier stands twice; names must differ")
+        if HBM in names[1:]:
+            raise ValueError(f'"{HBM}" is the fastest tier; put it first')
+        if slow := [tier.name for tier in tiers if tier.name != HBM and tier.bandwidth is None]:
+            raise ValueError(f'{", ".join(slow)}: bandwidth is missing; add it, such as "50 GB/s"')
+        return tiers
+
+    @model_validator(mode="after")
+    def _one(self) -> PrefixSharing:
+        if (self.hit_rate is None) == (self.reuse is None):
+            raise ValueError('give exactly one of "hit_rate" (such as 0.6) and "reuse"')
+        if self.reuse is not None and not self.tiers:
+            raise ValueError('"reuse" needs "tiers" in which prefixes are kept; add one')
+        if self.hit_rate is not None and len(self.tiers) > 1:
+            raise ValueError('a given "hit_rate" holds for one tier; leave one, or give "reuse"')
+        return self
+
+
+class Drafting(Block):
+    """Tokens drafted ahead and verified together."""
+
+    draft_tokens: Annotated[int, Field(ge=1, le=32), WHOLE]
+    """Tokens drafted per step."""
+    acceptance: Fraction
+    """Chance that a drafted token is accepted where those before it were."""
+    draft_share: Fraction | None = None
+    """Time of drafting one token over that of a step; where it is left out, a draft is one more layer of the architecture
+    (multi-token prediction)."""
