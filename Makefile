@@ -19,7 +19,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # The stamps are files, so that a second call installs nothing.
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml planner/version.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@

@@ -15,8 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.version import __version__ as __version__
+
 IDENTITY = "flopwatt:planner"
-__version__ = "0.1.0"
 
 __all__ = ["Plan", "PlanSpec", "SpecError", "WhatIf", "alternatives", "check_spec", "compare", "frontier", "load_plan", "load_spec", "sensitivity", "solve", "verify_plan"]
 

@@ -60,8 +60,8 @@ def best_torus_placement(
 
     >>> flows = [Flow(("tp",), 4e9), Flow(("dp",), 1e9)]
     >>> found = best_torus_placement({"dp": 16, "tp": 4}, flows, (4, 4, 4), 50e9)
-    >>> found.best.factors, found.best.bottleneck_s, found.given.bottleneck_s
-    ({'dp': (1, 4, 1, 4), 'tp': (1, 1, 4, 1)}, 0.04, 0.04)
+    >>> sorted(found.best.factors["dp"]), found.best.bottleneck_s, found.given.bottleneck_s
+    ([1, 1, 4, 4], 0.04, 0.04)
     """
     chips = node_chips * math.prod(dims)
     if math.prod(degrees.values()) != chips:
