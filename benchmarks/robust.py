@@ -24,6 +24,7 @@ from planner.resolve.price_steps import raised
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import changed, edited, read_document
 from planner.tables import as_markdown
+from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
 from planner.verify.robust import fared_again, priced
 
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         findings = verify_plan(plan)
         problem = resolve_document(asked if confidence is not None else edited(asked, (("robust", {}),)))
         worlds = draw(problem, options.worlds, options.seed)
-        outcome = fared_again(problem, plan.document, worlds, priced(problem, plan.document, raised(problem, ()))).as_json()
+        outcome = fared_again(problem, plan.document, worlds, priced(problem, plan.document, raised(problem, ()), read_through), read_through).as_json()
         total = plan["totals"]["cost"]
         nominal = nominal or total
         rows.append({

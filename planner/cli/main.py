@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from planner import __version__
 from planner.cli.calibration import add_verbs as add_accuracy_verbs
 from planner.cli.options import (
     FORMATS,
@@ -33,6 +32,7 @@ from planner.cli.studies import add_verbs as add_study_verbs
 from planner.errors import SpecError
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, INFEASIBLE, INTERRUPTED, INVALID, OK, USAGE
 from planner.plan import load_plan, parse_plan
+from planner.version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -28,6 +28,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     from planner.resolve.resolver import resolve
     from planner.spec.model import parse_spec
     from planner.spec.robust import Robust
+    from planner.verify.check import read_through
     from planner.verify.robust import fared_again, priced
 
     plan, overlays = load_plan(arguments.plan), overlay_folders(arguments)
@@ -39,8 +40,8 @@ def _robust(arguments: argparse.Namespace) -> int:
     if spec.robust is None:  # prices that were chosen by their level stay there
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
     problem = resolve(spec, overlays)
-    amounts = priced(problem, plan.document, raised(problem, overlays))
-    outcome = fared_again(problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts).as_json()
+    amounts = priced(problem, plan.document, raised(problem, overlays), read_through)
+    outcome = fared_again(problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts, read_through).as_json()
     if arguments.format == "json":
         write_out(arguments, json.dumps({**outcome, "seed": arguments.seed, "prices": amounts}, indent=1, allow_nan=False) + "\n")
         return OK

@@ -8,11 +8,11 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from planner import __version__
 from planner.candidates.points import Candidates
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
 from planner.problem.facts import Problem
 from planner.problem.provenance import Assumption
+from planner.version import __version__
 from solvers.solution import Solution
 
 

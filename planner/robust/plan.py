@@ -26,6 +26,7 @@ from planner.robust.search import Search, needed
 from planner.scenarios.redispatch import Deployment, left_out
 from planner.solving.answer import answer, options_of
 from planner.solving.variants import answered
+from planner.verify.check import read_through
 from planner.verify.robust import fared_again, priced
 
 FRESH = 1000  # worlds of another seed on which the promise is checked
@@ -60,15 +61,15 @@ def robust_plan(problem: Problem, document: dict[str, Any], *, overlays: Sequenc
             break
         standing = [_row(d) for d in search.found.further]
         said = {**plan.document, "bound_of": FLEET, "robustness": {"standing_by": standing}}
-        amounts = priced(problem, said, steps)
-        outcome = fared_again(problem, said, fresh, amounts)
+        amounts = priced(problem, said, steps, read_through)
+        outcome = fared_again(problem, said, fresh, amounts, read_through)
         say(f"{outcome.share:.1%} of {FRESH} fresh worlds kept")
         if outcome.share >= asked.confidence:
             before = nominal.plan(document).document
             said["robustness"] = {
                 "confidence": asked.confidence, "measure": asked.measure, "sampled": search.found.outcome.as_json() | {"seed": asked.seed},
                 "fresh": outcome.as_json() | {"seed": asked.seed + 1},
-                "nominal": {"value": before["objective"]["value"]} | fared_again(problem, before, fresh, priced(problem, before, steps)).as_json(),
+                "nominal": {"value": before["objective"]["value"]} | fared_again(problem, before, fresh, priced(problem, before, steps, read_through), read_through).as_json(),
                 "price": plan["objective"]["value"] - before["objective"]["value"], "worlds_in_program": len(search.active),
                 "prices": [{**row, "amount": amounts[row["path"]]} for row in price_ranges(problem)], "uncertain": uncertain(problem), "levels": list(LEVELS_SHOWN), "standing_by": standing, "left_out": left_out(problem),
             }  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 
 from planner.problem.facts import REDUCED, Problem
 from planner.spec.document import at
-from planner.verify.amounts import Amounts
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.failover import FailoverCheck
+from planner.verify.limits import Limits
 from planner.verify.lines import LineCheck
 from planner.verify.phases import PhaseCheck
 from planner.verify.preemption import InterruptionCheck
@@ -26,14 +26,14 @@ def same_catalog(problem: Problem, document: Mapping[str, Any]) -> bool:
     return problem.catalog_digest == document["catalog_digest"]
 
 
-def read_through(problem: Problem, document: Mapping[str, Any]) -> Amounts:
+def read_through(problem: Problem, document: Mapping[str, Any]) -> Limits:
     """What a plan with an answer holds and comes to, whatever is wrong with it."""
     check = Check(problem, document, same_catalog(problem, document))
     check.run()
     return check
 
 
-class Check(Amounts):
+class Check(Limits):
     """The whole check, in the order in which one part needs another."""
 
     def run(self) -> None:
@@ -70,7 +70,7 @@ class Check(Amounts):
         if (there and self.problem.spec.robust is None) or (answered and there != (self.problem.spec.robust is not None)):
             self.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
         elif there and answered:
-            RobustCheck(self, overlays).run()
+            RobustCheck(self, overlays, read_through).run()
 
     def _electricity(self) -> None:
         """Where the spec makes a site's electricity a decision."""

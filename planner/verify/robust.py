@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +15,26 @@ from planner.verify.recompute import systems_of
 from planner.verify.robust_outcome import outcome_of, price_amounts
 
 PRICED = 1e-4  # of a plan's cost: amounts are differences of large sums
+Reader = Callable[[Problem, Mapping[str, Any]], Amounts]  # `planner.verify.check.read_through`, handed in by whoever checks
+
 SHARE = 2e-3  # of the worlds that a solver on another machine may judge otherwise
 
 
-def _read(problem: Problem, document: Mapping[str, Any]):
-    from planner.verify.check import read_through
-
-    return read_through(problem, document)
-
-
-def priced(problem: Problem, document: Mapping[str, Any], steps: Raised) -> dict[str, float]:
+def priced(problem: Problem, document: Mapping[str, Any], steps: Raised, read_through: Reader) -> dict[str, float]:
     """By uncertain price: the part of the plan's cost that goes with it."""
-    return price_amounts(problem, lambda at_prices: sum(_read(at_prices, document).sums.lines.values()), steps)
+    return price_amounts(problem, lambda at_prices: sum(read_through(at_prices, document).sums.lines.values()), steps)
 
 
-def fared_again(problem: Problem, document: Mapping[str, Any], worlds: Worlds, amounts: Mapping[str, float]) -> Outcome:
+def fared_again(problem: Problem, document: Mapping[str, Any], worlds: Worlds, amounts: Mapping[str, float], read_through: Reader) -> Outcome:
     """How the plan of a document fares in worlds."""
-    return outcome_of(_read(problem, document), worlds, amounts)
+    return outcome_of(read_through(problem, document), worlds, amounts)
 
 
 class RobustCheck:
     """The section `robustness` of a plan whose spec asks for it."""
 
-    def __init__(self, check: Amounts, overlays: Sequence[Path]):
-        self.check, self.overlays = check, overlays
+    def __init__(self, check: Amounts, overlays: Sequence[Path], read_through: Reader):
+        self.check, self.overlays, self.read_through = check, overlays, read_through
 
     def run(self) -> None:
         check, found = self.check, self.check.document["robustness"]
@@ -52,7 +48,7 @@ class RobustCheck:
         if not check.same_figures:
             return  # today's catalog may hold other errors and other prices
         check.equal("robustness.uncertain", found["uncertain"], uncertain(problem), 1e-9)
-        amounts = priced(problem, check.document, raised(problem, self.overlays))
+        amounts = priced(problem, check.document, raised(problem, self.overlays), self.read_through)
         stated = {row["path"]: row["amount"] for row in found["prices"]}
         cost = check.document["totals"]["cost"]
         if stated.keys() != amounts.keys() or any(abs(stated[path] - amounts[path]) > PRICED * abs(cost) for path in amounts):

@@ -19,6 +19,7 @@ from planner.report.report import render
 from planner.resolve.price_steps import raised
 from planner.resolve.resolver import resolve_document
 from planner.spec.robust import Robust
+from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
 from planner.verify.robust import fared_again, priced
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch, slots_that_count
@@ -58,7 +59,7 @@ def plain(spec) -> Plan:
 def share(plan: Plan, seed: int, worlds: int = 500) -> float:
     """Of worlds that no plan here was made with."""
     problem = resolve_document({**plan["spec"], "robust": {"worlds": WORLDS}})
-    return fared_again(problem, plan.document, draw(problem, worlds, seed), priced(problem, plan.document, raised(problem, ()))).share
+    return fared_again(problem, plan.document, draw(problem, worlds, seed), priced(problem, plan.document, raised(problem, ()), read_through), read_through).share
 
 
 # -- draws -------------------------------------------------------------------------------------------------------------
