@@ -31,7 +31,7 @@ from models.network.group_links import Plant, group_links
 from models.network.placement import Flow, Level, best_placement
 from models.network.placement_torus import best_torus_placement
 from models.network.trees import leaf_ports
-from tests import fabric_graphs as topology
+from tests.models.network import fabric_graphs as topology
 
 RADIX, PORTS = 16, 4
 TREE_SIZES = {  # systems of 4 ports on switches of 16: one, two and three tiers

@@ -29,7 +29,7 @@ from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import disaggregated
 from models.serving.percentiles import MEAN, METRICS, goodput, latency_s
-from tests.simulation import Engine, Load, Outcome, simulate_aggregated, simulate_disaggregated
+from tests.models.serving.simulation import Engine, Load, Outcome, simulate_aggregated, simulate_disaggregated
 
 ONE = ServingLayouts(1, 1, 1, 1)
 # The simulated engine has one budget of prompt tokens per step, and no overhead of two pools.

@@ -1,0 +1,294 @@
+"""`flopwatt batch`: every line answered once, whatever becomes of the process, of a worker, or of another line."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from planner.cli import main as cli
+from planner.pipeline import solve_document
+from planner.solving.answer import options_of
+from planner.spec.model import parse_spec
+from planner.studies import batch
+
+ROOT = Path(__file__).resolve().parents[3]
+TINY = {
+    "name": "tiny",
+    "workloads": [
+        {
+            "name": "chat",
+            "kind": "serving",
+            "architecture": "Llama-3.1-8B",
+            "demand": {"requests_per_s": 10},
+            "lengths": {"input": 500, "output": 100},
+            "origins": [{"region": "us-virginia", "share": 1}],
+            "slo": {"ttft": {"p95": "2 s"}},
+            "precision": ["bf16"],
+            "disaggregation": "never",
+        }
+    ],
+    "sites": [{"region": "us-virginia", "fabrics": ["scale-up"]}],
+    "offers": [{"system": "DGX H100", "how": "buy", "supply": 100}],
+}
+
+
+def tiny(requests_per_s: float = 10, **changes) -> dict:
+    document = copy.deepcopy(TINY)
+    document["workloads"][0]["demand"]["requests_per_s"] = requests_per_s
+    return document | changes
+
+
+def as_bytes(documents) -> bytes:
+    return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+
+
+def records_of(path: Path) -> list[dict]:
+    data = path.read_bytes()
+    assert data.endswith(b"\n")
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def started(*arguments: str) -> subprocess.Popen:
+    """The command in a session of its own; a test run in the background ignores SIGINT and would hand that down."""
+    command = [sys.executable, "-m", "planner.cli", "batch", *arguments]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+def wait_for_lines(path: Path, count: int, process: subprocess.Popen) -> None:
+    """Until the output has that many lines."""
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.read_bytes().count(b"\n") < count:
+        assert process.poll() is None and time.monotonic() < deadline, "the batch ended or stands still"
+        time.sleep(0.005)
+
+
+# -- lines and ids -----------------------------------------------------------------------------------------------------
+
+
+def test_ids_are_line_numbers_unless_stated_and_blank_lines_are_skipped():
+    lines = batch.read_lines(b'{"id": "a"}\n\n{}\r\n   \n{"id": 9}\n{"id": null}')
+    assert [(line.number, line.id, line.status) for line in lines] == [(1, "a", ""), (3, 3, ""), (5, 9, ""), (6, 6, "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"{", "not valid JSON"),
+        (b"[1]", "expected a JSON object"),
+        (b'{"id": "\xff"}', "not UTF-8"),
+        (b'{"id": [1]}', "id: expected a text or a whole number"),
+        (b'{"id": true}', "id: expected a text or a whole number"),
+        (b'{"id": 1.5}', "id: expected a text or a whole number"),
+        (b'{"id": NaN}', "NaN is not a number"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_an_error_of_that_line_alone(text, words):
+    bad, good = batch.read_lines(text + b'\n{"id": "good"}\n')
+    assert (bad.id, bad.status) == (1, batch.INVALID_LINE)
+    assert words in bad.error
+    assert (good.id, good.status) == ("good", "")
+
+
+def test_an_id_that_stands_twice_is_an_error_of_the_later_line():
+    lines = batch.read_lines(b'{"id": "a"}\n{"id": 1}\n{"id": "a"}\n{"id": "1"}\n{"id": 1}\n')
+    assert [line.status for line in lines] == ["", "", batch.DUPLICATE, "", batch.DUPLICATE]
+    assert "line 1 already" in lines[2].error and "line 3" in lines[2].error
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ((), 0),
+        (("optimal", "within_gap"), 0),
+        (("optimal", "limit"), 5),
+        (("limit", "infeasible"), 4),
+        (("infeasible", "invalid", "limit"), 3),
+        (("duplicate", "optimal"), 3),
+        (("bug", "invalid", "infeasible", "limit", "optimal"), 1),
+    ],
+)
+def test_the_exit_code_is_the_worst_of_the_lines(statuses, code):
+    assert batch.exit_code(statuses) == code
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_line_is_answered_in_its_own_way(tmp_path, capsys):
+    specs, output = tmp_path / "specs.jsonl", tmp_path / "answers.jsonl"
+    impossible = tiny(id="impossible", limits={"budget": "1 USD"})
+    specs.write_bytes(as_bytes([tiny(id="good"), tiny(id="typo", sitse=[])]) + b"not JSON\n" + as_bytes([impossible, tiny(id="good"), tiny(20)]))
+    assert cli.main(["batch", str(specs), "--output", str(output)]) == 3
+    found = {(record["id"], record["status"]): record for record in records_of(output)}
+    assert list(found) == [
+        ("good", "optimal"), ("typo", "invalid"), (3, "invalid"), ("impossible", "infeasible"), ("good", "duplicate"), (6, "optimal"),
+    ]  # fmt: skip
+    for (_, status), record in found.items():
+        assert set(record) == {"id", "status", "seconds", "plan" if status in ("optimal", "infeasible") else "error"}
+        assert record["seconds"] >= 0
+    assert found["good", "optimal"]["plan"] == json.loads(solve_document(tiny(id="good"), threads=1).to_json())
+    assert "sitse: unknown key" in found["typo", "invalid"]["error"] and '"sites"' in found["typo", "invalid"]["error"]
+    progress = capsys.readouterr()
+    assert progress.out == ""
+    assert [line.split("]")[0] for line in progress.err.splitlines()] == [f"[{i}/6" for i in range(1, 7)]
+
+
+def test_standard_input_and_output(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(as_bytes([tiny()]))))
+    assert cli.main(["batch", "-", "-q"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["plan"]["status"] == "optimal"
+    assert printed.err == ""
+
+
+def test_options_of_the_command_line_go_into_every_line(tmp_path, capsys):
+    specs = tmp_path / "specs.jsonl"
+    specs.write_bytes(as_bytes([tiny(), tiny(20)]))
+    assert cli.main(["batch", str(specs), "-q", "--gap", "0.25", "--seed", "7", "--set", "name=changed"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        plan = json.loads(line)["plan"]
+        assert (plan["name"], plan["solver"]["asked_gap"], plan["solver"]["seed"]) == ("changed", 0.25, 7)
+
+
+def test_a_bug_in_one_line_stops_no_other(tmp_path, monkeypatch):
+    def broken(document, **options):
+        assert options["threads"] == 1
+        if document["name"] == "odd":
+            raise ZeroDivisionError("by nothing")
+        return solve_document(document, **options)
+
+    monkeypatch.setattr(batch, "solve_document", broken)
+    lines, written = batch.read_lines(as_bytes([tiny(name="odd"), tiny()])), []
+    statuses = batch.run(lines, written.append, jobs=1, settings=batch.Settings(), progress=lambda line: None)
+    assert batch.exit_code(statuses) == 1
+    first, second = map(json.loads, written)
+    assert first["status"] == "bug" and first["error"].startswith("ZeroDivisionError: by nothing (line ")
+    assert second["status"] == "optimal"
+
+
+def test_the_number_of_threads_reaches_the_solver():
+    assert [options_of(parse_spec(tiny()), threads).threads for threads in (1, 3)] == [1, 3]
+
+
+# -- going on ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_existing_output_is_refused_unless_it_is_to_be_gone_on_with(tmp_path, capsys):
+    specs, output = tmp_path / "specs.jsonl", tmp_path / "answers.jsonl"
+    specs.write_bytes(as_bytes([tiny()]))
+    output.write_text("precious\n")
+    assert cli.main(["batch", str(specs), "--output", str(output)]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert cli.main(["batch", str(specs), "--output", str(output), "--resume"]) == 3
+    assert "is not a line of a batch's output" in capsys.readouterr().err
+    assert output.read_text() == "precious\n"
+    assert cli.main(["batch", str(specs), "--resume"]) == 2
+    assert cli.main(["batch", str(tmp_path / "nowhere.jsonl"), "--output", str(tmp_path / "new.jsonl")]) == 2
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_a_foreign_last_line_is_not_taken_for_a_torn_one(tmp_path):
+    output = tmp_path / "a.json"
+    output.write_text('{"name": "a spec in one line without an end of line"}')
+    with pytest.raises(batch.SpecError, match="does not end like"):
+        batch.resume(output)
+    assert output.read_text().startswith('{"name"')
+
+
+def test_wherever_an_output_is_cut_what_it_holds_and_what_is_left_make_the_whole(tmp_path):
+    """Cut after every byte: done and left lines together are all lines, none twice."""
+    lines = batch.read_lines(b'{"id": "a"}\n{"id": 2}\n{"id": "a"}\nnonsense\n{"id": "a"}\n')
+    records = [json.dumps({"id": line.id, "status": line.status or "optimal", "plan": {}, "seconds": 0.1}) + "\n" for line in lines]
+    whole = "".join(records).encode()
+    output = tmp_path / "answers.jsonl"
+    for cut in range(len(whole) + 1):
+        output.write_bytes(whole[:cut])
+        done, _ = batch.resume(output)
+        kept = output.read_bytes()
+        assert kept == whole[: whole.rfind(b"\n", 0, cut) + 1]
+        left = batch.left_over(lines, done)
+        assert [line.number for line in left] == [line.number for line in lines[kept.count(b"\n") :]]
+
+
+def test_the_exit_code_counts_lines_that_were_done_before(tmp_path):
+    specs, output = tmp_path / "specs.jsonl", tmp_path / "answers.jsonl"
+    specs.write_bytes(as_bytes([tiny(id="good"), tiny(id="bad", name="")]))
+    assert cli.main(["batch", str(specs), "--output", str(output), "-q"]) == 3
+    before = output.read_bytes()
+    assert cli.main(["batch", str(specs), "--output", str(output), "-q", "--resume"]) == 3
+    assert output.read_bytes() == before
+
+
+# -- real processes ----------------------------------------------------------------------------------------------------
+
+MANY = 24
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> Path:
+    specs = tmp_path_factory.mktemp("batch") / "specs.jsonl"
+    specs.write_bytes(as_bytes(tiny(5 + i, id=f"q{i}") for i in range(MANY)))
+    return specs
+
+
+def assert_complete(output: Path) -> None:
+    found = records_of(output)
+    assert sorted(record["id"] for record in found) == sorted(f"q{i}" for i in range(MANY))
+    assert {record["status"] for record in found} == {"optimal"}
+    one = next(record for record in found if record["id"] == "q7")
+    assert one["plan"] == json.loads(solve_document(tiny(12, id="q7"), threads=1).to_json())
+
+
+def test_killed_and_resumed_nothing_is_lost_or_doubled(many, tmp_path):
+    output = tmp_path / "answers.jsonl"
+    process = started(str(many), "--output", str(output), "--jobs", "2", "-q")
+    wait_for_lines(output, 3, process)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    before = output.read_bytes().count(b"\n")
+    assert 3 <= before < MANY
+    with output.open("ab") as file:
+        file.write(b'{"id": "q23", "status": "opti')  # what a kill in the middle of a write leaves
+    resumed = started(str(many), "--output", str(output), "--jobs", "2", "--resume")
+    _, progress = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0
+    assert progress.splitlines()[0] == f"{before} of {MANY} lines are done already"
+    assert_complete(output)
+
+
+def test_an_interrupt_ends_the_batch_with_130_and_its_workers_with_it(many, tmp_path):
+    output = tmp_path / "answers.jsonl"
+    process = started(str(many), "--output", str(output), "--jobs", "2", "-q")
+    wait_for_lines(output, 2, process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)  # the pipes close only when the workers are gone
+    assert process.returncode == 130
+    assert "interrupted" in errors and "Traceback" not in errors
+    assert len({record["id"] for record in records_of(output)}) == len(records_of(output)) < MANY
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker in /proc")
+def test_a_worker_that_dies_takes_no_line_with_it(many, tmp_path):
+    output = tmp_path / "answers.jsonl"
+    process = started(str(many), "--output", str(output), "--jobs", "2", "-q")
+    wait_for_lines(output, 2, process)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = [int(child) for child in children if b"LokyProcess" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    os.kill(workers[0], signal.SIGKILL)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert_complete(output)

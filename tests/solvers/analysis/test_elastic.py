@@ -1,0 +1,72 @@
+"""What the relaxation with limits that give way has learned from earlier questions, against one that is asked for the first time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvers.analysis import relief
+from solvers.analysis.elastic import VIOLATION, Elastic
+from solvers.mip import Options
+from tests.solvers import test_all_blocks_bruteforce as together
+from tests.solvers.reference import SMALL, TIMES
+
+problems = st.integers(0, 2**32 - 1)
+
+
+def rows_of(data):
+    return [*(("power", r) for r in np.flatnonzero(np.isfinite(data.site_power_limit_w)).tolist()),
+            *(("supply", s) for s in np.flatnonzero(np.isfinite(data.supply_limit)).tolist()),
+            *(("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper))]  # fmt: skip
+
+
+def tight(seed):
+    """A problem with its limits drawn together, which often fail."""
+    rng = np.random.default_rng(seed)
+    data = together.problem(rng, ("cost",))
+    rows = rows_of(data)
+    return rng, relief.with_limits(data, {row: float(rng.integers(1, 9)) / 4 for row in rows if rng.random() < 0.7}), rows
+
+
+@settings(**SMALL, max_examples=20 * TIMES)
+@given(problems)
+def test_what_is_known_already_is_what_would_be_found_anew(seed):
+    rng, data, rows = tight(seed)
+    kept = Elastic(data, rows, Options())
+    if not kept.fails([]) or kept.fails(rows):
+        return
+    for loose in ([row] for row in rng.permutation(rows).tolist()):
+        loose = [(kind, int(position)) for kind, position in loose]
+        least, known = Elastic(data, rows, Options()).least(loose), kept.at_least(loose)
+        assert known <= least * (1 + 1e-6) + VIOLATION
+        assert kept.fails(loose) == Elastic(data, rows, Options()).fails(loose) == math.isinf(least)
+        assert kept.least(loose) == pytest.approx(least, rel=1e-6)
+    for share in rng.choice([0.3, 0.6, 0.8], 3):
+        loose = [row for row in rows if rng.random() < share]
+        assert kept.fails(loose) == Elastic(data, rows, Options()).fails(loose)
+
+
+@settings(**SMALL, max_examples=20 * TIMES)
+@given(problems)
+def test_those_weighed_by_a_proof_fail_by_themselves(seed):
+    _, data, rows = tight(seed)
+    elastic = Elastic(data, rows, Options())
+    if elastic.fails([]) and not relief.structural(data):
+        needed = elastic.weighed(rows)
+        assert Elastic(data, rows, Options()).fails([row for row in rows if row not in needed])
+        assert elastic.weighed(needed) == needed
+
+
+def test_most_of_the_problems_fail_and_for_more_than_one_limit():
+    """Else the properties above say little."""
+    found = []
+    for seed in range(60):
+        _, data, rows = tight(seed)
+        elastic = Elastic(data, rows, Options())
+        if not relief.structural(relief.loosened(data, rows)) and elastic.fails([]) and not elastic.fails(rows):
+            found.append(len(elastic.weighed(rows)))
+    assert len(found) >= 10 and sum(size > 1 for size in found) >= 3

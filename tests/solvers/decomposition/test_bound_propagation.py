@@ -1,0 +1,44 @@
+"""Columns that rows leave no choice: whatever satisfies the rows is within what is left, and rows that are told to be broken are."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from solvers.decomposition.first_stage import Structure
+from tests.solvers.reference import SMALL
+
+
+def structure(rng: np.random.Generator) -> Structure:
+    """A few rows over a few columns; nothing else of it is asked for."""
+    rows, columns = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    matrix = sparse.csr_array(rng.integers(-2, 3, (rows, columns)).astype(float))
+    lower = np.where(rng.random(rows) < 0.5, -np.inf, rng.integers(-3, 3, rows).astype(float))
+    upper = np.where(rng.random(rows) < 0.3, np.inf, np.maximum(rng.integers(-3, 3, rows), lower).astype(float))
+    none = np.zeros(0, dtype=np.int64)
+    return Structure(matrix, lower, upper, rng.integers(0, 4, columns).astype(float), np.zeros(columns), np.ones(columns, dtype=bool), {}, (), none, none)
+
+
+@settings(max_examples=300, **SMALL)
+@given(st.integers(0, 2**32 - 1))
+def test_what_satisfies_the_rows_is_within_what_is_left(seed):
+    once = structure(np.random.default_rng(seed))
+    least, most, broken = once.forced(np.zeros(len(once.most)), once.most)
+    assert (least >= 0).all() and (most <= once.most).all()
+    for point in itertools.product(*(range(int(m) + 1) for m in once.most)):
+        sides = once.matrix @ np.array(point, dtype=float)
+        if (sides >= once.row_lower).all() and (sides <= once.row_upper).all():
+            assert not broken and (least <= point).all() and (point <= most).all()
+
+
+def test_rows_that_leave_no_choice_fix_columns_at_either_end():
+    up = down = 0
+    for seed in range(400):
+        once = structure(np.random.default_rng(seed))
+        least, most, broken = once.forced(np.zeros(len(once.most)), once.most)
+        up, down = up + (not broken and (least > 0).any()), down + (not broken and (most < once.most).any())
+    assert up > 5 and down > 10

@@ -1,0 +1,220 @@
+"""The way over the slots against the reference that tries every whole-numbered plan: bounds never above, values never below the best,
+and what is found meets every row of the whole program."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvers.decomposition import reformulation as decomposition
+from solvers.decomposition import solve as decomposed
+from solvers.joint import solve, unfinished, unserved
+from solvers.mip import Options
+from solvers.model.build import build
+from solvers.model.data import Limit
+from solvers.model.electricity_data import Chronology
+from tests.solvers.reference import SMALL, TIMES, best, near
+from tests.solvers.test_bruteforce import problem
+from tests.solvers.test_mip import stood
+
+GAP = 1e-3
+COMPARED = 20 if TIMES == 1 else 250  # each way
+
+
+def problems():
+    return st.integers(0, 2**32 - 1).map(lambda seed: replace(problem(np.random.default_rng(seed), ("cost",)), limits=()))
+
+
+@pytest.mark.parametrize("in_one_piece", [True, False])
+def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch):
+    """With counts of small questions in one piece and as those of others. Every third question limits what is paid at once. Counted are those that
+    have a best plan and got one, with and without a limit that costs."""
+    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
+    compared = bound_by_limit = seed = 0
+    while compared < COMPARED:
+        rng, seed = np.random.default_rng(seed), seed + 1
+        data = free = replace(problem(rng, ("cost",)), limits=())
+        if seed % 3 == 0:
+            data = replace(data, holding_cost=data.holding_cost | {"capital": rng.integers(0, 6, len(data.holding_lot)).astype(float)})
+            paid = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build).functionals.get("capital", 0.0)
+            data = replace(data, limits=(Limit("limits.capital", "capital", max(paid - 1.0, 0.0)),))
+        if unserved(data) or unfinished(data):
+            continue
+        assert decomposed.carries(data)
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+        encloses(data, found)
+        compared += found.value is not None
+        bound_by_limit += found.value is not None and data is not free and best(data) > best(free) + 1e-6
+    assert seed < 6 * COMPARED and bound_by_limit >= max(COMPARED // 40, 1)
+
+
+@pytest.mark.parametrize("in_one_piece", [True, False])
+def test_most_questions_that_have_a_plan_get_one(in_one_piece, monkeypatch):
+    monkeypatch.setattr(decomposition, "MOST_IN_ONE_PIECE", decomposition.MOST_IN_ONE_PIECE if in_one_piece else 0)
+    asked, gaps = 0, []
+    for seed in range(45):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        least = None if unserved(data) or unfinished(data) else best(data)
+        if least is not None:
+            found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+            asked += 1
+            gaps += [] if found.value is None else [(found.value - least) / max(least, 1e-6)]
+    assert asked > 15 and len(gaps) >= 0.9 * asked
+    assert np.median(gaps) <= GAP
+
+
+def test_progress_ends_at_the_plan_and_its_bound_in_the_units_of_the_data():
+    told = 0
+    for seed in range(30):
+        data, lines = replace(problem(np.random.default_rng(seed), ("cost",)), limits=()), []
+        if unserved(data) or unfinished(data):
+            continue
+        data = replace(data, holding_cost={"cost": 3e5 * data.holding_cost["cost"]}, point_cost={"cost": 3e5 * data.point_cost["cost"]})
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
+        values, bounds, _ = stood(lines).T
+        if found.value is None or found.value < 1e4:
+            continue
+        told += 1
+        assert np.nanmin(values) == pytest.approx(found.value, rel=1e-4) and np.nanmax(bounds) == pytest.approx(found.bound, rel=1e-4)
+    assert told > 5
+
+
+def test_a_plan_that_time_cut_short_meets_every_row(monkeypatch):
+    plans = 0
+    for seed in range(20):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if unserved(data) or unfinished(data) or best(data) is None:
+            continue
+        for limit in (30.0, 60.0, 120.0):  # looks at the clock
+            clock = itertools.count()
+            monkeypatch.setattr(decomposed.time, "perf_counter", lambda clock=clock: float(next(clock)))
+            found = decomposed.solve(data, Options(gap=GAP, time_limit_s=limit), build)
+            monkeypatch.undo()
+            encloses(data, found)
+            plans += found.value is not None
+    assert plans > 10
+
+
+def test_jobs_that_hardly_run_in_a_slot_leave_the_systems_that_requests_need():
+    data = replace(problem(np.random.default_rng(5095), ("cost",)), limits=())
+    encloses(data, decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build))
+
+
+def encloses(data, found) -> None:
+    """Bound, best of all plans and value stand in that order, and the plan meets every row."""
+    program = build(data)
+    arrays = program.arrays()
+    assert (found.rows, found.columns, found.integers) == (program.row_count, program.column_count, int(arrays.integer.sum()))
+    least = best(data)
+    if least is None:
+        assert found.value is None
+        return
+    assert found.bound <= least + 1e-6 * max(1.0, abs(least))
+    if found.value is None:
+        return
+    assert found.value >= least - 1e-6 * max(1.0, abs(least))
+    x = np.zeros(program.column_count)
+    for block, index in program.columns.items():
+        values = np.asarray(found.values[block])
+        assert values.shape == index.shape and not values[index < 0].any()
+        x[index[index >= 0]] = values[index >= 0]
+    assert arrays.violation(x) <= 1e-8
+    assert np.array_equal(x[arrays.integer], np.round(x[arrays.integer]))
+    assert near(program.functional("cost") @ x, found.value)
+
+
+def test_there_may_be_more_threads_than_slots_and_an_order_that_nothing_asks_for():
+    plans = 0
+    for seed in range(12):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if not (unserved(data) or unfinished(data)):
+            found = decomposed.solve(replace(data, order=Chronology(next=np.roll(np.arange(data.slots), -1), step_s=data.slot_hours_s)), Options(gap=GAP, time_limit_s=60, threads=data.slots + 3), build)
+            encloses(data, found)
+            plans += found.value is not None
+    assert plans > 3
+
+
+@settings(max_examples=10, **SMALL)
+@given(problems())
+def test_the_same_question_has_the_same_answer(data):
+    if not (unserved(data) or unfinished(data)):
+        one, other = (decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build) for _ in range(2))
+        assert one.value == other.value and one.bound == other.bound
+        assert all(np.array_equal(values, other.values[block]) for block, values in one.values.items())
+
+
+@settings(max_examples=20, **SMALL)
+@given(problems())
+def test_within_the_gap_is_only_said_of_plans_that_are(data):
+    found = solve(data, Options(gap=GAP, time_limit_s=60, method="decomposed"))
+    if found.status in ("optimal", "within_gap"):
+        least = best(data)
+        assert least is not None and found.value <= least * (1 + 1.1 * GAP) + 1e-6
+
+
+@pytest.mark.parametrize("groups, paces", ((2, 10), (2, 2), (1, 1)))
+def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces):
+    """Slots that share a cut or a pace of jobs, as they do from some number on."""
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_GROUPS", groups)
+    monkeypatch.setattr("solvers.decomposition.reformulation.MOST_PACES", paces)
+    plans = 0
+    for seed in range(12):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+        encloses(data, found)
+        plans += found.value is not None
+    assert plans > 1
+
+
+def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slots(monkeypatch):
+    monkeypatch.setattr("solvers.decomposition.root_relaxation.grouping", lambda view, clusters: np.unique(view.window, return_inverse=True)[1])  # as few slots as there may be
+    asked = plans = 0
+    for seed in range(60):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if data.slots > 1 and not (unserved(data) or unfinished(data)) and best(data) is not None:
+            found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+            encloses(data, found)
+            asked, plans = asked + 1, plans + (found.value is not None)
+    assert asked > 20 and plans >= asked / 2
+
+
+def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
+    """The way of very large questions: few merged slots for all lots, more for those of which much is held, prices for the rest."""
+    for name, value in (("LARGE", 0.0), ("FEW_LARGE", 1), ("SLOTS_LARGE", 2), ("LEAST_FIRST", 10.0), ("LEAST_SHARE", 0.3)):
+        monkeypatch.setattr(f"solvers.decomposition.root_relaxation.{name}", value)
+    asked = bounds = left_out = plans = 0
+    for seed in range(60):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if data.slots < 2 or unserved(data) or unfinished(data) or best(data) is None:
+            continue
+        lines = []
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
+        encloses(data, found)
+        matter = [int(line.split()[0]) for line in lines if "lots matter" in line]
+        asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
+        bounds, plans = bounds + (found.bound is not None and found.bound > 0.5 * best(data)), plans + (found.value is not None)
+    assert asked > 12 and left_out > 3 and bounds >= asked / 2 and plans >= 0.75 * asked
+
+
+def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_counted(monkeypatch):
+    """Such hosting is no part of the search: the plan has it all the same, in every row and in its value."""
+    searched = []
+    whole = decomposed.Decomposition
+    monkeypatch.setattr(decomposed, "Decomposition", lambda data, *others: searched.append(data) or whole(data, *others))
+    plans = left_out = 0
+    for seed in range(45):
+        data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+        if not (data.host_cost or len(data.tree_path)) or unserved(data) or unfinished(data) or best(data) is None:
+            continue
+        little = lambda part: {name: 1e-6 * values for name, values in part.items()}
+        data = replace(data, host_cost=little(data.host_cost), edge_cost=little(data.edge_cost))
+        found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build)
+        encloses(data, found)
+        if found.value is not None and not searched[-1].host_cost and not len(searched[-1].tree_path):
+            plans, left_out = plans + 1, left_out + bool(found.values["host"].any() or found.values["edge"].any())
+    assert plans > 5 and left_out > 5

@@ -1,0 +1,164 @@
+"""The cost of pre-emption and the limit on storage against a program written a second time, in which every course of a job's width
+(rising or falling in each slot) is tried and what it loses is exact."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from solvers.decomposition import solve as decomposed
+from solvers.joint import solve
+from solvers.mip import Options
+from solvers.model.data import PlanData
+from solvers.model.electricity_data import Chronology
+from tests.solvers.reference import SMALL, TIMES, TOLERANCE
+
+EXACT = Options(gap=0.0)
+
+
+
+def problems(least_cost=0):
+    return st.integers(0, 2**32 - 1).map(lambda seed: problem(np.random.default_rng(seed), least_cost))
+
+
+def problem(rng, least_cost):
+    """One workload and one job with one or two points on the systems of one or two sites, in rings of slots."""
+    table = lambda *shape, low=0, high=5: rng.integers(low, high, shape, endpoint=True).astype(float)
+    T, R = int(rng.integers(2, 4, endpoint=True)), int(rng.integers(1, 2, endpoint=True))
+    jobs = int(rng.integers(1, 2, endpoint=True))
+    P = R + jobs
+    lots = np.array([*range(R), *rng.integers(0, R, jobs)])
+    following, cut = np.arange(1, T + 1), int(rng.integers(1, T, endpoint=True))
+    following[cut - 1], following[T - 1] = (0, cut) if cut < T else (0, 0)
+    window = np.zeros(T, dtype=int)
+    if cut < T and rng.random() < 0.5:
+        window[cut:] = 1
+    times = table(T, low=1, high=3)
+    mask = np.ones((1, T), dtype=bool)
+    if rng.random() < 0.3:
+        mask[0, rng.integers(0, T)] = False
+    return PlanData(
+        slot_window=window, slot_hours_s=times * 2, site_power_limit_w=np.full(R, np.inf),
+        lot_site=np.arange(R), lot_group=np.arange(R), lot_fabric=np.full(R, -1),
+        holding_lot=np.arange(R), holding_window=np.full(R, -1), holding_upper=table(R, low=1, high=3),
+        holding_cost={"cost": table(R, low=2, high=9)}, holding_power_w=np.zeros(R),
+        point_pool=np.array([*range(R), *[-1] * jobs]), point_job=np.array([*[-1] * R, *[0] * jobs]),
+        point_uses=np.column_stack([np.arange(P), lots]), point_uses_systems=np.array([*np.full(R, 0.5), *table(jobs, low=1, high=2)]),
+        point_capacity=table(P, low=2, high=4), point_power_w=np.zeros(P), point_cost={"cost": table(P, T, low=least_cost, high=4)},
+        arc_workload=np.zeros(R, dtype=int), arc_origin=np.zeros(R, dtype=int), arc_site=np.arange(R), arc_pool=np.arange(R),
+        arc_cost={"cost": np.zeros((R, T))}, demand=table(1, 1, T, high=6), job_work=table(1, low=1, high=12), job_window_mask=mask,
+        point_restart_s=np.array([*[0.0] * R, *table(jobs, high=3) / 4]), order=Chronology(next=following, step_s=np.full(T, 2.0)),
+        point_storage=np.array([*[0.0] * R, *table(jobs, high=3)]), site_storage=np.where(rng.random(R) < 0.4, table(R, low=2, high=6), np.inf),
+    )  # fmt: skip
+
+
+def best(data):
+    """The least cost, every course of every width tried; infinite where there is no plan."""
+    T, U = len(data.slot_window), len(data.holding_lot)
+    serving, training = np.flatnonzero(data.point_pool >= 0), np.flatnonzero(data.point_job >= 0)
+    before = [int(np.flatnonzero(data.order.next == t)[0]) for t in range(T)]
+    lot = dict(zip(data.point_uses[:, 0].tolist(), data.point_uses[:, 1].tolist(), strict=True))
+    found = np.inf
+    for p in training:
+        names = [("n", u) for u in range(U)] + [("x", q, t) for q in serving for t in range(T)] + [("v", t) for t in range(T)]
+        names += [("ran", w) for w in sorted(set(data.slot_window.tolist()))]
+        at = {name: i for i, name in enumerate(names)}
+        upper = np.array([data.holding_upper[name[1]] if name[0] == "n" else np.inf if name[0] == "x" else 1.0 for name in names])
+        for t in range(T):
+            upper[at["v", t]] = float(data.job_window_mask[0, t])
+        for q in serving:
+            if not data.point_capacity[q]:
+                upper[[at["x", q, t] for t in range(T)]] = 0.0
+        cost = np.array([data.holding_cost["cost"][n[1]] if n[0] == "n" else data.point_cost["cost"][n[1], n[2]] if n[0] == "x"
+                         else data.point_cost["cost"][p, n[1]] if n[0] == "v" else 0.0 for n in names])  # fmt: skip
+        rows, low, high = [], [], []
+
+        def row(entries, least, most, at=at, rows=rows, low=low, high=high):
+            line = np.zeros(len(at))
+            for name, value in entries:
+                line[at[name]] += value
+            rows.append(line)
+            low.append(least)
+            high.append(most)
+
+        for t in range(T):
+            row([(("x", q, t), data.point_capacity[q]) for q in serving], data.demand[0, 0, t], data.demand[0, 0, t])
+            row([(("v", t), 1.0), (("ran", data.slot_window[t]), -1.0)], -np.inf, 0.0)
+            for k in range(U):
+                mine = [(("x", q, t), data.point_uses_systems[q]) for q in serving if lot[q] == k]
+                row([*mine, *([(("v", t), data.point_uses_systems[p])] if lot[p] == k else []), (("n", k), -1.0)], -np.inf, 0.0)
+                row([(("v", t), data.point_storage[p])] if lot[p] == k else [], -np.inf, data.site_storage[k])
+        for w in set(data.slot_window.tolist()):
+            row([(("ran", w), data.point_uses_systems[p]), (("n", lot[p]), -1.0)], -np.inf, 0.0)
+        for course in itertools.product((1.0, 0.0), repeat=T):
+            count = len(rows)
+            done = []
+            for t, rising in enumerate(course):
+                change = [(("v", t), 1.0), (("v", before[t]), -1.0)]
+                row(change, 0.0 if rising else -np.inf, np.inf if rising else 0.0)
+                times = data.slot_hours_s[t] / data.order.step_s[t]
+                done += [(("v", t), data.slot_hours_s[t])] + [(name, -sign * data.point_restart_s[p] * times * rising) for name, sign in change]
+            row([(name, value * data.point_capacity[p]) for name, value in done], data.job_work[0], data.job_work[0])
+            answer = milp(cost, constraints=LinearConstraint(np.array(rows), low, high), bounds=Bounds(0.0, upper),
+                          integrality=np.array([name[0] in ("n", "ran") for name in names], dtype=int))  # fmt: skip
+            if answer.status == 0:
+                found = min(found, answer.fun)
+            del rows[count:], low[count:], high[count:]
+    return found
+
+
+@pytest.mark.parametrize("least_cost", [0, -3])
+@settings(max_examples=30 * TIMES, **SMALL)
+@given(data=st.data())
+def test_equals_every_course_tried(least_cost, data):
+    asked = data.draw(problems(least_cost))
+    expected, found = best(asked), solve(asked, EXACT)
+    if np.isinf(expected):
+        assert found.status == "infeasible"
+    else:
+        assert found.value == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
+        rise = found.values["v"] - found.values["v"][:, np.argsort(asked.order.next)]
+        lost = np.where(found.values["y"] > 0.5, asked.point_restart_s * (np.maximum(rise, 0.0) @ (asked.slot_hours_s / asked.order.step_s)), 0.0)
+        done = asked.point_capacity * (found.values["v"] @ asked.slot_hours_s - lost)
+        assert done[asked.point_job >= 0].sum() >= asked.job_work[0] * (1 - 1e-6)
+
+
+RELAXED = {
+    "restart": lambda d: replace(d, point_restart_s=d.point_restart_s / 2),
+    "storage": lambda d: replace(d, site_storage=d.site_storage + 1),
+    "no storage": lambda d: replace(d, site_storage=None, point_storage=None),
+    "no restart": lambda d: replace(d, point_restart_s=None, order=None),
+}
+
+
+@pytest.mark.parametrize("limit", RELAXED)
+@settings(max_examples=15 * TIMES, **SMALL)
+@given(data=problems())
+def test_relaxing_never_costs_more(data, limit):
+    before = solve(data, EXACT)
+    if before.status == "optimal":
+        assert solve(RELAXED[limit](data), EXACT).value <= before.value + TOLERANCE * max(1.0, abs(before.value))
+
+
+@settings(max_examples=15 * TIMES, **SMALL)
+@given(data=problems())
+def test_a_restart_of_no_time_is_none(data):
+    free, none = replace(data, point_restart_s=0.0 * data.point_restart_s), replace(data, point_restart_s=None, order=None)
+    one, other = solve(free, EXACT), solve(none, EXACT)
+    assert (one.status, one.value is None) == (other.status, other.value is None)
+    if one.value is not None:
+        assert one.value == pytest.approx(other.value, rel=TOLERANCE, abs=TOLERANCE)
+
+
+@settings(max_examples=5, **SMALL)
+@given(data=problems())
+def test_the_way_over_the_slots_does_not_take_it(data):
+    for with_one in (replace(data, site_storage=None, point_storage=None), replace(data, point_restart_s=None, order=None)):
+        assert not decomposed.carries(with_one)
+    assert solve(data, EXACT).value == solve(data, replace(EXACT, method="decomposed")).value

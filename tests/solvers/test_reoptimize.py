@@ -1,0 +1,91 @@
+"""A kept program asked for other prices, demands and limits says what the program solved from nothing says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from solvers import reoptimize as kept_module
+from solvers.joint import solve
+from solvers.mip import Options
+from solvers.model.build import build
+from solvers.reoptimize import KeptProgram
+from tests.solvers.reference import TIMES, TOLERANCE
+from tests.solvers.test_bruteforce import problem
+
+GAP = 0.01
+QUESTIONS = 4
+
+
+def changed(data, rng):
+    """The same problem at other prices, each by its own factor; now and then with another demand too."""
+    factor = lambda values: values * rng.uniform(0.5, 2.0, np.shape(values)[:1]).reshape(-1, *[1] * (np.ndim(values) - 1))
+    dearer = {name: {**getattr(data, name), "cost": factor(getattr(data, name)["cost"])} for name in ("holding_cost", "point_cost", "site_fixed") if "cost" in getattr(data, name)}
+    return replace(data, **dearer, **({"demand": data.demand * rng.uniform(0.5, 1.5)} if rng.random() < 0.25 else {}))
+
+
+@pytest.mark.parametrize("method", ["auto", "branch"])
+@settings(max_examples=25 * TIMES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_each_question_is_answered_within_the_gap_of_the_best_and_says_so(method, seed):
+    rng = np.random.default_rng(seed)
+    first, program = problem(rng, ("cost",)), KeptProgram()
+    for number in range(QUESTIONS):
+        data = changed(first, rng) if number else first
+        found, best = program.solve(data, Options(gap=GAP, method=method)), solve(data, Options(gap=0.0, method="direct"))
+        assert (found.value is None) == (best.value is None), (found.status, best.status)
+        if best.value is None:
+            continue
+        size = abs(best.value) + TOLERANCE
+        assert found.status in ("optimal", "within_gap") and found.gap <= GAP * (1 + 1e-6)
+        assert found.bound <= best.value + TOLERANCE * size
+        assert best.value - TOLERANCE * size <= found.value <= best.value + GAP * abs(found.value) + TOLERANCE * size
+
+
+def test_a_program_with_one_point_less_starts_from_the_one_before():
+    """Columns and rows of the points that stay are found again, those of the one that is gone are nowhere."""
+    for seed in range(100):
+        data = problem(np.random.default_rng(seed), ("cost",))
+        if (data.point_pool >= 0).sum() > 2:
+            break
+    gone = int(np.flatnonzero(data.point_pool >= 0)[0])
+    stays = np.arange(len(data.point_pool)) != gone
+    uses = data.point_uses[:, 0] != gone
+    less = replace(
+        data, point_pool=data.point_pool[stays], point_job=data.point_job[stays], point_capacity=data.point_capacity[stays], point_power_w=data.point_power_w[stays],
+        point_cost={name: values[stays] for name, values in data.point_cost.items()}, point_uses_systems=data.point_uses_systems[uses],
+        point_uses=np.column_stack([data.point_uses[uses, 0] - (data.point_uses[uses, 0] > gone), data.point_uses[uses, 1]]),
+    )  # fmt: skip
+    one, other = build(data), build(less)
+    _, columns, rows = kept_module._Shape(data, one, None).towards(less, other)
+    for block in ("x", "v", "y", "run"):
+        new, old = other.columns[block], one.columns[block][stays]
+        both = (new >= 0) & (old >= 0)
+        assert (columns[new[both]] == old[both]).all() and (columns[new[(new >= 0) & (old < 0)]] == -1).all()
+    assert (columns[other.columns["n"][other.columns["n"] >= 0]] == one.columns["n"][one.columns["n"] >= 0]).all()
+    same = rows >= 0
+    assert same.any() and all(one.row_of(int(rows[i])) == other.row_of(int(i)) for i in np.flatnonzero(same)[:50])
+
+
+def test_other_lots_have_nothing_in_common():
+    data = problem(np.random.default_rng(3), ("cost",))
+    moved = replace(data, lot_group=data.lot_group + 1)
+    assert kept_module._same_points(moved, data) is None and kept_module._same_points(data, data).tolist() == list(range(len(data.point_pool)))
+
+
+def test_a_question_starts_from_the_one_most_like_it():
+    """Asked about the first prices again, after others, it starts where the first ended; what is solved around the answer too."""
+    rng = np.random.default_rng(5)
+    first, program = problem(rng, ("cost",)), KeptProgram()
+    other = replace(first, holding_cost={**first.holding_cost, "cost": first.holding_cost["cost"] * 1.5})
+    bases = []
+    for data in (first, other, first):
+        found = program.solve(data, Options(gap=GAP, method="branch"))
+        assert found.value is not None and found.program_of(data) is not None and found.program_of(replace(data)) is None
+        bases.append(found.bases.get("around"))
+        found.bases["around"] = len(bases)
+    assert bases == [None, 1, 1]
