@@ -22,7 +22,20 @@ from planner.calibration.fit import (
 )  # fmt: skip
 
 LEAVE_OUTS = ("group", "source", "chip", "generation")
-COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c77d00", "#7b4fa3", "#4d908e", "#8c564b", "#5c677d", "#b5179e", "#6a994e", "#e07a5f", "#3d405b")
+COLOURS = (
+    "#1b6ca8",
+    "#d1495b",
+    "#2e8b57",
+    "#c77d00",
+    "#7b4fa3",
+    "#4d908e",
+    "#8c564b",
+    "#5c677d",
+    "#b5179e",
+    "#6a994e",
+    "#e07a5f",
+    "#3d405b",
+)
 
 
 class Scored:
@@ -60,7 +73,13 @@ class Scored:
             missed = self.measured - self.left[LEAVE_OUT_OF_TIER[tier]]
             for label in self.kind.labels:
                 band, which = bands[tier, label], self.use & (self.labels == label)
-                found.append((tier.replace("_", " "), label, float(np.mean((missed[which] >= band.low) & (missed[which] <= band.high)))))
+                found.append(
+                    (
+                        tier.replace("_", " "),
+                        label,
+                        float(np.mean((missed[which] >= band.low) & (missed[which] <= band.high))),
+                    )
+                )
         return found
 
     def table(self, name: Callable, log_value: np.ndarray, label: str | None = None) -> list[dict[str, object]]:
@@ -68,17 +87,24 @@ class Scored:
         groups: dict[str, list[float]] = defaultdict(list)
         for i in np.flatnonzero(self.use if label is None else self.use & (self.labels == label)):
             groups[name(self.rows[i])].append(math.expm1(log_value[i] - self.measured[i]))
-        return [{"": group.replace("|", "/"), **errors(signed)} for group, signed in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))]
+        return [
+            {"": group.replace("|", "/"), **errors(signed)}
+            for group, signed in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+        ]
 
     def points(self, label: str | None = None) -> list[tuple[str, float, float]]:
         """(chip, measured, predicted by the shipped constants)."""
         which = self.use if label is None else self.use & (self.labels == label)
-        return [(self.rows[i].chip, self.observations[i].value, math.exp(self.shipped[i])) for i in np.flatnonzero(which)]
+        return [
+            (self.rows[i].chip, self.observations[i].value, math.exp(self.shipped[i])) for i in np.flatnonzero(which)
+        ]
 
     def worst(self, suspicion: Callable, count: int = 20) -> list[dict[str, str]]:
         """The observations furthest off, each measured in the scale of its metric."""
         scale = np.array([self.kind.scale.get(o.metric, 1.0) for o in self.observations])
-        order = np.argsort(-np.where(self.use, np.abs(self.shipped - self.measured) / scale, -1.0), kind="stable")[:count]
+        order = np.argsort(-np.where(self.use, np.abs(self.shipped - self.measured) / scale, -1.0), kind="stable")[
+            :count
+        ]
         return [
             {"id": (m := self.rows[i]).row.id, "network": m.architecture[:24], "chip": m.chip, "metric": self.observations[i].metric,
              "measured": f"{self.observations[i].value:.3g}", "predicted": f"{math.exp(self.shipped[i]):.3g}",
@@ -134,10 +160,20 @@ def scatter(points: Sequence[tuple[str, float, float]], quantity: str, size: int
     colour = {chip: COLOURS[i % len(COLOURS)] for i, chip in enumerate(chips)}
     lines = [f'<line x1="{x(10**low):.1f}" y1="{y(10**low * f):.1f}" x2="{x(10**high / max(f, 1)):.1f}" y2="{y(10**high * min(f, 1)):.1f}" stroke="#999" stroke-dasharray="{dash}"/>'
              for f, dash in ((1.0, "0"), (1.2, "4"))]  # fmt: skip
-    lines.append(f'<line x1="{x(10**low * 1.2):.1f}" y1="{y(10**low):.1f}" x2="{x(10**high):.1f}" y2="{y(10**high / 1.2):.1f}" stroke="#999" stroke-dasharray="4"/>')
-    ticks = [f'<text x="{x(10**e):.1f}" y="{size - margin + 18}" text-anchor="middle">{10.0**e:g}</text><text x="{margin - 8}" y="{y(10**e) + 4:.1f}" text-anchor="end">{10.0**e:g}</text>' for e in range(low, high + 1)]
-    dots = [f'<circle cx="{x(m):.1f}" cy="{y(p):.1f}" r="2.5" fill="{colour[c]}" fill-opacity="0.6"/>' for c, m, p in points]
-    legend = [f'<circle cx="{size + 10}" cy="{margin + 18 * i}" r="4" fill="{colour[c]}"/><text x="{size + 20}" y="{margin + 18 * i + 4}">{c}</text>' for i, c in enumerate(chips)]
+    lines.append(
+        f'<line x1="{x(10**low * 1.2):.1f}" y1="{y(10**low):.1f}" x2="{x(10**high):.1f}" y2="{y(10**high / 1.2):.1f}" stroke="#999" stroke-dasharray="4"/>'
+    )
+    ticks = [
+        f'<text x="{x(10**e):.1f}" y="{size - margin + 18}" text-anchor="middle">{10.0**e:g}</text><text x="{margin - 8}" y="{y(10**e) + 4:.1f}" text-anchor="end">{10.0**e:g}</text>'
+        for e in range(low, high + 1)
+    ]
+    dots = [
+        f'<circle cx="{x(m):.1f}" cy="{y(p):.1f}" r="2.5" fill="{colour[c]}" fill-opacity="0.6"/>' for c, m, p in points
+    ]
+    legend = [
+        f'<circle cx="{size + 10}" cy="{margin + 18 * i}" r="4" fill="{colour[c]}"/><text x="{size + 20}" y="{margin + 18 * i + 4}">{c}</text>'
+        for i, c in enumerate(chips)
+    ]
     titles = [f'<text x="{size / 2}" y="{size - 12}" text-anchor="middle">measured {quantity}</text>',
               f'<text transform="translate(14 {size / 2}) rotate(-90)" text-anchor="middle">predicted {quantity}</text>']  # fmt: skip
     height = max(size, margin + 18 * len(chips))

@@ -35,9 +35,16 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
         *(f"![predicted against measured {METRICS[name]}](accuracy_serving_{name}.svg)" for name in METRICS),
     ]  # fmt: skip
     for name, words in METRICS.items():
-        parts += [f"### Serving: {words}, shipped constants", "By source kind:", as_markdown(scored.table(lambda m: m.row.kind, scored.shipped, name))]
+        parts += [
+            f"### Serving: {words}, shipped constants",
+            "By source kind:",
+            as_markdown(scored.table(lambda m: m.row.kind, scored.shipped, name)),
+        ]
         parts += ["By chip:", as_markdown(scored.table(lambda m: m.chip, scored.shipped, name))]
-        parts += ["By kind of network:", as_markdown(scored.table(lambda m: "experts" if m.experts else "dense", scored.shipped, name))]
+        parts += [
+            "By kind of network:",
+            as_markdown(scored.table(lambda m: "experts" if m.experts else "dense", scored.shipped, name)),
+        ]
     for by in LEAVE_OUTS:
         parts += [f"### Serving: leave one {by} out", as_markdown(left_out(scored, by))]
     parts += ["### Serving: choice of chip or layout (leave-group-out)", as_markdown(choice_table(regret(scored)))]
@@ -54,7 +61,9 @@ def goals(scored: Scored) -> list[dict[str, str]]:
     for name, words in METRICS.items():
         signed = scored.signed(scored.left["group"], name)
         rows.append((f"leave-group-out, {words}: median", GOAL_BY_GROUP[name], scored.median("group", name)))
-        rows.append((f"leave-group-out, {words}: bias", "within ± 10 %" if name == "ttft" else "", percent(np.median(signed))))
+        rows.append(
+            (f"leave-group-out, {words}: bias", "within ± 10 %" if name == "ttft" else "", percent(np.median(signed)))
+        )
     for by in LEAVE_OUTS[1:]:
         goal = GOAL_POOLED if by != "generation" else dict.fromkeys(METRICS, "")
         rows += [(f"leave-one-{'chip-generation' if by == 'generation' else by}-out, pooled, {words}: median", goal[name], scored.median(by, name))
@@ -92,7 +101,14 @@ def has_needed_fields(row: Row) -> bool:
     data_set = row.text["other_metric"].startswith("mlperf scenario=")
     load = row.number("concurrency") or row.number("request_rate_per_s") or row.number("is_max_throughput")
     figures = ("ttft_ms", "tpot_ms", "output_tokens_per_s_total")
-    return bool(row.text["chip"] and row.number("n_chips") and row.text["model"] and (lengths or data_set) and load and any(map(row.number, figures)))
+    return bool(
+        row.text["chip"]
+        and row.number("n_chips")
+        and row.text["model"]
+        and (lengths or data_set)
+        and load
+        and any(map(row.number, figures))
+    )
 
 
 def counts(scored: Scored, row: Row) -> bool:
@@ -110,7 +126,10 @@ def refusals(scored: Scored) -> str:
     """Reasons with their rows, and how many of those have the needed fields."""
     refused = [(reason, has_needed_fields(row)) for row, reason in scored.measurements.refused if counts(scored, row)]
     complete = Counter(reason for reason, needed in refused if needed)
-    table = [{"reason": reason, "rows": n, "with the needed fields": complete[reason]} for reason, n in Counter(r for r, _ in refused).most_common()]
+    table = [
+        {"reason": reason, "rows": n, "with the needed fields": complete[reason]}
+        for reason, n in Counter(r for r, _ in refused).most_common()
+    ]
     return as_markdown(table) if table else "none."
 
 
@@ -124,7 +143,10 @@ def regret(scored: Scored) -> dict[str, list[float]]:
     """
     values: dict[int, dict[str, tuple[float, float]]] = defaultdict(dict)
     for i in np.flatnonzero(scored.use):
-        values[scored.observations[i].case][scored.observations[i].metric] = (math.exp(scored.measured[i]), math.exp(scored.left["group"][i]))
+        values[scored.observations[i].case][scored.observations[i].metric] = (
+            math.exp(scored.measured[i]),
+            math.exp(scored.left["group"][i]),
+        )
     groups: dict[tuple, dict[tuple, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for case, found in values.items():
         m = scored.cases[case]
@@ -132,7 +154,10 @@ def regret(scored: Scored) -> dict[str, list[float]]:
         if seconds:
             groups[question(m)][(m.chip, *(m.row.number(name) for name in CHOICES))].append(seconds)
     # Repeated measurements of one choice count once, by their median.
-    medians = {key: {choice: tuple(np.median(each, axis=0)) for choice, each in choices.items()} for key, choices in groups.items()}
+    medians = {
+        key: {choice: tuple(np.median(each, axis=0)) for choice, each in choices.items()}
+        for key, choices in groups.items()
+    }
     kinds = sorted({key[0] for key in medians})
     found = {kind: regrets({key: choices for key, choices in medians.items() if key[0] == kind}, 2) for kind in kinds}
     return {kind: losses for kind, losses in found.items() if losses}
@@ -153,13 +178,18 @@ def seconds_per_token(row: Row, found: dict[str, tuple[float, float]]) -> tuple[
     clients, length = row.number("concurrency"), row.number("osl")
     if not clients or not length or not {"ttft", "tpot"} <= set(found):
         return None
-    return tuple((first + (length - 1.0) * each) / (clients * length) for first, each in zip(found["ttft"], found["tpot"], strict=True))
+    return tuple(
+        (first + (length - 1.0) * each) / (clients * length)
+        for first, each in zip(found["ttft"], found["tpot"], strict=True)
+    )
 
 
 def question(m) -> tuple:
     """What two rows share that differ only in chip or layout."""
     scenario = re.match(r"mlperf scenario=(\w+)", m.row.text["other_metric"])
-    lengths = () if scenario else (m.row.number("isl"), m.row.number("osl"))  # a data set: its printed mean differs by run
+    lengths = (
+        () if scenario else (m.row.number("isl"), m.row.number("osl"))
+    )  # a data set: its printed mean differs by run
     texts = tuple(m.row.text[name] for name in ("weight_dtype", "kv_dtype", "engine", "engine_version", "mode"))
     loads = tuple(m.row.number(name) for name in ("n_chips", "concurrency", "request_rate_per_s", "is_max_throughput"))
     return m.row.kind, m.architecture, m.case.regime, scenario and scenario[1], lengths, texts, loads
@@ -174,7 +204,9 @@ def suspicion(m, metric: str, missed: float) -> str:
     if metric == "ttft" and slower and clients and clients <= FEW_CLIENTS:
         return "warm-up in the mean of few clients"
     if m.row.text["mode"] == "disaggregated":
-        return "queue between the pools not recorded" if metric == "ttft" else "decode pool: admission limit not recorded"
+        return (
+            "queue between the pools not recorded" if metric == "ttft" else "decode pool: admission limit not recorded"
+        )
     if not m.row.text["weight_dtype"]:
         return "precision of the weights not published"
     if not any(m.row.number(name) for name in CHOICES):

@@ -43,7 +43,9 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
         parts += [f"### Training: leave one {by} out", as_markdown(scored.table(network, scored.left[by]))]
         parts += ["By chip:", as_markdown(scored.table(chip, scored.left[by]))]
     parts += ["### Training: the worst rows of the shipped constants", as_markdown(scored.worst(suspicion))]
-    return "\n\n".join(part.strip() for part in parts) + "\n", {"accuracy_training.svg": scatter(scored.points(), "step time [s]")}
+    return "\n\n".join(part.strip() for part in parts) + "\n", {
+        "accuracy_training.svg": scatter(scored.points(), "step time [s]")
+    }
 
 
 def goals(scored: Scored) -> list[dict[str, str]]:
@@ -91,7 +93,9 @@ def anchored(scored: Scored, by: str) -> float:
         rows, truth = [scored.rows[i] for i in members], scored.measured[members]
         values = scored.refits[by][LEAVE_OUT[by](rows[0])]
         predict = scored.kind.predict(rows, scored.kind.observations(rows))
-        drawn = sorted(range(len(rows)), key=lambda k: hashlib.sha256(rows[k].row.id.encode()).hexdigest())[:ANCHORS_EACH]
+        drawn = sorted(range(len(rows)), key=lambda k: hashlib.sha256(rows[k].row.id.encode()).hexdigest())[
+            :ANCHORS_EACH
+        ]
         misses: dict[int, list[float]] = defaultdict(list)
         for anchor in drawn:
             fit, _ = fit_own([rows[anchor]], values, shipped_priors(scored.catalog, scored.kind, values))
@@ -108,8 +112,19 @@ def order_of_layouts(scored: Scored) -> tuple[float, int, float]:
     groups: dict[tuple, dict[tuple, tuple[float, float]]] = defaultdict(dict)
     for i in np.flatnonzero(scored.use):
         m, case = scored.rows[i], scored.rows[i].case
-        key = (m.row.text["source"], m.architecture, case.arch, m.chip, m.chips, case.global_batch_sequences, case.sequence_tokens, m.precision)
-        groups[key].setdefault(tuple(sorted(case.layout.items())), (math.exp(scored.measured[i]), math.exp(scored.left["group"][i])))
+        key = (
+            m.row.text["source"],
+            m.architecture,
+            case.arch,
+            m.chip,
+            m.chips,
+            case.global_batch_sequences,
+            case.sequence_tokens,
+            m.precision,
+        )
+        groups[key].setdefault(
+            tuple(sorted(case.layout.items())), (math.exp(scored.measured[i]), math.exp(scored.left["group"][i]))
+        )
     right = pairs = 0
     for layouts in groups.values():
         found = list(layouts.values())
@@ -128,7 +143,10 @@ def sequence_parallel(scored: Scored) -> tuple[float, float]:
     without = float(np.mean(np.abs(np.expm1(scored.left["source"][index] - scored.measured[index]))))
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder) / "own.csv"
-        with open(scored.path, newline="", encoding="utf-8") as file, open(own, "w", newline="", encoding="utf-8") as copy:
+        with (
+            open(scored.path, newline="", encoding="utf-8") as file,
+            open(own, "w", newline="", encoding="utf-8") as copy,
+        ):
             reader = csv.DictReader(file)
             writer = csv.DictWriter(copy, reader.fieldnames)
             writer.writeheader()
@@ -153,8 +171,14 @@ def memory(scored: Scored) -> tuple[float, float]:
     constants, used = TrainingConstants.from_values(scored.start), np.empty(len(scored.cases))
     for batch in stack([m.case for m in scored.cases]):
         used[batch.index] = batch.step(constants).memory_bytes
-    over = [u > IMPOSSIBLE * m.capacity_bytes for u, m in zip(used, scored.cases, strict=True) if m.case.family != "tpu"]
-    peaks = [abs(u / (GIGA * peak) - 1.0) for u, m in zip(used, scored.cases, strict=True) if (peak := m.row.number("peak_memory_GB"))]
+    over = [
+        u > IMPOSSIBLE * m.capacity_bytes for u, m in zip(used, scored.cases, strict=True) if m.case.family != "tpu"
+    ]
+    peaks = [
+        abs(u / (GIGA * peak) - 1.0)
+        for u, m in zip(used, scored.cases, strict=True)
+        if (peak := m.row.number("peak_memory_GB"))
+    ]
     return float(np.mean(over)), float(np.median(peaks))
 
 
@@ -164,9 +188,17 @@ def suspicion(m, metric: str, missed: float) -> str:
     if layout["tp"] * layout["pp"] == 1 and any(text.startswith("global batch") for text in m.inferred):
         return "batch not published"
     if arch.experts and m.row.text["framework"] == "nvidia-tuned":
-        return "early or regressed release: repeated later with the same layout" if missed < 0 else "host or exchange overlapped more than assumed"
+        return (
+            "early or regressed release: repeated later with the same layout"
+            if missed < 0
+            else "host or exchange overlapped more than assumed"
+        )
     if arch.experts:
-        return "layout of experts not published" if layout["ep"] == 1 else "columns may be misread (FSDP with expert parallelism)"
+        return (
+            "layout of experts not published"
+            if layout["ep"] == 1
+            else "columns may be misread (FSDP with expert parallelism)"
+        )
     if m.case.family == "volta":
         return "same point differs between days (shared cluster)"
     if layout["tp"] >= 8 and arch.hidden <= 4096:

@@ -37,7 +37,9 @@ def series(hours: int, sites: int, seed: int) -> dict[str, np.ndarray]:
     return {
         "load": np.maximum(6 + 2 * day + rng.standard_normal(hours) * 0.5, 1.0),
         "price": np.maximum(price, 1.0),
-        "sun": np.array([np.clip(np.sin(2 * np.pi * (t - 6 - r) / 24), 0, 1) * rng.uniform(0.4, 1.0, hours) for r in range(sites)]),
+        "sun": np.array(
+            [np.clip(np.sin(2 * np.pi * (t - 6 - r) / 24), 0, 1) * rng.uniform(0.4, 1.0, hours) for r in range(sites)]
+        ),
     }
 
 
@@ -50,7 +52,9 @@ PROBLEMS = {
 EFFICIENCY = 0.93
 
 
-def ours(hours: int, sites: int, wait: int, storage: float, plant: float, peak: float, data: dict[str, np.ndarray]) -> tuple[float, float]:
+def ours(
+    hours: int, sites: int, wait: int, storage: float, plant: float, peak: float, data: dict[str, np.ndarray]
+) -> tuple[float, float]:
     begin = time.perf_counter()
     index, every = np.arange(sites), np.ones((sites, hours))
     given = storage == 0.0
@@ -77,7 +81,9 @@ def ours(hours: int, sites: int, wait: int, storage: float, plant: float, peak: 
     return float(solution.value), time.perf_counter() - begin
 
 
-def theirs(hours: int, sites: int, wait: int, storage: float, plant: float, peak: float, data: dict[str, np.ndarray]) -> tuple[float, float]:
+def theirs(
+    hours: int, sites: int, wait: int, storage: float, plant: float, peak: float, data: dict[str, np.ndarray]
+) -> tuple[float, float]:
     import pypsa
 
     begin = time.perf_counter()
@@ -90,16 +96,50 @@ def theirs(hours: int, sites: int, wait: int, storage: float, plant: float, peak
     for r in range(sites):
         n.add("Bus", f"site {r}")
         n.add("Link", f"serve {r}", bus0=f"site {r}", bus1="work", p_nom=WITHOUT_LIMIT)
-        n.add("Generator", f"grid {r}", bus=f"site {r}", marginal_cost=data["price"][r], **({"p_nom_extendable": True, "capital_cost": peak} if peak else {"p_nom": WITHOUT_LIMIT}))
-        n.add("Generator", f"sun {r}", bus=f"site {r}", p_nom_extendable=True, p_nom_max=30.0, capital_cost=plant, p_max_pu=data["sun"][r])
+        n.add(
+            "Generator",
+            f"grid {r}",
+            bus=f"site {r}",
+            marginal_cost=data["price"][r],
+            **({"p_nom_extendable": True, "capital_cost": peak} if peak else {"p_nom": WITHOUT_LIMIT}),
+        )
+        n.add(
+            "Generator",
+            f"sun {r}",
+            bus=f"site {r}",
+            p_nom_extendable=True,
+            p_nom_max=30.0,
+            capital_cost=plant,
+            p_max_pu=data["sun"][r],
+        )
         if storage == 0.0:
-            n.add("StorageUnit", f"battery {r}", bus=f"site {r}", p_nom=5.0, max_hours=4.0, efficiency_store=EFFICIENCY, efficiency_dispatch=EFFICIENCY, cyclic_state_of_charge=True)
+            n.add(
+                "StorageUnit",
+                f"battery {r}",
+                bus=f"site {r}",
+                p_nom=5.0,
+                max_hours=4.0,
+                efficiency_store=EFFICIENCY,
+                efficiency_dispatch=EFFICIENCY,
+                cyclic_state_of_charge=True,
+            )
         else:
             n.add("Bus", f"cells {r}")
             n.add("Store", f"cells {r}", bus=f"cells {r}", e_nom_extendable=True, capital_cost=storage, e_cyclic=True)
-            n.add("Link", f"charge {r}", bus0=f"site {r}", bus1=f"cells {r}", p_nom=WITHOUT_LIMIT, efficiency=EFFICIENCY)
-            n.add("Link", f"discharge {r}", bus0=f"cells {r}", bus1=f"site {r}", p_nom=WITHOUT_LIMIT, efficiency=EFFICIENCY)
-    status, condition = n.optimize(solver_name="highs", solver_options={"output_flag": False}, include_objective_constant=False)
+            n.add(
+                "Link", f"charge {r}", bus0=f"site {r}", bus1=f"cells {r}", p_nom=WITHOUT_LIMIT, efficiency=EFFICIENCY
+            )
+            n.add(
+                "Link",
+                f"discharge {r}",
+                bus0=f"cells {r}",
+                bus1=f"site {r}",
+                p_nom=WITHOUT_LIMIT,
+                efficiency=EFFICIENCY,
+            )
+    status, condition = n.optimize(
+        solver_name="highs", solver_options={"output_flag": False}, include_objective_constant=False
+    )
     if condition != "optimal":
         raise SystemExit(f"PyPSA ended as {status}, {condition}")
     return float(n.objective), time.perf_counter() - begin
@@ -115,7 +155,11 @@ def recovery() -> float:
             for rest in (0.0, 0.1, 0.4):
                 paid, expected = float(annuity(1.0, rate, years, rest)), -float(npf.pmt(rate, years, 1.0, -rest))
                 worst = max(worst, abs(paid - expected) / abs(expected))
-            worst = max(worst, abs(float(capital_recovery_factor(rate, years)) + float(npf.pmt(rate, years, 1.0))) / float(capital_recovery_factor(rate, years)))
+            worst = max(
+                worst,
+                abs(float(capital_recovery_factor(rate, years)) + float(npf.pmt(rate, years, 1.0)))
+                / float(capital_recovery_factor(rate, years)),
+            )
     return worst
 
 
@@ -125,7 +169,13 @@ def main() -> int:
     arguments = parser.parse_args()
     import pypsa
 
-    lines, agree = [f"| problem | flopwatt | PyPSA {pypsa.__version__} | relative difference | s | s, PyPSA |", "|---|---|---|---|---|---|"], True
+    lines, agree = (
+        [
+            f"| problem | flopwatt | PyPSA {pypsa.__version__} | relative difference | s | s, PyPSA |",
+            "|---|---|---|---|---|---|",
+        ],
+        True,
+    )
     for seed, (name, shape) in enumerate(PROBLEMS.items()):
         data = series(shape[0], shape[1], seed)
         (mine, my_s), (other, other_s) = ours(*shape, data), theirs(*shape, data)
@@ -134,10 +184,22 @@ def main() -> int:
         lines.append(f"| {name} | {mine:,.4f} | {other:,.4f} | {difference:.1e} | {my_s:.1f} | {other_s:.1f} |")
     worst = recovery()
     agree &= worst <= 1e-12
-    text = "\n".join([*lines, "", f"Capital recovery and annuity with residual value against numpy-financial: largest relative difference {worst:.1e}."]) + "\n"
+    text = (
+        "\n".join(
+            [
+                *lines,
+                "",
+                f"Capital recovery and annuity with residual value against numpy-financial: largest relative difference {worst:.1e}.",
+            ]
+        )
+        + "\n"
+    )
     print(text)
     if arguments.write:
-        (HERE / "against_pypsa.md").write_text("# The electricity block against PyPSA\n\n`benchmarks/against_pypsa.py`; times on two cores.\n\n" + text, encoding="utf-8")
+        (HERE / "against_pypsa.md").write_text(
+            "# The electricity block against PyPSA\n\n`benchmarks/against_pypsa.py`; times on two cores.\n\n" + text,
+            encoding="utf-8",
+        )
     return 0 if agree else 1
 
 

@@ -71,8 +71,12 @@ MODELS: Mapping[str, Mapping[str, tuple[str, Mapping[str, str]]]] = {
 }  # fmt: skip
 SEARCH = "cli default {} --total-gpus 8 --isl 4000 --osl 500 --ttft 2000 --tpot 50"
 COMMANDS = {
-    "search, Llama 3.1 70B FP8 on H200": SEARCH.format("--model-path nvidia/Llama-3.1-70B-Instruct-FP8 --system h200_sxm --backend trtllm"),
-    "search, DeepSeek-R1 FP8 on H200": SEARCH.format("--model-path deepseek-ai/DeepSeek-R1 --system h200_sxm --backend sglang"),
+    "search, Llama 3.1 70B FP8 on H200": SEARCH.format(
+        "--model-path nvidia/Llama-3.1-70B-Instruct-FP8 --system h200_sxm --backend trtllm"
+    ),
+    "search, DeepSeek-R1 FP8 on H200": SEARCH.format(
+        "--model-path deepseek-ai/DeepSeek-R1 --system h200_sxm --backend sglang"
+    ),
     "one configuration": "cli estimate --model-path nvidia/Llama-3.1-70B-Instruct-FP8 --system h200_sxm --backend trtllm --tp-size 4 --batch-size 64 --isl 4000 --osl 500",
 }
 HEAD = """# Side by side with aiconfigurator 0.12.0
@@ -91,7 +95,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
     parser.add_argument("--python", metavar="FILE", type=Path, help="interpreter that has aiconfigurator==0.12.0")
-    parser.add_argument("--output", metavar="FILE.csv", type=Path, help="its answers: read from there if the file exists, else written to it")
+    parser.add_argument(
+        "--output",
+        metavar="FILE.csv",
+        type=Path,
+        help="its answers: read from there if the file exists, else written to it",
+    )
     parser.add_argument("--ours", metavar="ROWS.csv", type=Path, help="rows of a validation that leaves groups out")
     parser.add_argument("--write", action="store_true", help=f"write {REPORT.name}")
     arguments = parser.parse_args(argv)
@@ -105,8 +114,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         answers = ask(rows, arguments.python)
         if arguments.output:
-            arguments.output.write_text(as_csv([{name: answer.get(name, "") for name in COLUMNS} for answer in answers.values()]), encoding="utf-8")
-    commands = [timed(name, arguments.python.parent, command) for name, command in COMMANDS.items()] if arguments.python else []
+            arguments.output.write_text(
+                as_csv([{name: answer.get(name, "") for name in COLUMNS} for answer in answers.values()]),
+                encoding="utf-8",
+            )
+    commands = (
+        [timed(name, arguments.python.parent, command) for name, command in COMMANDS.items()]
+        if arguments.python
+        else []
+    )
     ours = read_ours(arguments.ours) if arguments.ours else predict_ours(arguments.measurements / "serving.csv")
     text = report(rows, answers, ours, commands)
     print(text)
@@ -162,11 +178,15 @@ def ask(rows: Sequence[Row], python: Path) -> dict[str, dict]:
         catalog = Catalog.load()
         write_local_checkpoint(folder / "llama-2-70b", catalog)
         questions = {row.id: question(row, folder / "llama-2-70b", catalog) for row in rows}
-        (folder / "questions.json").write_text(json.dumps([q for q in questions.values() if isinstance(q, dict)]), encoding="utf-8")
+        (folder / "questions.json").write_text(
+            json.dumps([q for q in questions.values() if isinstance(q, dict)]), encoding="utf-8"
+        )
         # -I: this folder must not be on its path, where a file has the package's name.
         subprocess.run([python, "-I", WORKER, folder / "questions.json", folder / "answers.jsonl"], check=True)
         found = [json.loads(line) for line in (folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
-    answers = {number: {"id": number, "refused": reason} for number, reason in questions.items() if isinstance(reason, str)}
+    answers = {
+        number: {"id": number, "refused": reason} for number, reason in questions.items() if isinstance(reason, str)
+    }
     for answer in found:
         answers[answer["id"]] = answer | answer.pop("quantisation", {})
     return answers
@@ -181,7 +201,9 @@ def write_local_checkpoint(folder: Path, catalog: Catalog) -> None:
     }  # fmt: skip
     shape = {theirs: int(figures.value(ours)) for theirs, ours in names.items()}
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float16"} | shape))
+    (folder / "config.json").write_text(
+        json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float16"} | shape)
+    )
 
 
 def timed(name: str, folder: Path, arguments: str) -> dict[str, str]:
@@ -192,31 +214,59 @@ def timed(name: str, folder: Path, arguments: str) -> dict[str, str]:
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     own = re.search(r"completed in ([\d.]+) seconds", run.stdout + run.stderr)
     outcome = f"{seconds:.1f}" if run.returncode == 0 else "failed"
-    return {"what": name, "s": outcome, "of these, by its own clock": own[1] if own else "", "processor s": f"{processor:.1f}", "command": f"`aiconfigurator {arguments}`"}
+    return {
+        "what": name,
+        "s": outcome,
+        "of these, by its own clock": own[1] if own else "",
+        "processor s": f"{processor:.1f}",
+        "command": f"`aiconfigurator {arguments}`",
+    }
 
 
 def read_ours(path: Path) -> dict[tuple[str, str], float]:
     with open(path, newline="", encoding="utf-8") as file:
-        return {(row["id"], row["metric"]): float(row["predicted"]) for row in csv.DictReader(file) if row["metric"] in METRICS}
+        return {
+            (row["id"], row["metric"]): float(row["predicted"])
+            for row in csv.DictReader(file)
+            if row["metric"] in METRICS
+        }
 
 
 def predict_ours(path: Path) -> dict[tuple[str, str], float]:
     from planner.calibration.scores import validate
 
-    return {(score.id, score.metric): score.predicted for score in validate(path, Catalog.load(), "group").scores if score.metric in METRICS}
+    return {
+        (score.id, score.metric): score.predicted
+        for score in validate(path, Catalog.load(), "group").scores
+        if score.metric in METRICS
+    }
 
 
-def report(rows: Sequence[Row], answers: Mapping[str, Mapping], ours: Mapping[tuple[str, str], float], commands: Sequence[Mapping]) -> str:
+def report(
+    rows: Sequence[Row],
+    answers: Mapping[str, Mapping],
+    ours: Mapping[tuple[str, str], float],
+    commands: Sequence[Mapping],
+) -> str:
     answered = [row for row in rows if not answers[row.id].get("refused")]
     both = [row for row in answered if all((row.id, metric) in ours for metric in METRICS)]
     reasons = Counter(shortened(answers[row.id]["refused"]) for row in rows if answers[row.id].get("refused"))
     alone, compared = [], []
     for metric in METRICS:
-        alone += [{"rows": name, "metric": metric.upper(), **scores(chosen, metric, answers_of(answers, metric))} for name, chosen in groups(answered)]
-    tools = {"aiconfigurator": answers_of(answers, "ttft") | answers_of(answers, "tpot"), "flopwatt, group left out": ours}
+        alone += [
+            {"rows": name, "metric": metric.upper(), **scores(chosen, metric, answers_of(answers, metric))}
+            for name, chosen in groups(answered)
+        ]
+    tools = {
+        "aiconfigurator": answers_of(answers, "ttft") | answers_of(answers, "tpot"),
+        "flopwatt, group left out": ours,
+    }
     for name, chosen in groups(both):
         for metric in METRICS:
-            compared += [{"rows": name, "metric": metric.upper(), "tool": tool, **scores(chosen, metric, found)} for tool, found in tools.items()]
+            compared += [
+                {"rows": name, "metric": metric.upper(), "tool": tool, **scores(chosen, metric, found)}
+                for tool, found in tools.items()
+            ]
     seconds = np.array([float(answers[row.id]["seconds"]) for row in answered])
     over = sum(str(answers[row.id].get("over_memory")) == "True" for row in answered)
     others = sum(answers[row.id]["version"] != row.text["engine_version"] for row in answered)
@@ -253,7 +303,12 @@ def answers_of(answers: Mapping[str, Mapping], metric: str) -> dict[tuple[str, s
 def scores(rows: Sequence[Row], metric: str, predicted: Mapping[tuple[str, str], float]) -> dict[str, str | int]:
     ratio = np.array([predicted[row.id, metric] / (row.number(f"{metric}_ms") / KILO) for row in rows])
     error = np.abs(ratio - 1.0)
-    return {"n": len(rows), "median error": f"{np.median(error):.1%}", "bias": f"{np.median(ratio) - 1:+.1%}", "within 20 %": f"{np.mean(error <= 0.2):.1%}"}
+    return {
+        "n": len(rows),
+        "median error": f"{np.median(error):.1%}",
+        "bias": f"{np.median(ratio) - 1:+.1%}",
+        "within 20 %": f"{np.mean(error <= 0.2):.1%}",
+    }
 
 
 def shortened(reason: str) -> str:

@@ -30,7 +30,10 @@ def main(questions: str, answers: str) -> None:
             number, wanted = question.pop("id"), question.pop("version")
             place = question["system_name"], question["backend_name"]
             version = nearest(wanted, databases.get(place[0], {}).get(place[1], [])) if wanted else None
-            answer = {"id": number, "version": version or get_latest_database_version(system=place[0], backend=place[1])}
+            answer = {
+                "id": number,
+                "version": version or get_latest_database_version(system=place[0], backend=place[1]),
+            }
             began = time.perf_counter()
             try:
                 found = cli_estimate(backend_version=version, **question)

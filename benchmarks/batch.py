@@ -48,7 +48,18 @@ def question(number: int) -> dict[str, Any]:
 def timed(specs: Path, jobs: int) -> tuple[float, dict[str, str]]:
     """Wall time of one batch [s], and the status of each line."""
     output = specs.with_suffix(f".{jobs}.out")
-    command = [sys.executable, "-m", "planner.cli", "batch", str(specs), "--jobs", str(jobs), "--output", str(output), "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "planner.cli",
+        "batch",
+        str(specs),
+        "--jobs",
+        str(jobs),
+        "--output",
+        str(output),
+        "-q",
+    ]
     began = time.perf_counter()
     subprocess.run(command, cwd=ROOT, check=True)
     seconds = time.perf_counter() - began
@@ -68,10 +79,19 @@ def main() -> None:
         together, same = timed(specs, asked.jobs)
     if answers != same:
         raise SystemExit("the answers differ with the number of processes")
-    print(json.dumps({
-        "specs": asked.specs, "jobs": asked.jobs, "processors": os.cpu_count(), "seconds_alone": round(alone, 2),
-        "seconds_together": round(together, 2), "speed_up": round(alone / together, 2),
-        "statuses": {status: list(answers.values()).count(status) for status in sorted(set(answers.values()))}}))
+    print(
+        json.dumps(
+            {
+                "specs": asked.specs,
+                "jobs": asked.jobs,
+                "processors": os.cpu_count(),
+                "seconds_alone": round(alone, 2),
+                "seconds_together": round(together, 2),
+                "speed_up": round(alone / together, 2),
+                "statuses": {status: list(answers.values()).count(status) for status in sorted(set(answers.values()))},
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,8 @@ def uniform_rate(graph: nx.Graph) -> float:
             values.append(-1.0 if end == source else 1.0 / (len(ends) - 1))
     balance = coo_array((values, (rows, columns)), shape=(len(ends) * height, len(ends) * width + 1))
     shared = coo_array(
-        (np.ones(len(ends) * width), (np.tile(np.arange(width), len(ends)), np.arange(len(ends) * width))), shape=(width, len(ends) * width + 1)
+        (np.ones(len(ends) * width), (np.tile(np.arange(width), len(ends)), np.arange(len(ends) * width))),
+        shape=(width, len(ends) * width + 1),
     )
     right = np.zeros(balance.shape[0])
     cost = np.zeros(balance.shape[1])
@@ -88,7 +89,9 @@ def trees() -> Iterator[tuple]:
         for systems in sizes:
             net = network(design, systems, PORTS, RADIX)
             columns = PORTS if design.kind != "fat-tree" else 1
-            graph = topology.clos(systems * PORTS // columns, columns, RADIX, down, up, joined=design.kind != "rail-only")
+            graph = topology.clos(
+                systems * PORTS // columns, columns, RADIX, down, up, joined=design.kind != "rail-only"
+            )
             middle = systems * PORTS // columns // 2
             halves = [v for v in ends_of(graph) if v[1] < middle], [v for v in ends_of(graph) if v[1] >= middle]
             yield name, f"{systems} systems, {net.tiers} tiers", graph, topology.cut_links(graph, *halves), topology.hop_counts(graph), (
@@ -114,7 +117,9 @@ def dragonflies() -> Iterator[tuple]:
         cut = topology.cut_links(graph, ends_of(graph)[:middle], ends_of(graph)[middle:])
         lengths = []
         for target in range(groups):  # all groups look alike from the first one
-            pair = graph.subgraph([v for v in graph if (v[1] // (a * p) if topology.is_end(v) else v[1]) in (0, target)])
+            pair = graph.subgraph(
+                [v for v in graph if (v[1] // (a * p) if topology.is_end(v) else v[1]) in (0, target)]
+            )
             for source in (v for v in ends_of(pair) if v[1] < a * p):
                 found = nx.single_source_shortest_path_length(pair, source)
                 lengths += [found[v] for v in ends_of(pair) if v[1] // (a * p) == target and v != source]
@@ -125,12 +130,19 @@ def dragonflies() -> Iterator[tuple]:
 
 def against_graphs() -> tuple[int, int]:
     """(cases, cases in which a figure differs)"""
-    print(f"{'design':18}{'size':28}{'switches':>9}{'links':>8}{'bisection':>11}{'max flow':>10}{'mean hops':>11}{'by search':>11}")
+    print(
+        f"{'design':18}{'size':28}{'switches':>9}{'links':>8}{'bisection':>11}{'max flow':>10}{'mean hops':>11}{'by search':>11}"
+    )
     cases = wrong = 0
     for name, size, graph, cut, (mean, most), form in itertools.chain(trees(), tori(), dragonflies()):
         counted = topology.census(graph)
-        same = (counted.switches, counted.host_links, counted.inner_links, cut, most) == (*form[:4], form[5]) and np.isclose(mean, form[4], rtol=1e-12)
-        print(f"{name:18}{size:28}{form[0]:9.0f}{form[1] + form[2]:8.0f}{form[3]:11.0f}{cut:10}{form[4]:11.5f}{mean:11.5f}{'' if same else '  differs'}")
+        same = (counted.switches, counted.host_links, counted.inner_links, cut, most) == (
+            *form[:4],
+            form[5],
+        ) and np.isclose(mean, form[4], rtol=1e-12)
+        print(
+            f"{name:18}{size:28}{form[0]:9.0f}{form[1] + form[2]:8.0f}{form[3]:11.0f}{cut:10}{form[4]:11.5f}{mean:11.5f}{'' if same else '  differs'}"
+        )
         cases, wrong = cases + 1, wrong + (not same)
     return cases, wrong
 
@@ -138,8 +150,18 @@ def against_graphs() -> tuple[int, int]:
 def against_programs() -> tuple[int, int]:
     """Uniform traffic: closed form (minimal, even routes) against the best of all routes."""
     cases = [
-        ("fat-tree 16 of radix 8", topology.clos(16, 1, 8, 4, 4), network(Design("fat-tree"), 16, 1, 8).uniform_share, True),
-        ("fat-tree:3 18 of radix 8", topology.clos(18, 1, 8, 6, 2), network(Design.named("fat-tree:3"), 18, 1, 8).uniform_share, True),
+        (
+            "fat-tree 16 of radix 8",
+            topology.clos(16, 1, 8, 4, 4),
+            network(Design("fat-tree"), 16, 1, 8).uniform_share,
+            True,
+        ),
+        (
+            "fat-tree:3 18 of radix 8",
+            topology.clos(18, 1, 8, 6, 2),
+            network(Design.named("fat-tree:3"), 18, 1, 8).uniform_share,
+            True,
+        ),
         ("torus 4x4", topology.torus((4, 4, 1)), torus(4, 4).uniform_links, True),
         ("torus 4x2x2", topology.torus((4, 2, 2)), torus(4, 2, 2).uniform_links, True),
         ("torus 3x3x2", topology.torus((3, 3, 2)), torus(3, 3, 2).uniform_links, True),
@@ -152,7 +174,9 @@ def against_programs() -> tuple[int, int]:
         best = uniform_rate(graph)
         fine = abs(best - form) <= 1e-5 * best if exact else form <= best * (1 + 1e-5)
         wrong += not fine
-        print(f"{name:32}{form:12.5f}{best:10.5f}{'' if exact else '  (minimal routes only: a lower bound)'}{'' if fine else '  differs'}")
+        print(
+            f"{name:32}{form:12.5f}{best:10.5f}{'' if exact else '  (minimal routes only: a lower bound)'}{'' if fine else '  differs'}"
+        )
     return len(cases), wrong
 
 
@@ -161,27 +185,53 @@ def side_by_side() -> None:
     record = Catalog.load().get("fabrics", NETWORK)
     figure = {name: record.value(name) for name in record.figures}
     port, radix, alpha, hop = (figure[name] for name in ("port_bytes_per_s", "radix", "alpha_s", "hop_latency_s"))
-    print(f"\n{NETWORK}, systems of 8 ports: price per system [kUSD], power per system [W], bisection and all-to-all per chip [GB/s]")
-    print(f"{'design':18}{'systems':>8}{'price':>9}{'power':>8}{'bisection':>11}{'all-to-all':>12}{'ring, dp':>10}{'latency us':>12}")
-    for name, systems in itertools.product(("rail-only", "rail-optimised", "fat-tree", "fat-tree:2", "torus", "dragonfly"), SYSTEMS):
+    print(
+        f"\n{NETWORK}, systems of 8 ports: price per system [kUSD], power per system [W], bisection and all-to-all per chip [GB/s]"
+    )
+    print(
+        f"{'design':18}{'systems':>8}{'price':>9}{'power':>8}{'bisection':>11}{'all-to-all':>12}{'ring, dp':>10}{'latency us':>12}"
+    )
+    for name, systems in itertools.product(
+        ("rail-only", "rail-optimised", "fat-tree", "fat-tree:2", "torus", "dragonfly"), SYSTEMS
+    ):
         design = Design.named(name)
         net = network(design, systems, 8, radix)
         if not net.holds:
             print(f"{name:18}{systems:8}  cannot be built")
             continue
         # the cited sum of connectors and cables per port is of one link, at either tier: no part here is copper
-        price, power = network_price(net, figure["switch_price"], 0.0, figure["link_price_one_tier"]), network_power_w(net, figure["switch_power_w"], figure["optic_power_w"])
+        price, power = (
+            network_price(net, figure["switch_price"], 0.0, figure["link_price_one_tier"]),
+            network_power_w(net, figure["switch_power_w"], figure["optic_power_w"]),
+        )
         plant = Plant(design, systems, 8, 8, port, int(radix), 450e9, alpha, hop)
-        exchange, ring = (group_links(plant, *group).bytes_per_s for group in ((8 * systems, 1, "all-to-all"), (systems, 8, "ring")))
+        exchange, ring = (
+            group_links(plant, *group).bytes_per_s for group in ((8 * systems, 1, "all-to-all"), (systems, 8, "ring"))
+        )
         cut = bisection_bytes_per_s(net, port) / (net.systems * 8 / 2)
-        row = price / net.systems / 1e3, power / net.systems, cut / 1e9, exchange / 1e9, ring / 1e9, latency_s(net.most_hops, alpha, hop) * 1e6
-        print(f"{name:18}{net.systems:8.0f}{row[0]:9.2f}{row[1]:8.0f}{row[2]:11.1f}{row[3]:12.1f}{row[4]:10.1f}{row[5]:12.2f}")
+        row = (
+            price / net.systems / 1e3,
+            power / net.systems,
+            cut / 1e9,
+            exchange / 1e9,
+            ring / 1e9,
+            latency_s(net.most_hops, alpha, hop) * 1e6,
+        )
+        print(
+            f"{name:18}{net.systems:8.0f}{row[0]:9.2f}{row[1]:8.0f}{row[2]:11.1f}{row[3]:12.1f}{row[4]:10.1f}{row[5]:12.2f}"
+        )
 
 
 def placements() -> dict[str, float]:
     """Best, given and worst placement of one large run on a hierarchy and on a torus."""
     degrees = {"dp": 8, "ep": 8, "pp": 2, "cp": 4, "tp": 8}
-    flows = [Flow(("tp",), 8e9), Flow(("cp",), 1e9), Flow(("ep",), 2e9, "all-to-all"), Flow(("ep", "dp"), 1e9), Flow(("pp",), 1e8, "line")]
+    flows = [
+        Flow(("tp",), 8e9),
+        Flow(("cp",), 1e9),
+        Flow(("ep",), 2e9, "all-to-all"),
+        Flow(("ep", "dp"), 1e9),
+        Flow(("pp",), 1e8, "line"),
+    ]
     seconds, results = [], {}
     for name, find in (
         ("tree", lambda: best_placement(degrees, flows, [Level(8, 50e9), Level(256, 25e9)])),
@@ -191,9 +241,22 @@ def placements() -> dict[str, float]:
         found = find()
         seconds.append(time.perf_counter() - began)
         given = found.given.bottleneck_s if found.given else float("nan")
-        print(f"\n{name}: {found.tried} tried in {seconds[-1]:.2f} s; best {found.best.bottleneck_s:.4f} s, as given {given:.4f} s, worst {found.worst.bottleneck_s:.4f} s")
-        print("  " + (" < ".join(found.best.order) if name == "tree" else "; ".join(f"{axis} {'x'.join(map(str, f))}" for axis, f in found.best.factors.items())))
-        results |= {f"{name}_best_s": found.best.bottleneck_s, f"{name}_given_s": given, f"{name}_seconds": round(seconds[-1], 3)}
+        print(
+            f"\n{name}: {found.tried} tried in {seconds[-1]:.2f} s; best {found.best.bottleneck_s:.4f} s, as given {given:.4f} s, worst {found.worst.bottleneck_s:.4f} s"
+        )
+        print(
+            "  "
+            + (
+                " < ".join(found.best.order)
+                if name == "tree"
+                else "; ".join(f"{axis} {'x'.join(map(str, f))}" for axis, f in found.best.factors.items())
+            )
+        )
+        results |= {
+            f"{name}_best_s": found.best.bottleneck_s,
+            f"{name}_given_s": given,
+            f"{name}_seconds": round(seconds[-1], 3),
+        }
     return results
 
 
@@ -203,7 +266,18 @@ def main() -> int:
     programs, off = against_programs()
     side_by_side()
     placed = placements()
-    print(json.dumps({"graphs": cases, "graphs_differ": wrong, "programs": programs, "programs_differ": off, **placed, "seconds": round(time.perf_counter() - began, 1)}))
+    print(
+        json.dumps(
+            {
+                "graphs": cases,
+                "graphs_differ": wrong,
+                "programs": programs,
+                "programs_differ": off,
+                **placed,
+                "seconds": round(time.perf_counter() - began, 1),
+            }
+        )
+    )
     return 1 if wrong or off else 0
 
 

@@ -32,9 +32,18 @@ AGREES = 1e-6
 SLICES = 8  # of a class
 SEEDS = (1, 2, 3)
 REGION = "us-virginia"
-RENTED = {"DGX A100 80GB": 4.2, "MI300X 8x OAM node": 21.0, "DGX H200": 22.0, "DGX B200": 46.0}  # about USD/h; made up to be near each other
+RENTED = {
+    "DGX A100 80GB": 4.2,
+    "MI300X 8x OAM node": 21.0,
+    "DGX H200": 22.0,
+    "DGX B200": 46.0,
+}  # about USD/h; made up to be near each other
 BOUGHT = {"DGX H100": 560_000.0}  # about USD; likewise
-CLASSES = {"chat": (500, 250, "1 s", 60), "summary": (6000, 200, "5 s", 90), "writing": (800, 1500, "1 s", 40)}  # tokens in, out, TTFT, TPOT [ms]
+CLASSES = {
+    "chat": (500, 250, "1 s", 60),
+    "summary": (6000, 200, "5 s", 90),
+    "writing": (800, 1500, "1 s", 40),
+}  # tokens in, out, TTFT, TPOT [ms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,14 @@ class Load:
 def question(seed: int) -> dict[str, Any]:
     """A spec, drawn with the seed: three kinds that are rented and one that is bought; three classes."""
     draw = random.Random(seed)
-    offers = [{"system": name, "how": "reserved", "price": f"{RENTED[name] * draw.uniform(0.8, 1.2):.2f} USD/h"} for name in sorted(draw.sample(sorted(RENTED), 3), key=RENTED.get)]
-    offers += [{"system": name, "how": "buy", "price": f"{price * draw.uniform(0.8, 1.2):.0f} USD"} for name, price in BOUGHT.items()]
+    offers = [
+        {"system": name, "how": "reserved", "price": f"{RENTED[name] * draw.uniform(0.8, 1.2):.2f} USD/h"}
+        for name in sorted(draw.sample(sorted(RENTED), 3), key=RENTED.get)
+    ]
+    offers += [
+        {"system": name, "how": "buy", "price": f"{price * draw.uniform(0.8, 1.2):.0f} USD"}
+        for name, price in BOUGHT.items()
+    ]
     for offer in offers[1:]:
         offer["supply"] = draw.randint(1, 4)
     workloads = []
@@ -80,12 +95,19 @@ def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Lo
     site, calendar, money, found = problem.sites[0], problem.calendar, problem.economics, find_candidates(problem)
     if float(site.price_per_j.std()) > 1e-15 or len({lot.system.name for lot in found.lots}) < len(found.lots):
         raise SystemExit("expected one price of electricity and one lot of each system")
-    paid_s = sum(float(s * d) for s, d in zip(calendar.seconds, calendar.discount, strict=True))  # seconds at their present worth
-    per_w = {True: float(site.price_per_j[0]) * site.pue * paid_s, False: 0.0}  # energy of what is rented is in the rent
+    paid_s = sum(
+        float(s * d) for s, d in zip(calendar.seconds, calendar.discount, strict=True)
+    )  # seconds at their present worth
+    per_w = {
+        True: float(site.price_per_j[0]) * site.pue * paid_s,
+        False: 0.0,
+    }  # energy of what is rented is in the rent
     kinds, serving = {}, {}
     for lot in found.lots:
         owned = (lot.capital + lot.fabric_capital) * money.capital_share + lot.facility_capital * money.facility_share
-        kinds[lot.system.name] = Kind(owned + lot.rent_per_s * paid_s + lot.idle_it_w * per_w[lot.owned], lot.offer.supply)
+        kinds[lot.system.name] = Kind(
+            owned + lot.rent_per_s * paid_s + lot.idle_it_w * per_w[lot.owned], lot.offer.supply
+        )
     for pool in found.pools:
         demand = float(pool.workload.requests_per_s.sum(axis=0).max())
         for point in pool.points:
@@ -98,15 +120,22 @@ def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Lo
     return kinds, serving
 
 
-def plain(kinds: dict[str, Kind], serving: dict[tuple[str, str], Load], slices: int | None = None) -> tuple[float, dict[str, int]]:
+def plain(
+    kinds: dict[str, Kind], serving: dict[tuple[str, str], Load], slices: int | None = None
+) -> tuple[float, dict[str, int]]:
     """Least cost and servers of each kind; each class in shares, or in so many equal slices that are whole on one kind each."""
     program = pulp.LpProblem("mix", pulp.LpMinimize)
     label = {name: str(i) for i, name in enumerate(sorted({*kinds, *(c for c, _ in serving)}))}
-    held = {k: pulp.LpVariable(f"held_{label[k]}", 0, kind.supply if math.isfinite(kind.supply) else None, "Integer") for k, kind in kinds.items()}
+    held = {
+        k: pulp.LpVariable(f"held_{label[k]}", 0, kind.supply if math.isfinite(kind.supply) else None, "Integer")
+        for k, kind in kinds.items()
+    }
     cut, category = (slices, "Integer") if slices else (1, "Continuous")
     part = {(c, k): pulp.LpVariable(f"part_{label[c]}_{label[k]}", 0, cut, category) for c, k in serving}
     unit = max(kind.cost for kind in kinds.values())  # keeps the solver's numbers near one
-    program += pulp.lpSum(kind.cost / unit * held[k] for k, kind in kinds.items()) + pulp.lpSum(s.cost / unit / cut * part[key] for key, s in serving.items())
+    program += pulp.lpSum(kind.cost / unit * held[k] for k, kind in kinds.items()) + pulp.lpSum(
+        s.cost / unit / cut * part[key] for key, s in serving.items()
+    )
     for c in {c for c, _ in serving}:
         program += pulp.lpSum(part[key] for key in serving if key[0] == c) == cut
     for k in kinds:
@@ -114,7 +143,9 @@ def plain(kinds: dict[str, Kind], serving: dict[tuple[str, str], Load], slices: 
     program.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0.0, gapAbs=0.0, timeLimit=60, threads=1))
     if program.sol_status != pulp.LpSolutionOptimal:
         raise SystemExit(f"CBC ended as {pulp.LpSolution[program.sol_status]}")
-    return float(pulp.value(program.objective)) * unit, {k: round(column.value()) for k, column in held.items() if column.value() > 0.5}
+    return float(pulp.value(program.objective)) * unit, {
+        k: round(column.value()) for k, column in held.items() if column.value() > 0.5
+    }
 
 
 def compare(seed: int) -> dict[str, Any]:
@@ -135,11 +166,15 @@ def compare(seed: int) -> dict[str, Any]:
 def main() -> int:
     rows = [compare(seed) for seed in SEEDS]
     words = lambda mix: ", ".join(f"{count} {name}" for name, count in sorted(mix.items()))
-    print(f"| seed | classes | kinds | servers, flopwatt | servers, plain | USD, flopwatt | USD, plain | relative difference | in {SLICES} slices |")
+    print(
+        f"| seed | classes | kinds | servers, flopwatt | servers, plain | USD, flopwatt | USD, plain | relative difference | in {SLICES} slices |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for r in rows:
         head, mixes = f"{r['seed']} | {r['classes']} | {r['kinds']}", f"{words(r['mix'])} | {words(r['mix_plain'])}"
-        print(f"| {head} | {mixes} | {r['flopwatt']:,.2f} | {r['plain']:,.2f} | {r['difference']:.1e} | {r['slices_over_shares']:+.1%} |")
+        print(
+            f"| {head} | {mixes} | {r['flopwatt']:,.2f} | {r['plain']:,.2f} | {r['difference']:.1e} | {r['slices_over_shares']:+.1%} |"
+        )
     agree = all(row["difference"] <= AGREES for row in rows)
     print(json.dumps({"agree": agree, "tolerance": AGREES, "questions": rows}))
     return 0 if agree else 1

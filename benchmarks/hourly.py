@@ -46,7 +46,13 @@ def read(folder: Path, place: str) -> tuple[np.ndarray, np.ndarray]:
     return take(price_column(series["columns"])[0]), take(carbon_column(series["columns"], False)[0])
 
 
-def requests(tables: list[tuple[np.ndarray, np.ndarray]], headroom: float, wait: int, functional: str, most_carbon: float = np.inf) -> tuple[float, float]:
+def requests(
+    tables: list[tuple[np.ndarray, np.ndarray]],
+    headroom: float,
+    wait: int,
+    functional: str,
+    most_carbon: float = np.inf,
+) -> tuple[float, float]:
     """(cost, carbon) of a unit of requests per place and hour, waiting up to `wait` hours, answered at any place."""
     sites, T = len(tables), HOURS_PER_YEAR
     index, zero = np.arange(sites), np.zeros((sites, T))
@@ -78,7 +84,9 @@ def training(table: tuple[np.ndarray, np.ndarray], headroom: float, functional: 
     return _solved(data)
 
 
-def frontier(table: tuple[np.ndarray, np.ndarray], headroom: float, wait: int, steps: int = 5) -> list[tuple[float, float]]:
+def frontier(
+    table: tuple[np.ndarray, np.ndarray], headroom: float, wait: int, steps: int = 5
+) -> list[tuple[float, float]]:
     """(saving of cost, saving of carbon) from least cost to least carbon, each the cheapest at its carbon."""
     flat = [part.sum() for part in table]
     cheap, clean = requests([table], headroom, wait, "cost"), requests([table], headroom, wait, "carbon_kg")
@@ -114,11 +122,23 @@ def main() -> int:
     for place, table in tables.items():
         for headroom in HEADROOM:
             for wait in (6, 24):
-                add(f"requests wait {wait} h", place, [table], headroom, lambda f, t=table, h=headroom, w=wait: requests([t], h, w, f))
+                add(
+                    f"requests wait {wait} h",
+                    place,
+                    [table],
+                    headroom,
+                    lambda f, t=table, h=headroom, w=wait: requests([t], h, w, f),
+                )
             add("training, monthly", place, [table], headroom, lambda f, t=table, h=headroom: training(t, h, f))
     four = [tables[place] for place in TOGETHER]
     for headroom in HEADROOM:
-        add("requests move between places", "four US grids", four, headroom, lambda f, h=headroom: requests(four, h, 0, f))
+        add(
+            "requests move between places",
+            "four US grids",
+            four,
+            headroom,
+            lambda f, h=headroom: requests(four, h, 0, f),
+        )
     add("move and wait 24 h", "four US grids", four, 2.0, lambda f: requests(four, 2.0, 24, f))
 
     edges = []
@@ -135,7 +155,10 @@ def main() -> int:
         "A cost saving above 100 % is earned at prices below 0. Idle power of the larger fleet comes on top in the last two columns, so that headroom without work is a loss.",
     ]  # fmt: skip
     text = as_markdown([percent(row) for row in rows]) + "\n" + "\n\n".join(words) + "\n"
-    text += "\n## Between least cost and least carbon\n\nRequests that wait 24 hours, headroom 2: the cheapest schedule at each carbon.\n\n" + as_markdown([percent(row) for row in edges])
+    text += (
+        "\n## Between least cost and least carbon\n\nRequests that wait 24 hours, headroom 2: the cheapest schedule at each carbon.\n\n"
+        + as_markdown([percent(row) for row in edges])
+    )
     print(text)
     print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     if arguments.write:

@@ -1,6 +1,6 @@
 """How long `import planner` takes against `import numpy, pydantic`: best of five fresh interpreters each, one JSON line.
 
-    python benchmarks/import_time.py
+python benchmarks/import_time.py
 """
 
 from __future__ import annotations

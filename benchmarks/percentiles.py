@@ -33,7 +33,9 @@ from tests.models.serving.simulation import Engine, Load, Outcome, simulate_aggr
 
 ONE = ServingLayouts(1, 1, 1, 1)
 # The simulated engine has one budget of prompt tokens per step, and no overhead of two pools.
-CONSTANTS = replace(examples.SERVING, chunk_tokens=2048.0, interleave_tokens=2048.0, disaggregated_first_token_factor=1.0)
+CONSTANTS = replace(
+    examples.SERVING, chunk_tokens=2048.0, interleave_tokens=2048.0, disaggregated_first_token_factor=1.0
+)
 ENGINES = {
     "dense": Engine(examples.DENSE, examples.CHIP, ONE, CONSTANTS),
     "experts": Engine(examples.MOE, examples.CHIP, ONE, CONSTANTS),
@@ -73,7 +75,16 @@ class Case:
         if self.workers is None:
             return aggregated(engine.arch, engine.chip, engine.layouts, batch, **self.lengths())
         return disaggregated(
-            engine.arch, engine.chip, engine.chip, ONE, ONE, batch, *self.workers, link_bytes_per_s=LINK_BYTES_PER_S, link_start_s=0.0, **self.lengths()
+            engine.arch,
+            engine.chip,
+            engine.chip,
+            ONE,
+            ONE,
+            batch,
+            *self.workers,
+            link_bytes_per_s=LINK_BYTES_PER_S,
+            link_start_s=0.0,
+            **self.lengths(),
         ).point
 
     def point(self) -> ServingPoint:
@@ -94,15 +105,21 @@ class Case:
         load = Load(float(point.requests_per_s), self.input_tokens, self.output_tokens, scv, scv, self.arrival_scv)
         if self.workers is None:
             return simulate_aggregated(engine, load, int(point.slots), requests, seed)
-        return simulate_disaggregated(engine, engine, load, self.workers, int(point.slots), LINK_BYTES_PER_S, requests, seed)
+        return simulate_disaggregated(
+            engine, engine, load, self.workers, int(point.slots), LINK_BYTES_PER_S, requests, seed
+        )
 
 
 def cases(quick: bool = False) -> Iterator[Case]:
     lengths, variation = (LENGTHS[1:3], VARIATION) if quick else (LENGTHS, VARIATION)
-    for engine, (prompt, output), cv, scv, load in itertools.product(ENGINES, lengths, variation, (1.0, 3.0), UTILISATION):
+    for engine, (prompt, output), cv, scv, load in itertools.product(
+        ENGINES, lengths, variation, (1.0, 3.0), UTILISATION
+    ):
         if scv == 1.0 or engine == "dense":
             yield Case(engine, prompt, output, cv, scv, load)
-    for (prompt, output), cv, scv, load, workers in itertools.product(lengths, variation, (1.0, 3.0), UTILISATION, POOLS):
+    for (prompt, output), cv, scv, load, workers in itertools.product(
+        lengths, variation, (1.0, 3.0), UTILISATION, POOLS
+    ):
         if scv == 1.0 or workers == (2, 1):
             yield Case("dense", prompt, output, cv, scv, load, workers)
 
@@ -111,8 +128,15 @@ def errors(case: Case, requests: int) -> dict[tuple[str, str], float]:
     """Predicted over simulated less one, by latency and percentile; of goodput the difference."""
     point = case.point()
     seen = case.simulate(point, requests)
-    found = {(metric, f"p{round(100 * q)}"): float(latency_s(point, metric, q)) / seen.quantile(metric, q) - 1.0 for metric in METRICS for q in QUANTILES}
-    found |= {(metric, MEAN): float(latency_s(point, metric, MEAN)) / float(seen.of(metric).mean()) - 1.0 for metric in METRICS}
+    found = {
+        (metric, f"p{round(100 * q)}"): float(latency_s(point, metric, q)) / seen.quantile(metric, q) - 1.0
+        for metric in METRICS
+        for q in QUANTILES
+    }
+    found |= {
+        (metric, MEAN): float(latency_s(point, metric, MEAN)) / float(seen.of(metric).mean()) - 1.0
+        for metric in METRICS
+    }
     limits = seen.quantile("ttft", 0.9), seen.quantile("tpot", 0.9)
     return found | {("goodput", "at both p90"): float(goodput(point, *limits)) - seen.goodput(*limits)}
 
@@ -122,8 +146,12 @@ def table(found: dict[Case, dict], keep: Callable[[Case], bool]) -> list[str]:
     for metric, name in next(iter(found.values())):
         cells = []
         for load in UTILISATION:
-            some = np.array([values[metric, name] for case, values in found.items() if keep(case) and case.utilisation == load])
-            cells.append(f"{np.median(some):+.0%} ({np.median(abs(some)):.0%}, {np.quantile(abs(some), 0.9):.0%}, {abs(some).max():.0%})")
+            some = np.array(
+                [values[metric, name] for case, values in found.items() if keep(case) and case.utilisation == load]
+            )
+            cells.append(
+                f"{np.median(some):+.0%} ({np.median(abs(some)):.0%}, {np.quantile(abs(some), 0.9):.0%}, {abs(some).max():.0%})"
+            )
         lines.append(f"| {metric} {name} | {' | '.join(cells)} |")
     return lines
 
@@ -131,11 +159,21 @@ def table(found: dict[Case, dict], keep: Callable[[Case], bool]) -> list[str]:
 def report(found: dict[Case, dict], seconds: float) -> str:
     groups = {
         "One pool, Poisson arrivals": lambda c: c.workers is None and c.arrival_scv == 1.0,
-        "One pool, arrivals of squared coefficient of variation 3": lambda c: c.workers is None and c.arrival_scv != 1.0,
+        "One pool, arrivals of squared coefficient of variation 3": lambda c: (
+            c.workers is None and c.arrival_scv != 1.0
+        ),
         "Two pools, Poisson arrivals": lambda c: c.workers is not None and c.arrival_scv == 1.0,
-        "Two pools, arrivals of squared coefficient of variation 3": lambda c: c.workers is not None and c.arrival_scv != 1.0,
+        "Two pools, arrivals of squared coefficient of variation 3": lambda c: (
+            c.workers is not None and c.arrival_scv != 1.0
+        ),
     }
-    below = [abs(v) for case, values in found.items() if case.utilisation <= 0.85 for (metric, _), v in values.items() if metric in METRICS]
+    below = [
+        abs(v)
+        for case, values in found.items()
+        if case.utilisation <= 0.85
+        for (metric, _), v in values.items()
+        if metric in METRICS
+    ]
     lines = [
         "# Percentiles of latency against the event simulation", "",
         f"{len(found)} loads in {seconds:.0f} s: `python benchmarks/percentiles.py --write`. Prompts and answers of {', '.join(f'{i}/{o}' for i, o in LENGTHS)} "
@@ -145,8 +183,22 @@ def report(found: dict[Case, dict], seconds: float) -> str:
     ]  # fmt: skip
     for title, keep in groups.items():
         lines += ["", f"## {title}", "", *table(found, keep)]
-    worst = sorted(((abs(v), case, name) for case, values in found.items() if case.utilisation <= 0.85 for name, v in values.items()), key=lambda x: -x[0])[:12]
-    lines += ["", "## Largest errors up to utilisation 0.85", "", "| engine | tokens | variation | arrivals | utilisation | workers | figure | error |", "|---|---|---|---|---|---|---|---|"]
+    worst = sorted(
+        (
+            (abs(v), case, name)
+            for case, values in found.items()
+            if case.utilisation <= 0.85
+            for name, v in values.items()
+        ),
+        key=lambda x: -x[0],
+    )[:12]
+    lines += [
+        "",
+        "## Largest errors up to utilisation 0.85",
+        "",
+        "| engine | tokens | variation | arrivals | utilisation | workers | figure | error |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     lines += [
         f"| {c.engine} | {c.input_tokens}/{c.output_tokens} | {c.variation} | {c.arrival_scv:g} | {c.utilisation} | {c.workers or 'one pool'} | {' '.join(name)} | {size:.0%} |"
         for size, c, name in worst
@@ -160,7 +212,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="to benchmarks/percentiles.md instead of the screen")
     arguments = parser.parse_args()
     began = time.perf_counter()
-    found = {case: errors(case, REQUESTS[case.output_tokens] // (3 if arguments.quick else 1)) for case in cases(arguments.quick)}
+    found = {
+        case: errors(case, REQUESTS[case.output_tokens] // (3 if arguments.quick else 1))
+        for case in cases(arguments.quick)
+    }
     text = report(found, time.perf_counter() - began)
     if arguments.write:
         Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")

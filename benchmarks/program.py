@@ -34,7 +34,11 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
     price = np.array([210e3, 320e3, 450e3, 120e3]) * rng.uniform(0.9, 1.1, SYSTEMS)
     power_w = np.array([8e3, 11e3, 15e3, 9e3])
     speed = np.array([1.0, 1.7, 2.9, 0.5]) * rng.uniform(0.9, 1.1, SYSTEMS)
-    site_price_j = rng.uniform(0.05, 0.12, SITES)[:, None] / 3.6e6 * (1 + 0.3 * np.sin((hour + 6 * np.arange(SITES)[:, None]) * np.pi / 12))
+    site_price_j = (
+        rng.uniform(0.05, 0.12, SITES)[:, None]
+        / 3.6e6
+        * (1 + 0.3 * np.sin((hour + 6 * np.arange(SITES)[:, None]) * np.pi / 12))
+    )
     site_carbon_j = rng.uniform(0.05, 0.6, SITES)[:, None] / 3.6e6 * np.ones(SLOTS)
 
     lots, lot_of = [], {}
@@ -50,8 +54,13 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
         site, system, way, fabric = lots[k]
         energy_j = 0.4 * power_w[system] * seconds
         base = price[system] * rng.uniform(0.98, 1.02)
-        cost.append({BUY: base * (1.0 if fabric == 0 else 1.12) + energy_j @ site_price_j[site],
-                     RESERVE: base * 1.9, ON_DEMAND: base * 1.5}[way])
+        cost.append(
+            {
+                BUY: base * (1.0 if fabric == 0 else 1.12) + energy_j @ site_price_j[site],
+                RESERVE: base * 1.9,
+                ON_DEMAND: base * 1.5,
+            }[way]
+        )
         embodied.append((3000.0 if way == BUY else 0.0) + energy_j @ site_carbon_j[site])
         idle_w.append(0.4 * power_w[system] if way == BUY else 0.0)
         upper.append({BUY: 900.0, RESERVE: 200.0, ON_DEMAND: 120.0}[way])
@@ -62,7 +71,7 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
     arcs, pools = [], {}
     for w in range(WORKLOADS):
         for o in range(ORIGINS):
-            for r in np.argsort(np.abs(origin_at[o] - site_at))[:SITES - w % 2 - 1]:
+            for r in np.argsort(np.abs(origin_at[o] - site_at))[: SITES - w % 2 - 1]:
                 kind = int(abs(origin_at[o] - site_at[r]) > 0.35)
                 arcs.append((w, o, int(r), pools.setdefault((w, int(r), kind), len(pools))))
 
@@ -86,14 +95,23 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
                 for _ in range(POINTS_PER_SYSTEM if way == BUY else 1):
                     width = rng.choice([1.0, 2.0, 4.0])
                     busy = rng.uniform(0.4, 1.0)
-                    per_system = speed[system] * (5.0, 2.0, 0.7)[w] * (1 - 0.2 * (kind == 1)) * busy**0.8 * rng.uniform(0.8, 1.0)
+                    per_system = (
+                        speed[system] * (5.0, 2.0, 0.7)[w] * (1 - 0.2 * (kind == 1)) * busy**0.8 * rng.uniform(0.8, 1.0)
+                    )
                     add_point(lot, pool, -1, width, width * per_system, busy)
     work = np.array([3e9, 8e8]) * rng.uniform(0.8, 1.2, JOBS)
     for j in range(JOBS):
         for (_, system, way, fabric), lot in lot_of.items():
             if system in (0, 1, 2) and way in (BUY, ON_DEMAND) and rng.random() < 0.8:
                 width = float(rng.choice([16, 32, 64, 96]))
-                add_point(lot, -1, j, width, width * speed[system] * (1.0 if fabric != 1 else 1.1) * rng.uniform(0.8, 1.0), 0.9)
+                add_point(
+                    lot,
+                    -1,
+                    j,
+                    width,
+                    width * speed[system] * (1.0 if fabric != 1 else 1.1) * rng.uniform(0.8, 1.0),
+                    0.9,
+                )
 
     demand = np.zeros((WORKLOADS, ORIGINS, SLOTS))
     for w in range(WORKLOADS):
@@ -106,23 +124,42 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
     mask[0] = window == 0
     edges = [(w, r) for w in range(WORKLOADS) for r in range(SITES)]
     return PlanData(
-        slot_window=window, slot_hours_s=seconds,
-        site_power_limit_w=np.array([6e6, 4e6, np.inf, 8e6]), site_fixed={"cost": table([4e6, 3e6, 0.0, 5e6])},
-        lot_site=np.array([lot[0] for lot in lots]), lot_group=np.array([lot[0] * SYSTEMS + lot[1] for lot in lots]),
+        slot_window=window,
+        slot_hours_s=seconds,
+        site_power_limit_w=np.array([6e6, 4e6, np.inf, 8e6]),
+        site_fixed={"cost": table([4e6, 3e6, 0.0, 5e6])},
+        lot_site=np.array([lot[0] for lot in lots]),
+        lot_group=np.array([lot[0] * SYSTEMS + lot[1] for lot in lots]),
         lot_fabric=np.array([lot[3] for lot in lots]),
-        holding_lot=np.array([h[0] for h in holdings]), holding_window=np.array([h[1] for h in holdings]),
-        holding_upper=table(upper), holding_cost={"cost": table(cost), "carbon_kg": table(embodied)}, holding_power_w=table(idle_w),
-        supply_limit=table([400, 150, 60, 800]), supply_member=np.array(supply_member),
-        point_pool=np.array(pool_of), point_job=np.array(job_of), point_uses=np.array(uses), point_uses_systems=table(systems),
-        point_capacity=table(rate), point_power_w=table(extra_w), point_cost={"cost": np.array(usd), "carbon_kg": np.array(kg)},
-        arc_workload=arc[:, 0], arc_origin=arc[:, 1], arc_site=arc[:, 2], arc_pool=arc[:, 3],
+        holding_lot=np.array([h[0] for h in holdings]),
+        holding_window=np.array([h[1] for h in holdings]),
+        holding_upper=table(upper),
+        holding_cost={"cost": table(cost), "carbon_kg": table(embodied)},
+        holding_power_w=table(idle_w),
+        supply_limit=table([400, 150, 60, 800]),
+        supply_member=np.array(supply_member),
+        point_pool=np.array(pool_of),
+        point_job=np.array(job_of),
+        point_uses=np.array(uses),
+        point_uses_systems=table(systems),
+        point_capacity=table(rate),
+        point_power_w=table(extra_w),
+        point_cost={"cost": np.array(usd), "carbon_kg": np.array(kg)},
+        arc_workload=arc[:, 0],
+        arc_origin=arc[:, 1],
+        arc_site=arc[:, 2],
+        arc_pool=arc[:, 3],
         arc_cost={"cost": np.abs(origin_at[arc[:, 1]] - site_at[arc[:, 2]])[:, None] * 2e-6 * seconds},
-        demand=demand, host_cost={"cost": np.full((WORKLOADS, SITES), 2e3)},
-        edge_workload=np.array([w for w, _ in edges]), edge_cost={"cost": rng.uniform(1e3, 5e3, len(edges))},
+        demand=demand,
+        host_cost={"cost": np.full((WORKLOADS, SITES), 2e3)},
+        edge_workload=np.array([w for w, _ in edges]),
+        edge_cost={"cost": rng.uniform(1e3, 5e3, len(edges))},
         tree_path=np.array([(w, r, w * SITES + r) for w, r in edges]),
-        job_work=work, job_window_mask=mask,
+        job_work=work,
+        job_window_mask=mask,
         limits=(Limit("limits.budget", "cost", 4e8),) if objective == "throughput" else (),
-        objective=Objective(objective))
+        objective=Objective(objective),
+    )
 
 
 def main() -> None:
@@ -136,11 +173,28 @@ def main() -> None:
     asked = parser.parse_args()
     data = instance(asked.seed, asked.objective)
     answer = solve(data, Options(asked.solver, asked.gap, asked.time_limit, threads=asked.threads))
-    print(json.dumps({
-        "objective": asked.objective, "seed": asked.seed, "status": answer.status, "value": answer.value, "bound": answer.bound,
-        "gap": answer.gap, "seconds": round(answer.seconds, 2), "rows": answer.rows, "columns": answer.columns,
-        "integers": answer.integers, "lots": len(data.lot_site), "holdings": len(data.holding_lot),
-        "points": len(data.point_pool), "arcs": len(data.arc_site), "slots": data.slots, "polished": answer.polished}))
+    print(
+        json.dumps(
+            {
+                "objective": asked.objective,
+                "seed": asked.seed,
+                "status": answer.status,
+                "value": answer.value,
+                "bound": answer.bound,
+                "gap": answer.gap,
+                "seconds": round(answer.seconds, 2),
+                "rows": answer.rows,
+                "columns": answer.columns,
+                "integers": answer.integers,
+                "lots": len(data.lot_site),
+                "holdings": len(data.holding_lot),
+                "points": len(data.point_pool),
+                "arcs": len(data.arc_site),
+                "slots": data.slots,
+                "polished": answer.polished,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -68,7 +68,9 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     labels = np.array([o.label for o in kind.observations(cases)])
     for by in LEAVE_OUT_OF_TIER.values():
         left_out[by], found = leave_out_by_group(cases, by, whole.values, whole)
-        if by != "generation":  # without a generation its own constants fall back to their priors, which says nothing of their range
+        if (
+            by != "generation"
+        ):  # without a generation its own constants fall back to their priors, which says nothing of their range
             ranges += found.values()
         for label in kind.labels:
             signed = np.expm1(left_out[by] - log_measured)[use & (labels == label)]
@@ -91,7 +93,9 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
 def replaced(text: str, records: Mapping[str, Mapping[str, dict]]) -> str:
     """The catalog's file with these records in it, one figure per line; records of other names stay as they are, new ones come last."""
     for name, figures in records.items():
-        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps({**found, 'date': DATE})}" for key, found in figures.items())
+        lines = ",\n".join(
+            f"  {json.dumps(key)}: {json.dumps({**found, 'date': DATE})}" for key, found in figures.items()
+        )
         body = f'{{\n "name": {json.dumps(name)},\n "figures": {{\n{lines}\n }}\n}}'
         old = re.compile(r'\{\n "name": ' + re.escape(json.dumps(name)) + r",\n.*?\n\}(?=,?\n)", re.DOTALL)
         text, count = old.subn(lambda _, body=body: body, text, count=1)

@@ -22,9 +22,17 @@ def loss(fit: Linearised, values: Mapping[str, float]) -> float:
     return float(np.sum(fit.weights**2 * 2.0 * (np.sqrt(1.0 + ratio**2) - 1.0)) + priors)
 
 
-def between(priors: Mapping[str, Prior], old: Mapping[str, float], new: Mapping[str, float], part: float) -> dict[str, float]:
+def between(
+    priors: Mapping[str, Prior], old: Mapping[str, float], new: Mapping[str, float], part: float
+) -> dict[str, float]:
     """Part of the way from one set of constants to another, along their transformed values."""
-    return {**new, **{n: p.from_free(p.to_free(old[n]) + part * (p.to_free(min(new[n], p.upper * 0.999999)) - p.to_free(old[n]))) for n, p in priors.items()}}
+    return {
+        **new,
+        **{
+            n: p.from_free(p.to_free(old[n]) + part * (p.to_free(min(new[n], p.upper * 0.999999)) - p.to_free(old[n])))
+            for n, p in priors.items()
+        },
+    }
 
 
 def fitted_by_halved_steps(cases: Sequence[Question], start: Mapping[str, float]) -> Linearised:
@@ -40,7 +48,10 @@ def fitted_by_halved_steps(cases: Sequence[Question], start: Mapping[str, float]
     for _ in range(ROUNDS):
         whole = replace(whole, slope=sensitivity(predict, kind.priors, whole.values, predict(whole.values)))
         found, part = refit(whole, np.ones(len(chosen), bool), STEPS), 1.0
-        while loss(whole, trial := between(kind.priors, whole.values, found, part)) > loss(whole, whole.values) and part > SHORTEST:
+        while (
+            loss(whole, trial := between(kind.priors, whole.values, found, part)) > loss(whole, whole.values)
+            and part > SHORTEST
+        ):
             part *= 0.5
         whole = replace(whole, values=trial)
     return replace(whole, slope=sensitivity(predict, kind.priors, whole.values, predict(whole.values)))

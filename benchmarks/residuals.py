@@ -38,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     catalog, records = Catalog.load(), {}
     for model, source in SOURCES.items():
         cases = read_measurements(options.measurements / f"{model}.csv", catalog).cases
-        missed = {tier: measured(cases) - leave_out(cases, by, catalog.constants(model))[0] for tier, by in LEAVE_OUT_OF_TIER.items()}
+        missed = {
+            tier: measured(cases) - leave_out(cases, by, catalog.constants(model))[0]
+            for tier, by in LEAVE_OUT_OF_TIER.items()
+        }
         records[f"{model}_residuals"] = residual_figures(cases, missed, source)
     for name, figures in records.items():
         for key, found in figures.items():
@@ -60,24 +63,41 @@ def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: 
             own = found if len(found) >= FEWEST else missed[tier][use]
             table = np.quantile(own, LEVELS)
             if nearer is not None:
-                table = np.where(np.array(LEVELS) < 0.5, np.minimum(table, nearer), np.where(np.array(LEVELS) > 0.5, np.maximum(table, nearer), table))
-            figures[f"{tier}_{label}"] = _figure(np.exp(table), source, f"{len(found)} figures, leave-one-{LEAVE_OUT_OF_TIER[tier]}-out")
+                table = np.where(
+                    np.array(LEVELS) < 0.5,
+                    np.minimum(table, nearer),
+                    np.where(np.array(LEVELS) > 0.5, np.maximum(table, nearer), table),
+                )
+            figures[f"{tier}_{label}"] = _figure(
+                np.exp(table), source, f"{len(found)} figures, leave-one-{LEAVE_OUT_OF_TIER[tier]}-out"
+            )
             nearer = table
     if len(kind.fitted) > 1:
         figures["rank_correlation"] = _figure(*_correlation(kind, observations, missed["new_source"], use, source))
     return figures
 
 
-def _correlation(kind, observations: Sequence, missed: np.ndarray, use: np.ndarray, source: str) -> tuple[np.ndarray, str, str]:
+def _correlation(
+    kind, observations: Sequence, missed: np.ndarray, use: np.ndarray, source: str
+) -> tuple[np.ndarray, str, str]:
     """Spearman's correlation of the metrics over rows that have both, all entries of the matrix one after another."""
     from scipy.stats import spearmanr
 
-    of = {metric: {o.case: value for o, value, able in zip(observations, missed, use, strict=True) if able and o.metric == metric} for metric in kind.labels}
+    of = {
+        metric: {
+            o.case: value
+            for o, value, able in zip(observations, missed, use, strict=True)
+            if able and o.metric == metric
+        }
+        for metric in kind.labels
+    }
     matrix = np.eye(len(kind.labels))
     for i, first in enumerate(kind.labels):
         for j, second in enumerate(kind.labels[:i]):
             both = sorted(of[first].keys() & of[second].keys())
-            matrix[i, j] = matrix[j, i] = spearmanr([of[first][c] for c in both], [of[second][c] for c in both]).statistic
+            matrix[i, j] = matrix[j, i] = spearmanr(
+                [of[first][c] for c in both], [of[second][c] for c in both]
+            ).statistic
     return matrix.ravel(), source, f"of {', '.join(kind.labels)}, over rows that have both"
 
 

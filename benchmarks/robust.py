@@ -49,7 +49,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     document = changed(read_document(options.spec.read_bytes()), options.set, {})
     rows, nominal = [], None
     for confidence in (None, *options.confidence):
-        asked = edited(document, (("robust.confidence", confidence),)) if confidence is not None else {k: v for k, v in document.items() if k != "robust"}
+        asked = (
+            edited(document, (("robust.confidence", confidence),))
+            if confidence is not None
+            else {k: v for k, v in document.items() if k != "robust"}
+        )
         began = time.perf_counter()
         plan = solve_document(asked, progress=lambda line: print(line, file=sys.stderr, flush=True))
         seconds = time.perf_counter() - began
@@ -59,7 +63,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         findings = verify_plan(plan)
         problem = resolve_document(asked if confidence is not None else edited(asked, (("robust", {}),)))
         worlds = draw(problem, options.worlds, options.seed)
-        outcome = fared_again(problem, plan.document, worlds, priced(problem, plan.document, raised(problem, ()), read_through), read_through).as_json()
+        outcome = fared_again(
+            problem,
+            plan.document,
+            worlds,
+            priced(problem, plan.document, raised(problem, ()), read_through),
+            read_through,
+        ).as_json()
         total = plan["totals"]["cost"]
         nominal = nominal or total
         rows.append({
@@ -69,7 +79,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             "time": f"{seconds:.0f} s", "re-check": "holds" if not findings else f"{len(findings)} findings",
         })  # fmt: skip
         print(rows[-1], *findings[:5], file=sys.stderr, flush=True)
-    text = HEAD.format(arguments=shlex.join(word for word in (sys.argv[1:] if argv is None else argv) if word != "--write"), worlds=options.worlds, seed=options.seed) + as_markdown(rows)
+    text = HEAD.format(
+        arguments=shlex.join(word for word in (sys.argv[1:] if argv is None else argv) if word != "--write"),
+        worlds=options.worlds,
+        seed=options.seed,
+    ) + as_markdown(rows)
     print(text)
     if options.write:
         (HERE / "robust.md").write_text(text, encoding="utf-8")

@@ -102,7 +102,12 @@ def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, ph
         document = question(size, seed, Path(folder), gap, time_limit_s, phases)
         with timed(stages, kept):
             begin = time.perf_counter()
-            plan = solve(document, hourly=[Path(folder)], progress=lambda line: print(line, file=sys.stderr, flush=True), threads=threads)
+            plan = solve(
+                document,
+                hourly=[Path(folder)],
+                progress=lambda line: print(line, file=sys.stderr, flush=True),
+                threads=threads,
+            )
             total = time.perf_counter() - begin
     apart.end()  # what a process took is known when it has ended
     peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -125,7 +130,11 @@ def binding(found: Run) -> dict[str, float | None]:
     power, supply = ([row for row in rows if row["path"].endswith(end)] for end in (".power", ".supply"))
     least = float(found.data.holding_power_w[found.data.holding_power_w > 0].min())  # of an idle system, at the meter
     share = lambda some, room: float(np.mean([row["slack"] < room for row in some])) if some else None
-    return {"power": share(power, least), "power of used sites": share([row for row in power if row["value"] > 0], least), "supply": share(supply, 1)}
+    return {
+        "power": share(power, least),
+        "power of used sites": share([row for row in power if row["value"] > 0], least),
+        "supply": share(supply, 1),
+    }
 
 
 # -- the program in one piece ------------------------------------------------------------------------------------------
@@ -140,7 +149,10 @@ def plain(data: Any, gap: float, threads: int) -> dict[str, Any]:
         path.write_bytes(pickle.dumps({field.name: getattr(data, field.name) for field in fields(data)}))
         begin = time.perf_counter()
         ended = subprocess.run(
-            [sys.executable, __file__, "plain", "--data", path, "--gap", str(gap), "--threads", str(threads)], capture_output=True, text=True, check=False
+            [sys.executable, __file__, "plain", "--data", path, "--gap", str(gap), "--threads", str(threads)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         seconds = time.perf_counter() - begin
     said = ended.stdout.strip().splitlines()
@@ -168,14 +180,20 @@ def solve_plain(path: Path, gap: float, threads: int) -> None:
 def measured(command: list[str]) -> dict[str, Any]:
     """A run in a process of its own, so that its memory is its own: the figures and, under "stages", where the time went."""
     print(*command, file=sys.stderr, flush=True)
-    ended = subprocess.run([sys.executable, __file__, *command, "--stages"], stdout=subprocess.PIPE, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, __file__, *command, "--stages"], stdout=subprocess.PIPE, text=True, check=True
+    )
     stages, line = ended.stdout.strip().splitlines()[-2:]
     return json.loads(line) | {"stages": json.loads(stages)}
 
 
 def remembered(command: list[str], lines: Path | None) -> dict[str, Any]:
     """What a run measured; from the file, where it is known there."""
-    known = [] if lines is None or not lines.exists() else [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    known = (
+        []
+        if lines is None or not lines.exists()
+        else [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    )
     for line in known:
         if line["command"] == command:
             return line
@@ -200,7 +218,10 @@ def growth(threads: int, lines: Path | None) -> list[dict[str, Any]]:
             seconds = [found[f"{part}_s"] for found in rows]
             row[f"{part}_s"] = ", ".join(f"{s:.1f}" for s in seconds)
             row[f"{part} exponent"] = round(float(np.polyfit(np.log(values), np.log(seconds), 1)[0]), 2)
-        row["peak MB"], row["gaps"] = ", ".join(str(found["peak_mb"]) for found in rows), ", ".join(_percent(found["gap"]) for found in rows)
+        row["peak MB"], row["gaps"] = (
+            ", ".join(str(found["peak_mb"]) for found in rows),
+            ", ".join(_percent(found["gap"]) for found in rows),
+        )
         table.append(row)
     return table
 
@@ -209,7 +230,11 @@ PHASED = ["medium", "--seed", "3", "--phases", "3", "--gap", "0.01", "--time-lim
 
 
 def report(write: bool, threads: int, sizes: list[str], lines: Path | None) -> None:
-    rows = [remembered([name, "--seed", str(seed), "--threads", str(threads)], lines) | {"seed": seed} for name in sizes for seed in SEEDS]
+    rows = [
+        remembered([name, "--seed", str(seed), "--threads", str(threads)], lines) | {"seed": seed}
+        for name in sizes
+        for seed in SEEDS
+    ]
     table = [
         {
             "size": row["size"], "seed": row["seed"], "rows": f"{row['rows']:,}", "columns": f"{row['columns']:,}", "build s": row["build_s"],
@@ -223,10 +248,20 @@ def report(write: bool, threads: int, sizes: list[str], lines: Path | None) -> N
     text = "# Size\n\n`python benchmarks/scale.py report --write`\n\n" + __doc__.split("\n\n", 2)[2].strip() + "\n\n"
     text += (HERE / "scale_spec.py").read_text(encoding="utf-8").split('"""')[1].strip() + "\n"
     text += "\n## Three seeds\n\n" + as_markdown(table) + "\n## The worst of three seeds\n\n" + as_markdown(worst)
-    text += "\n## Where the time goes\n\nShares of the whole, mean of the seeds; after the colon parts of the solver's.\n\n" + as_markdown(parts)
+    text += (
+        "\n## Where the time goes\n\nShares of the whole, mean of the seeds; after the colon parts of the solver's.\n\n"
+        + as_markdown(parts)
+    )
     phased = remembered([*PHASED, "--threads", str(threads)], lines)
     text += f"\n## Three phases\n\n`python benchmarks/scale.py {' '.join(PHASED)}`\n\n"
-    text += as_markdown([{name: _percent(phased[name]) if name == "gap" else phased[name] for name in ("rows", "columns", "build_s", "solve_s", "total_s", "gap", "peak_mb")}])
+    text += as_markdown(
+        [
+            {
+                name: _percent(phased[name]) if name == "gap" else phased[name]
+                for name in ("rows", "columns", "build_s", "solve_s", "total_s", "gap", "peak_mb")
+            }
+        ]
+    )
     text += "\n## Growth\n\nAround the medium size, along one axis at a time; exponents fitted in logarithms. Seconds end at the time limit.\n\n"
     text += as_markdown(growth(threads, lines))
     print(text)
@@ -250,22 +285,38 @@ def _parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     known = [row["stages"] for row in rows]
     shares = {stage: float(np.mean([row[stage] / row["total"] for row in known])) for stage in STAGES}
     within = {f"solver: {part}": f"{np.mean([row[part] / row['total'] for row in known]):.0%}" for part in WITHIN}
-    return {"size": rows[0]["size"], **{stage: f"{share:.0%}" for stage, share in shares.items()}, "other": f"{1 - sum(shares.values()):.0%}", **within}
+    return {
+        "size": rows[0]["size"],
+        **{stage: f"{share:.0%}" for stage, share in shares.items()},
+        "other": f"{1 - sum(shares.values()):.0%}",
+        **within,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=(*SIZES, "growth", "report", "plain"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--phases", type=int, choices=range(1, 13), default=1, metavar="P", help="cut the year into so many phases of the build-out")
+    parser.add_argument(
+        "--phases",
+        type=int,
+        choices=range(1, 13),
+        default=1,
+        metavar="P",
+        help="cut the year into so many phases of the build-out",
+    )
     parser.add_argument("--gap", type=float)
     parser.add_argument("--time-limit", type=float)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-plain", action="store_true", help="leave out the program in one piece")
-    parser.add_argument("--stages", action="store_true", help="print where the time went, and what binds, one line before the last")
+    parser.add_argument(
+        "--stages", action="store_true", help="print where the time went, and what binds, one line before the last"
+    )
     parser.add_argument("--write", action="store_true", help="write the report into benchmarks/scale.md")
     parser.add_argument("--sizes", default=",".join(SIZES), help="of the report")
-    parser.add_argument("--lines", type=Path, metavar="FILE", help="one JSON object per run of the report, read and added to")
+    parser.add_argument(
+        "--lines", type=Path, metavar="FILE", help="one JSON object per run of the report, read and added to"
+    )
     for axis in AXES:
         parser.add_argument(f"--{axis}", type=int, metavar="N", help="other than of this size")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
@@ -276,13 +327,23 @@ def main() -> None:
         return report(asked.write, asked.threads, asked.sizes.split(","), asked.lines)
     if asked.what == "growth":
         return print(as_markdown(growth(asked.threads, asked.lines)))
-    gap, limit = (own if given is None else given for given, own in zip((asked.gap, asked.time_limit), ASKED[asked.what]))
-    size = replace(SIZES[asked.what], **{axis: getattr(asked, axis) for axis in AXES if getattr(asked, axis) is not None})
+    gap, limit = (
+        own if given is None else given for given, own in zip((asked.gap, asked.time_limit), ASKED[asked.what])
+    )
+    size = replace(
+        SIZES[asked.what], **{axis: getattr(asked, axis) for axis in AXES if getattr(asked, axis) is not None}
+    )
     found = run(size, asked.seed, gap, limit, asked.threads, asked.phases)
     line = figures(asked.what, found)
     alone = {"plain_s": None, "plain_gap": None} if asked.no_plain else plain(found.data, gap, asked.threads)
     if asked.stages:
-        print(json.dumps({stage: round(seconds, 3) for stage, seconds in found.stages.items()} | {"total": round(found.total_s, 3)} | binding(found)))
+        print(
+            json.dumps(
+                {stage: round(seconds, 3) for stage, seconds in found.stages.items()}
+                | {"total": round(found.total_s, 3)}
+                | binding(found)
+            )
+        )
     print(json.dumps(line | alone))
 
 

@@ -98,10 +98,19 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
     need = LOAD * size.sites * float(speed.mean())  # peak speed of the systems that all work would take
     for site in sites:
         _write_prices(rng, catalog, site, size.days, folder / f"{site}.csv")
-    power = _parts(rng, size.sites, 0.4) * PUE * POWER * need * float(np.mean([system.power_w for system in systems]) / speed.mean())
+    power = (
+        _parts(rng, size.sites, 0.4)
+        * PUE
+        * POWER
+        * need
+        * float(np.mean([system.power_w for system in systems]) / speed.mean())
+    )
     supply = rng.uniform(0.4, 1.6, size.systems)
     supply *= SUPPLY * need / float(supply @ speed)
-    served, trained = _parts(rng, size.classes, 0.3) * SERVING / PEAK * need, _parts(rng, size.jobs, 0.4) * (1 - SERVING) * need
+    served, trained = (
+        _parts(rng, size.classes, 0.3) * SERVING / PEAK * need,
+        _parts(rng, size.jobs, 0.4) * (1 - SERVING) * need,
+    )
     return {
         "name": f"{size.systems} systems, {size.sites} sites, {size.hours} hours, seed {seed}",
         "horizon": {"start": START.isoformat(), "calendar": "sampled-days", "days": size.days},
@@ -150,8 +159,14 @@ class _System:
         )}  # fmt: skip
 
     def record(self) -> dict[str, Any]:
-        figures = _figures(chips="8 chips", nic_bytes_per_s="50 GB/s", nic_ports=8, power_w=f"{self.power_w / 1e3:.2f} kW")
-        return {"name": self.name, "text": {"chip": f"{self.name} chip", "form": "node", "cooling": "air"}, "figures": figures}
+        figures = _figures(
+            chips="8 chips", nic_bytes_per_s="50 GB/s", nic_ports=8, power_w=f"{self.power_w / 1e3:.2f} kW"
+        )
+        return {
+            "name": self.name,
+            "text": {"chip": f"{self.name} chip", "form": "node", "cooling": "air"},
+            "figures": figures,
+        }
 
 
 def _figures(**values: Any) -> dict[str, Any]:
@@ -195,7 +210,9 @@ def _parameters(catalog: Catalog, architecture: str) -> float:
     return float(forward_flops_per_token(shape_of(catalog.get("architectures", architecture), Ledger(catalog)), 1)) / 2
 
 
-def _serving(rng: np.random.Generator, index: int, origins: list[str], catalog: Catalog, flop_per_s: float) -> dict[str, Any]:
+def _serving(
+    rng: np.random.Generator, index: int, origins: list[str], catalog: Catalog, flop_per_s: float
+) -> dict[str, Any]:
     """`flop_per_s`: peak speed of the systems that the class shall need on average; +-40 % over the day by local hour."""
     architecture, prompt, answer, ttft, tpot, efficiency = CLASSES[index]
     rate = flop_per_s * efficiency / (2 * _parameters(catalog, architecture) * (prompt + answer))
@@ -213,7 +230,9 @@ def _serving(rng: np.random.Generator, index: int, origins: list[str], catalog: 
     }  # fmt: skip
 
 
-def _training(rng: np.random.Generator, index: int, size: Size, sites: list[str], catalog: Catalog, flop_per_s: float) -> dict[str, Any]:
+def _training(
+    rng: np.random.Generator, index: int, size: Size, sites: list[str], catalog: Catalog, flop_per_s: float
+) -> dict[str, Any]:
     """`flop_per_s`: peak speed of the systems that the job shall need; it runs in a part of the year, at some of the sites."""
     architecture = JOBS[index % len(JOBS)]
     edges = np.rint(np.linspace(0, DAYS_PER_YEAR, size.days + 1)).astype(int)
@@ -226,5 +245,3 @@ def _training(rng: np.random.Generator, index: int, size: Size, sites: list[str]
         "start": f"{start} d", "deadline": f"{end} d", "precision": ["bf16"],
         "residency": sorted(str(name) for name in rng.choice(sites, max(3, size.sites // 5), replace=False)),
     }  # fmt: skip
-
-

@@ -71,7 +71,10 @@ def measure(network: str) -> dict[str, float]:
     problem = problem_of(network, NETWORKS[network])
     points = grid_with_latencies(problem).point.requests_per_s.size
     seconds = least_s(lambda: grid_with_latencies(problem))
-    searched, kept = find_candidates(problem).evaluated, sum(len(pool.points) for pool in find_candidates(problem).pools)
+    searched, kept = (
+        find_candidates(problem).evaluated,
+        sum(len(pool.points) for pool in find_candidates(problem).pools),
+    )
     search_s = least_s(lambda: find_candidates(problem))
     return {
         "points_per_s": round(points / seconds), "points": points, "seconds": round(seconds, 5), "search_s": round(search_s, 4),
@@ -102,7 +105,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for network in NETWORKS:
             profile(network)
     found = {network: measure(network) for network in NETWORKS}
-    slowest = {"points_per_s": min(f["points_per_s"] for f in found.values()), "search_s": max(f["search_s"] for f in found.values())}
+    slowest = {
+        "points_per_s": min(f["points_per_s"] for f in found.values()),
+        "search_s": max(f["search_s"] for f in found.values()),
+    }
     of = min(found.values(), key=lambda f: f["points_per_s"])
     print(json.dumps({**slowest, "points": of["points"], "seconds": of["seconds"], "by_network": found}))
 

@@ -58,9 +58,25 @@ def question(swing: float, tokens: float, tenants: int) -> dict[str, Any]:
         "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "lengths": {"input": 1000, "output": 250}, "origins": [{"region": "us-texas", "share": 1}],
         "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
     }  # fmt: skip
-    workloads = [chat | {"name": f"chat {t + 1}", "demand": {"requests_per_s": MEAN_RPS / tenants, "profile": profile(swing, t * HOURS // tenants)}} for t in range(tenants)]
+    workloads = [
+        chat
+        | {
+            "name": f"chat {t + 1}",
+            "demand": {"requests_per_s": MEAN_RPS / tenants, "profile": profile(swing, t * HOURS // tenants)},
+        }
+        for t in range(tenants)
+    ]
     if tokens:
-        workloads.append({"name": "tune", "kind": "training", "architecture": "Meta-Llama-3.1-8B", "tokens": f"{tokens:.6g}", "deadline": "365 d", "batch_tokens": BATCH_TOKENS})
+        workloads.append(
+            {
+                "name": "tune",
+                "kind": "training",
+                "architecture": "Meta-Llama-3.1-8B",
+                "tokens": f"{tokens:.6g}",
+                "deadline": "365 d",
+                "batch_tokens": BATCH_TOKENS,
+            }
+        )
     return {
         "name": f"swing {swing:g}, {tenants} tenants", "horizon": {"start": "2027-01-01", "years": 1, "discount_rate": 0}, "workloads": workloads,
         "sites": [{"region": "us-virginia", "network": "InfiniBand NDR"}], "offers": [{"system": "DGX H100", "how": "buy"}],
@@ -77,7 +93,11 @@ def tokens_of_equal_work() -> float:
     """Tokens of the job that takes as many chip-hours as all services."""
     plan = solve(question(0.0, PROBE_TOKENS, 1))
     busy = {w["name"]: 0.0 for w in plan["workloads"]}
-    systems = {point["id"]: (w["name"], sum(pool["systems_per_replica"] for pool in point["pools"])) for w in plan["workloads"] for point in w["points"]}
+    systems = {
+        point["id"]: (w["name"], sum(pool["systems_per_replica"] for pool in point["pools"]))
+        for w in plan["workloads"]
+        for point in w["points"]
+    }
     for row in plan["schedule"]:
         for point, replicas in row["active"].items():
             name, each = systems[point]
@@ -105,15 +125,29 @@ def goodputs() -> list[dict[str, Any]]:
     broken = facts.chip_interruption_s / facts.chip_failure_s * facts.repair_s
 
     def share(chips: int, slower: float = 1.0, longer_s: float = 0.0) -> float:
-        write_s = checkpoint_write_s(PARAMETERS, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s / slower)
+        write_s = checkpoint_write_s(
+            PARAMETERS, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s / slower
+        )
         return float(best_goodput(chips, facts.chip_interruption_s, write_s, facts.recovery_s + longer_s))
 
-    without = {"by hand": (1.0, by_hand), "no spares": (1.0, broken), "slow storage": (SLOWER_STORAGE, 0.0), "all off": (SLOWER_STORAGE, by_hand + broken)}
+    without = {
+        "by hand": (1.0, by_hand),
+        "no spares": (1.0, broken),
+        "slow storage": (SLOWER_STORAGE, 0.0),
+        "all off": (SLOWER_STORAGE, by_hand + broken),
+    }
     rows = []
     for chips in CHIPS:
         best = share(chips)
         lasting = {name: share(chips, *off) for name, off in without.items()}
-        rows.append({"chips": chips, "all on": best, **lasting, **{f"gain, {name}": best / each - 1.0 for name, each in lasting.items()}})
+        rows.append(
+            {
+                "chips": chips,
+                "all on": best,
+                **lasting,
+                **{f"gain, {name}": best / each - 1.0 for name, each in lasting.items()},
+            }
+        )
     return rows
 
 
@@ -128,8 +162,20 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, nargs="+", default=[1, 3])
     asked = parser.parse_args()
     equal = tokens_of_equal_work()
-    found = [measured(swing, job, tenants, equal) for tenants in asked.tenants for swing in asked.swings for job in asked.jobs]
-    print(as_text([_percent(row, "tenants", "swing", "job") | {"claim": "holds" if row["gain"] >= CLAIM else ""} for row in found]))
+    found = [
+        measured(swing, job, tenants, equal)
+        for tenants in asked.tenants
+        for swing in asked.swings
+        for job in asked.jobs
+    ]
+    print(
+        as_text(
+            [
+                _percent(row, "tenants", "swing", "job") | {"claim": "holds" if row["gain"] >= CLAIM else ""}
+                for row in found
+            ]
+        )
+    )
     runs = goodputs()
     print(as_text([_percent(row, "chips") for row in runs]))
     print(json.dumps({"utilisation": found, "goodput": runs}))

@@ -45,10 +45,16 @@ def price_changes(document: dict[str, Any]) -> list[Changes]:
         for i, offer in enumerate(problem.offers):
             stated = at(document, f"offers[{i}].price")
             mean = statistics.fmean(offer.prices.values())
-            told = f"{mean * factor:.9g} {currency}" if offer.how == "buy" else f"{mean * 3600 * factor:.9g} {currency}/h"
+            told = (
+                f"{mean * factor:.9g} {currency}" if offer.how == "buy" else f"{mean * 3600 * factor:.9g} {currency}/h"
+            )
             found.append({f"offers[{i}].price": told if stated is None else scaled(stated, factor)})
         for i, site in enumerate(problem.sites):
-            found.append({f"sites[{i}].electricity_price": f"{float(site.price_per_j.mean()) * 1e6 * WH_J * factor:.9g} {currency}/MWh"})
+            found.append(
+                {
+                    f"sites[{i}].electricity_price": f"{float(site.price_per_j.mean()) * 1e6 * WH_J * factor:.9g} {currency}/MWh"
+                }
+            )
     return found
 
 
@@ -88,7 +94,10 @@ def compare(kept: WhatIf, changes: Changes) -> dict[str, Any]:
         cold_wall, cold_cpu = clock.read()
     finally:
         joint.solve = plain
-    assert plan.status == cold.status or {plan.status, cold.status} <= {"optimal", "within_gap"}, (plan.status, cold.status)
+    assert plan.status == cold.status or {plan.status, cold.status} <= {"optimal", "within_gap"}, (
+        plan.status,
+        cold.status,
+    )
     assert not verify_plan(plan)
     one, other = plan.objective["value"], cold.objective["value"]
     assert abs(one - other) <= (plan.gap + cold.gap + 1e-6) * abs(other), (one, other)
@@ -120,7 +129,13 @@ def of_frontier(document: dict[str, Any], against: str, points: int) -> dict[str
 def run() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("spec", nargs="?", default=str(SPEC))
-    parser.add_argument("--change", action="append", default=[], metavar="PATH=VALUE", help="one change to measure; without any, every price a tenth up and down")
+    parser.add_argument(
+        "--change",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="one change to measure; without any, every price a tenth up and down",
+    )
     parser.add_argument("--points", type=int, default=6, help="of the frontiers of carbon and of throughput; 0: none")
     parser.add_argument("--write", action="store_true", help="write benchmarks/whatif.md")
     arguments = parser.parse_args()
@@ -168,7 +183,10 @@ def report(rows: list[dict[str, Any]], told: dict[str, Any]) -> str:
     ]  # fmt: skip
     for each in told.get("frontiers", ()):
         took = f"{each['limited_points_s']:.1f} s with the kept program, {each['limited_points_cold_s']:.1f} s from nothing ({each['ratio']:.1f} times as long)"
-        lines += ["", f"A frontier against {each['against']} of {each['points']} points: its limited points took {took}, all of it {each['frontier_s']:.1f} s (wall clock)."]
+        lines += [
+            "",
+            f"A frontier against {each['against']} of {each['points']} points: its limited points took {took}, all of it {each['frontier_s']:.1f} s (wall clock).",
+        ]
     if told.get("frontiers"):
         lines += ["", "The ends of a frontier against carbon are made least by carbon, for which no program is kept."]
     return "\n".join(lines) + "\n"

@@ -26,8 +26,10 @@ def close_names(name: str, known: Iterable[str], count: int = 4) -> tuple[str, .
     key = name_key(name)
     spelled = difflib.get_close_matches(key, by_key, n=count, cutoff=0.6)
     words = set(key.split())
-    shared = sorted((k for k in by_key if words & set(k.split()) or (len(key) > 2 and key in k)),
-                    key=lambda k: (-len(words & set(k.split())), len(k), k))
+    shared = sorted(
+        (k for k in by_key if words & set(k.split()) or (len(key) > 2 and key in k)),
+        key=lambda k: (-len(words & set(k.split())), len(k), k),
+    )
     return tuple(dict.fromkeys(by_key[k] for k in (*spelled, *shared)))[:count]
 
 
@@ -60,8 +62,10 @@ class MissingFigure(LookupError):
         return f"{self.kind}/{self.name}/{self.figure}"
 
     def __str__(self) -> str:
-        return (f'{self.kind}: "{self.name}" has no figure {self.figure}; state it under overrides: '
-                f'"{self.path}": {{"value": "{self.example}", "note": "…"}}')
+        return (
+            f'{self.kind}: "{self.name}" has no figure {self.figure}; state it under overrides: '
+            f'"{self.path}": {{"value": "{self.example}", "note": "…"}}'
+        )
 
 
 class CatalogError(ValueError):

@@ -109,8 +109,18 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
             fine = False
     if not fine:
         return None
-    return Figure(numbers["value"], unit, tuple(source), text["date"] or None, confidence, kind, text["note"],
-                  low, high, _printed(entry))
+    return Figure(
+        numbers["value"],
+        unit,
+        tuple(source),
+        text["date"] or None,
+        confidence,
+        kind,
+        text["note"],
+        low,
+        high,
+        _printed(entry),
+    )
 
 
 def _printed(entry: Mapping[str, Any]) -> str:

@@ -30,11 +30,20 @@ def from_config(config: object, name: str, stated: Mapping[str, Any] | None = No
     if not isinstance(config, Mapping):
         how = 'or put the file as "<name>.config.json" into a folder of overlays' if isinstance(config, str) else ""
         raise CatalogError(
-            [("config", f"expected the content of a config.json as an object, got {type(config).__name__}; {how}".rstrip("; "))]
+            [
+                (
+                    "config",
+                    f"expected the content of a config.json as an object, got {type(config).__name__}; {how}".rstrip(
+                        "; "
+                    ),
+                )
+            ]
         )
     part = next((p for p in TEXT_PARTS if isinstance(config.get(p), Mapping)), None)
     stated = stated or {}
-    reader = _Reader({**config, **config[part]}, f"config.{part}", stated) if part else _Reader(config, "config", stated)
+    reader = (
+        _Reader({**config, **config[part]}, f"config.{part}", stated) if part else _Reader(config, "config", stated)
+    )
     if part:
         reader.notes.append(f"only its {part} is read: other parts, such as one for images, are left out")
     reader.read()
@@ -109,7 +118,10 @@ class _Reader:
             return None
         raw = self.config[key]
         if isinstance(raw, list) and any(item != raw[0] for item in raw):
-            self.problem(key, f"differs between the layers or parts of the network: {str(raw)[:60]}; there is no closed form for that")
+            self.problem(
+                key,
+                f"differs between the layers or parts of the network: {str(raw)[:60]}; there is no closed form for that",
+            )
             return None
         number = _whole(raw[0] if isinstance(raw, list) else raw)
         if number is None or not 1 <= number <= most:
@@ -228,7 +240,8 @@ class _Reader:
             self.texts["attention"] = "mha" if kv_heads == heads else "mqa" if kv_heads == 1 else "gqa"
             if heads % kv_heads:
                 self.problem(
-                    self.key_of("kv_heads") or KEYS["kv_heads"][0], f"expected a divisor of the {heads} attention heads, got {kv_heads}"
+                    self.key_of("kv_heads") or KEYS["kv_heads"][0],
+                    f"expected a divisor of the {heads} attention heads, got {kv_heads}",
                 )
 
     def _kv_heads(self, heads: int | None) -> int | None:
@@ -298,7 +311,9 @@ class _Reader:
         config = self.config
         listed = config.get("moe_layers", config.get("moe_layers_enum"))
         if isinstance(listed, (list, str)):
-            return self._members([_whole(item) for item in (listed.split(",") if isinstance(listed, str) else listed)], layers)
+            return self._members(
+                [_whole(item) for item in (listed.split(",") if isinstance(listed, str) else listed)], layers
+            )
         for key, word in (("mlp_layer_types", "sparse"), ("moe_layer_freq", 1)):
             if isinstance(config.get(key), list):
                 return [item == word for item in self._per_layer(key, layers)]
@@ -338,15 +353,18 @@ class _Reader:
         if linear:
             self.put("linear_layers", linear, f"counted from {how} of the config")
             self.texts["type"] = "hybrid"
-            self.notes.append("layers with linear attention are counted with the weights of full ones and without a KV cache")
+            self.notes.append(
+                "layers with linear attention are counted with the weights of full ones and without a KV cache"
+            )
         if windows:
             tokens = self.needed("window_tokens")
             if how.startswith("assumed"):
                 self.assume("window_layers", windows, how.removeprefix("assumed: "))
             else:
                 self.put("window_layers", windows, f"counted from {how} of the config")
-            self.texts["attention_pattern"] = f"{windows} layers with window {tokens}, {layers - windows - linear} full" + (
-                f", {linear} linear" if linear else ""
+            self.texts["attention_pattern"] = (
+                f"{windows} layers with window {tokens}, {layers - windows - linear} full"
+                + (f", {linear} linear" if linear else "")
             )
         elif not unknown:
             self.texts["attention_pattern"] = f"{linear} linear, {layers - linear} full" if linear else "full"
@@ -382,10 +400,15 @@ class _Reader:
         if config.get("use_sliding_window") is False or not windowed:
             return ["full"] * layers, ""
         if isinstance(pattern, str) and pattern and set(pattern) <= {"L", "G"}:
-            return [{"L": "window", "G": "full"}[pattern[i % len(pattern)]] for i in range(layers)], "sliding_window_pattern"
+            return [
+                {"L": "window", "G": "full"}[pattern[i % len(pattern)]] for i in range(layers)
+            ], "sliding_window_pattern"
         every, how = self.number(0, "sliding_window_pattern", "_sliding_window_pattern"), "sliding_window_pattern"
         if every < 1 and family:
-            every, how = family.every, f"assumed: no key lists the layers: one in {family.every} attends to all, as its code does"
+            every, how = (
+                family.every,
+                f"assumed: no key lists the layers: one in {family.every} attends to all, as its code does",
+            )
         if every > 0:
             return [("full" if (i + 1) % every == 0 else "window") for i in range(layers)], how
         if config.get("use_sliding_window") is True and config.get("max_window_layers") is not None:

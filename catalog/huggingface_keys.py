@@ -37,7 +37,9 @@ LAYER_KINDS = {
 }
 STATE_SPACE = "has layers with a state space, for which there is no closed form here"
 UNSUPPORTED = {
-    **dict.fromkeys(("mamba_d_state", "mamba_num_heads", "mamba_n_heads", "ssm_state_size", "layers_block_type"), STATE_SPACE),
+    **dict.fromkeys(
+        ("mamba_d_state", "mamba_num_heads", "mamba_n_heads", "ssm_state_size", "layers_block_type"), STATE_SPACE
+    ),
     "hybrid_override_pattern": STATE_SPACE,
     "block_types": STATE_SPACE,
     "is_encoder_decoder": "is an encoder with a decoder; only decoders are planned for",
@@ -74,7 +76,9 @@ _GATED = (
 FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_GATED, Family()),
     **dict.fromkeys(("mixtral", "phimoe", "minimax", "minimax_m2"), Family(expert_is_ffn=True)),
-    **dict.fromkeys(("gemma", "cohere", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_dense", "hunyuan_v1_moe"), Family(tied=True)),
+    **dict.fromkeys(
+        ("gemma", "cohere", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_dense", "hunyuan_v1_moe"), Family(tied=True)
+    ),
     "gemma2": Family(tied=True, every=2),
     **dict.fromkeys(("gemma3", "gemma3_text"), Family(tied=True, every=6)),
     "cohere2": Family(tied=True, every=4),

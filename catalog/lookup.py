@@ -28,8 +28,11 @@ class Catalog:
 
     __slots__ = ("_blocks", "_overrides", "_cache", "_sources", "_digest")
 
-    def __init__(self, blocks: Sequence[tuple[Place, Mapping[str, Any]]] = (),
-                 overrides: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        blocks: Sequence[tuple[Place, Mapping[str, Any]]] = (),
+        overrides: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self._blocks = tuple(blocks)
         self._overrides = dict(overrides or {})
         self._cache: dict[str, tuple[dict[str, Record], dict[str, str]]] = {}
@@ -103,8 +106,11 @@ class Catalog:
     def constants(self, model: str) -> dict[str, float]:
         """Numbers of the constants of one model by field: "serving" -> {"memory_efficiency": 0.843, …}."""
         prefix = model + "."
-        return {r.name.removeprefix(prefix): r.value("value") for r in self.records("constants")
-                if r.name.startswith(prefix)}
+        return {
+            r.name.removeprefix(prefix): r.value("value")
+            for r in self.records("constants")
+            if r.name.startswith(prefix)
+        }
 
     @property
     def digest(self) -> str:
@@ -155,12 +161,13 @@ class Catalog:
         self._apply_overrides(kind, records, index, problems)
         return records, index
 
-    def _apply_overrides(self, kind: str, records: dict[str, Record], index: dict[str, str],
-                         problems: Problems) -> None:
+    def _apply_overrides(
+        self, kind: str, records: dict[str, Record], index: dict[str, str], problems: Problems
+    ) -> None:
         for path, entry in self._overrides.items():
             if not path.startswith(kind + "/") or path.count("/") < 2:
                 continue
-            name, _, figure = path[len(kind) + 1:].rpartition("/")
+            name, _, figure = path[len(kind) + 1 :].rpartition("/")
             where = f"overrides.{path}"
             found = index.get(name_key(name))
             if found is None:
@@ -201,7 +208,8 @@ class Catalog:
 
     def _check_sources(self, place: Place, entries: object, problems: Problems) -> None:
         fine = isinstance(entries, Mapping) and all(
-            isinstance(e, Mapping) and isinstance(e.get("title"), str) for e in entries.values())
+            isinstance(e, Mapping) and isinstance(e.get("title"), str) for e in entries.values()
+        )
         if not fine:
             shape = 'expected {"id": {"title": "…", "date": …, "confidence": "B"}}'
             problems.append((place.path + "sources", shape))
@@ -227,8 +235,12 @@ class Catalog:
                     figure = record.get(name)
                     for id in figure.source if figure else ():
                         if id not in sources:
-                            problems.append((f"{at}.figures.{name}.source", f'unknown source "{id}"'
-                                             + did_you_mean(close_names(id, sources))))
+                            problems.append(
+                                (
+                                    f"{at}.figures.{name}.source",
+                                    f'unknown source "{id}"' + did_you_mean(close_names(id, sources)),
+                                )
+                            )
 
     def _record_of(self, kind: str, entry: object) -> Record | None:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):

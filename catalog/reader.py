@@ -56,7 +56,10 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
             report(place.at(str(key)), f"unknown key{did_you_mean(close_names(str(key), _KEYS))}")
     known, aliases_before = (base.name, base.aliases) if base else (name.strip(), ())
     if kind == "architectures" and "config" in entry:
-        entry, base = _from_config(entry, name, place, report), None  # a config is the whole shape: nothing of another stays
+        entry, base = (
+            _from_config(entry, name, place, report),
+            None,
+        )  # a config is the whole shape: nothing of another stays
     text = dict(base.text if base else {})
     text.update(_texts(schema, _mapping(entry, "text", place, report), place, report))
     if isinstance(entry.get("note"), str):
@@ -119,8 +122,15 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _figures(schema: Schema, key: str, origin: Origin, entry: Mapping[str, Any], place: Place,
-             report: Report, before: Mapping[str, Figure] = {}) -> dict[str, Figure]:
+def _figures(
+    schema: Schema,
+    key: str,
+    origin: Origin,
+    entry: Mapping[str, Any],
+    place: Place,
+    report: Report,
+    before: Mapping[str, Figure] = {},
+) -> dict[str, Figure]:
     """Figures of an entry; what a user states must lie in the range of its kind, or around the one it takes the place of."""
     out: dict[str, Figure] = {}
     for name, figure in _mapping(entry, key, place, report).items():

@@ -69,215 +69,319 @@ _MAKER = {
 
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "int8", "int4", "fp32", "tf32")
 
-CHIPS = Schema("chips", "accelerators", {
-    **{f"{f}_flop_per_s": _one("FLOP/s", f"dense peak rate in {f}") for f in _FORMATS},
-    "hbm_bytes": _one("byte", "memory on the package or board"),
-    "hbm_bytes_per_s": _one("byte/s", "peak bandwidth of that memory"),
-    "onchip_bytes": _one("byte", "last-level cache or scratch memory"),
-    "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
-    "scaleup_chips": _one("chip", "most chips in one scale-up domain"),
-    "tdp_w": _one("W", "rated power"),
-    "idle_fraction": _one("1", "idle power as a share of the rated power"),
-    "price": _one("USD", "purchase price of one chip"),
-    "rent_on_demand": _one("USD/s", "rent of one chip on demand"),
-    "rent_reserved": _one("USD/s", "rent of one chip under a commitment"),
-    "rent_spot": _one("USD/s", "rent of one chip on the spot market"),
-    "embodied_carbon_kg": _one("kg", "carbon emitted in making it"),
-}, {
-    **_NOTES, **_MAKER,
-    "family": TextSpec("architecture generation, which decides the efficiency constants"),
-    "memory": TextSpec("memory technology"),
-    "scaleup": TextSpec("name of the scale-up link"),
-    "host_link": TextSpec("link to the host"),
-    "export_cn": TextSpec("whether it may be sold to China",
-                          ("barred", "licence", "domestic", "allowed", "unknown")),
-    "export_note": TextSpec("export status in the words of the source"),
-    "rent_note": TextSpec("where the rents come from"),
-})
+CHIPS = Schema(
+    "chips",
+    "accelerators",
+    {
+        **{f"{f}_flop_per_s": _one("FLOP/s", f"dense peak rate in {f}") for f in _FORMATS},
+        "hbm_bytes": _one("byte", "memory on the package or board"),
+        "hbm_bytes_per_s": _one("byte/s", "peak bandwidth of that memory"),
+        "onchip_bytes": _one("byte", "last-level cache or scratch memory"),
+        "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
+        "scaleup_chips": _one("chip", "most chips in one scale-up domain"),
+        "tdp_w": _one("W", "rated power"),
+        "idle_fraction": _one("1", "idle power as a share of the rated power"),
+        "price": _one("USD", "purchase price of one chip"),
+        "rent_on_demand": _one("USD/s", "rent of one chip on demand"),
+        "rent_reserved": _one("USD/s", "rent of one chip under a commitment"),
+        "rent_spot": _one("USD/s", "rent of one chip on the spot market"),
+        "embodied_carbon_kg": _one("kg", "carbon emitted in making it"),
+    },
+    {
+        **_NOTES,
+        **_MAKER,
+        "family": TextSpec("architecture generation, which decides the efficiency constants"),
+        "memory": TextSpec("memory technology"),
+        "scaleup": TextSpec("name of the scale-up link"),
+        "host_link": TextSpec("link to the host"),
+        "export_cn": TextSpec(
+            "whether it may be sold to China", ("barred", "licence", "domestic", "allowed", "unknown")
+        ),
+        "export_note": TextSpec("export status in the words of the source"),
+        "rent_note": TextSpec("where the rents come from"),
+    },
+)
 
-SYSTEMS = Schema("systems", "servers, racks and pods as they are sold", {
-    "chips": _one("chip", "chips in one unit", required=True),
-    "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
-    "scaleup_chips": _one("chip", "chips in one scale-up domain as sold"),
-    "nic_bytes_per_s": _one("byte/s", "network out of the unit per chip, one direction"),
-    "nic_ports": _one("1", "network ports of one unit"),
-    "power_w": _one("W", "maximum power of one unit"),
-    "rack_power_w": _one("W", "power of one rack of it"),
-    "tco": _one("USD", "three-year total cost"),
-    "budget": _one("USD", "budget of the project"),
-    "rent": _one("USD/s", "rent of the whole"),
-    "deploy_s": _one("s", "time to deploy"),
-    "sustained_fraction": _one("1", "share of the peak rate, or of the time, in use"),
-    "latency_s": _one("s", "latency inside a rack"),
-}, {
-    **_NOTES, **_MAKER,
-    "chip": TextSpec("chip record", refers="chips", required=True),
-    "chip_as_named": TextSpec("chip as the source names it"),
-    "form": TextSpec("node, rack, supernode, pod, cloud node, cluster …"),
-    "cooling": TextSpec("air or liquid"),
-    "topology": TextSpec("scale-up topology"),
-    "measured": TextSpec("measured collective bandwidth, GB/s"),
-    "price_note": TextSpec("what the source says of its price"),
-})
+SYSTEMS = Schema(
+    "systems",
+    "servers, racks and pods as they are sold",
+    {
+        "chips": _one("chip", "chips in one unit", required=True),
+        "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
+        "scaleup_chips": _one("chip", "chips in one scale-up domain as sold"),
+        "nic_bytes_per_s": _one("byte/s", "network out of the unit per chip, one direction"),
+        "nic_ports": _one("1", "network ports of one unit"),
+        "power_w": _one("W", "maximum power of one unit"),
+        "rack_power_w": _one("W", "power of one rack of it"),
+        "tco": _one("USD", "three-year total cost"),
+        "budget": _one("USD", "budget of the project"),
+        "rent": _one("USD/s", "rent of the whole"),
+        "deploy_s": _one("s", "time to deploy"),
+        "sustained_fraction": _one("1", "share of the peak rate, or of the time, in use"),
+        "latency_s": _one("s", "latency inside a rack"),
+    },
+    {
+        **_NOTES,
+        **_MAKER,
+        "chip": TextSpec("chip record", refers="chips", required=True),
+        "chip_as_named": TextSpec("chip as the source names it"),
+        "form": TextSpec("node, rack, supernode, pod, cloud node, cluster …"),
+        "cooling": TextSpec("air or liquid"),
+        "topology": TextSpec("scale-up topology"),
+        "measured": TextSpec("measured collective bandwidth, GB/s"),
+        "price_note": TextSpec("what the source says of its price"),
+    },
+)
 
-FABRICS = Schema("fabrics", "network technologies between and inside systems", {
-    "port_bytes_per_s": _one("byte/s", "rate of one port, one direction"),
-    "radix": _one("1", "ports of one switch"),
-    "switch_bytes_per_s": _one("byte/s", "capacity of one switch, one direction"),
-    "switch_price": _one("USD", "price of one switch"),
-    "switch_power_w": _one("W", "power of one switch without optics"),
-    "optic_power_w": _one("W", "power of the transceiver at one end of one port"),
-    "link_price_one_tier": _one("USD", "connectors and cables per NIC port, one tier of switches"),
-    "link_price_two_tier": _one("USD", "connectors and cables per NIC port, two tiers of switches"),
-    "link_price_three_tier": _one("USD", "connectors and cables per NIC port, three tiers of switches"),
-    "copper_link_price": _one("USD", "a copper cable with both connectors, within a rack"),
-    "rack_systems": _one("1", "systems in a rack, between which links may be of copper"),
-    "hop_latency_s": _one("s", "latency of one switch"),
-    "alpha_s": _one("s", "start-up time of a message between two chips"),
-    "stalled_fraction": _one("1", "share of collectives that stall"),
-}, {
-    **_NOTES, **_MAKER,
-    "family": TextSpec("infiniband, ethernet, scale-up, optical …"),
-    "switch": TextSpec("switch that the figures belong to"),
-    "port": TextSpec("port rate where one number does not say it"),
-    "measured": TextSpec("measured efficiency"),
-})
+FABRICS = Schema(
+    "fabrics",
+    "network technologies between and inside systems",
+    {
+        "port_bytes_per_s": _one("byte/s", "rate of one port, one direction"),
+        "radix": _one("1", "ports of one switch"),
+        "switch_bytes_per_s": _one("byte/s", "capacity of one switch, one direction"),
+        "switch_price": _one("USD", "price of one switch"),
+        "switch_power_w": _one("W", "power of one switch without optics"),
+        "optic_power_w": _one("W", "power of the transceiver at one end of one port"),
+        "link_price_one_tier": _one("USD", "connectors and cables per NIC port, one tier of switches"),
+        "link_price_two_tier": _one("USD", "connectors and cables per NIC port, two tiers of switches"),
+        "link_price_three_tier": _one("USD", "connectors and cables per NIC port, three tiers of switches"),
+        "copper_link_price": _one("USD", "a copper cable with both connectors, within a rack"),
+        "rack_systems": _one("1", "systems in a rack, between which links may be of copper"),
+        "hop_latency_s": _one("s", "latency of one switch"),
+        "alpha_s": _one("s", "start-up time of a message between two chips"),
+        "stalled_fraction": _one("1", "share of collectives that stall"),
+    },
+    {
+        **_NOTES,
+        **_MAKER,
+        "family": TextSpec("infiniband, ethernet, scale-up, optical …"),
+        "switch": TextSpec("switch that the figures belong to"),
+        "port": TextSpec("port rate where one number does not say it"),
+        "measured": TextSpec("measured efficiency"),
+    },
+)
 
 _SHAPE = {
-    "layers": "transformer layers", "hidden": "hidden width", "heads": "query heads", "kv_heads": "key/value heads",
-    "head_dim": "width of one head", "ffn": "inner width of the dense feed-forward block", "vocab": "vocabulary",
-    "experts": "routed experts of a layer", "topk": "routed experts that a token uses",
-    "shared_experts": "experts that every token uses", "expert_ffn": "inner width of one expert",
+    "layers": "transformer layers",
+    "hidden": "hidden width",
+    "heads": "query heads",
+    "kv_heads": "key/value heads",
+    "head_dim": "width of one head",
+    "ffn": "inner width of the dense feed-forward block",
+    "vocab": "vocabulary",
+    "experts": "routed experts of a layer",
+    "topk": "routed experts that a token uses",
+    "shared_experts": "experts that every token uses",
+    "expert_ffn": "inner width of one expert",
     "dense_layers": "layers without experts in an architecture that has them",
-    "q_lora_rank": "rank of the compressed query (MLA)", "kv_lora_rank": "rank of the compressed keys and values (MLA)",
-    "qk_nope_dim": "width of a head without position (MLA)", "qk_rope_dim": "width of a head with position (MLA)",
-    "v_head_dim": "width of a value head (MLA)", "window_layers": "layers with sliding-window attention",
-    "linear_layers": "layers with linear attention or a state space", "moe_layers": "layers with experts",
-    "attention_layers": "layers with full attention in a hybrid", "mlp_layers": "layers with a dense block in a hybrid",
-    "state_width": "inner width of a state-space block", "state_inputs": "further inputs of a state-space block: B, C and step",
+    "q_lora_rank": "rank of the compressed query (MLA)",
+    "kv_lora_rank": "rank of the compressed keys and values (MLA)",
+    "qk_nope_dim": "width of a head without position (MLA)",
+    "qk_rope_dim": "width of a head with position (MLA)",
+    "v_head_dim": "width of a value head (MLA)",
+    "window_layers": "layers with sliding-window attention",
+    "linear_layers": "layers with linear attention or a state space",
+    "moe_layers": "layers with experts",
+    "attention_layers": "layers with full attention in a hybrid",
+    "mlp_layers": "layers with a dense block in a hybrid",
+    "state_width": "inner width of a state-space block",
+    "state_inputs": "further inputs of a state-space block: B, C and step",
     "expert_hidden": "width at which routed experts work, where it is not the hidden width",
-    "shared_ffn": "inner width of all shared experts of a layer together", "mtp_layers": "layers that predict further tokens in training",
-    "sparse_topk": "tokens that a sparse indexer keeps", "total_parameters": "parameters, as published",
+    "shared_ffn": "inner width of all shared experts of a layer together",
+    "mtp_layers": "layers that predict further tokens in training",
+    "sparse_topk": "tokens that a sparse indexer keeps",
+    "total_parameters": "parameters, as published",
     "active_parameters": "parameters that one token uses, as published",
 }
 _SCORES = {"mmlu": "MMLU", "mmlu_pro": "MMLU-Pro", "gpqa_diamond": "GPQA diamond", "swe_verified": "SWE-bench verified"}
 
-ARCHITECTURES = Schema("architectures", "shapes of neural networks", {
-    **{name: _one("1", words) for name, words in _SHAPE.items()},
-    "window_tokens": _one("token", "tokens that a sliding window sees"),
-    "max_context": _one("token", "longest context"),
-    "training_flop": _one("FLOP", "work of its training"),
-    **{name: _one("1", f"{words} score, as a fraction") for name, words in _SCORES.items()},
-}, {
-    **_NOTES,
-    "family": TextSpec("who publishes it, or the series"),
-    "year": TextSpec("year of the release"),
-    "type": TextSpec("dense, moe or hybrid", ("dense", "moe", "hybrid")),
-    "attention": TextSpec("kind of attention", ("mha", "gqa", "mqa", "mla")),
-    "attention_pattern": TextSpec("mix of layers in the words of the source"),
-    "gated": TextSpec("three-matrix feed-forward block", ("true", "false")),
-    "tied": TextSpec("embedding shared with the output head", ("true", "false")),
-    "shape": TextSpec("incomplete where the figures do not add up to the network", ("complete", "incomplete")),
-    "licence": TextSpec("licence of the weights"),
-    "score_source": TextSpec("where the scores come from; compare within one source only"),
-})
+ARCHITECTURES = Schema(
+    "architectures",
+    "shapes of neural networks",
+    {
+        **{name: _one("1", words) for name, words in _SHAPE.items()},
+        "window_tokens": _one("token", "tokens that a sliding window sees"),
+        "max_context": _one("token", "longest context"),
+        "training_flop": _one("FLOP", "work of its training"),
+        **{name: _one("1", f"{words} score, as a fraction") for name, words in _SCORES.items()},
+    },
+    {
+        **_NOTES,
+        "family": TextSpec("who publishes it, or the series"),
+        "year": TextSpec("year of the release"),
+        "type": TextSpec("dense, moe or hybrid", ("dense", "moe", "hybrid")),
+        "attention": TextSpec("kind of attention", ("mha", "gqa", "mqa", "mla")),
+        "attention_pattern": TextSpec("mix of layers in the words of the source"),
+        "gated": TextSpec("three-matrix feed-forward block", ("true", "false")),
+        "tied": TextSpec("embedding shared with the output head", ("true", "false")),
+        "shape": TextSpec("incomplete where the figures do not add up to the network", ("complete", "incomplete")),
+        "licence": TextSpec("licence of the weights"),
+        "score_source": TextSpec("where the scores come from; compare within one source only"),
+    },
+)
 
-REGIONS = Schema("regions", "places for a site", {
-    "latitude": _one("degree", "latitude, north positive"),
-    "longitude": _one("degree", "longitude, east positive"),
-    "electricity_price": _one("USD/J", "mean price of electricity"),
-    "price_profile": FigureSpec(("USD/J",), "mean market price by UTC hour of the day", values=HOURS_PER_DAY),
-    "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
-    "carbon_profile": FigureSpec(("kg/J",), "mean direct carbon intensity by UTC hour of the day", values=HOURS_PER_DAY),
-    "pue": _one("1", "power usage effectiveness"),
-    "construction_cost": _one("USD/W", "cost of building a data centre per watt of IT power"),
-}, {
-    **_NOTES,
-    "city": TextSpec("city"), "country": TextSpec("country"), "hub": TextSpec("kind of hub"),
-    "timezone": TextSpec("IANA time zone", required=True),
-    "export_zone": TextSpec("group of the US export rules", ("CN", "D4", "none", "US")),
-    "export_note": TextSpec("export rule in the words of the source"),
-    "residency": TextSpec("zone within which data may be kept"),
-    "residency_note": TextSpec("data residency in the words of the source"),
-    "tariff": TextSpec("time-of-use tariff", refers="tariffs"),
-    "tariff_note": TextSpec("structure of the tariff in the words of the source"),
-    "latency_note": TextSpec("latency in the words of the source"),
-})
+REGIONS = Schema(
+    "regions",
+    "places for a site",
+    {
+        "latitude": _one("degree", "latitude, north positive"),
+        "longitude": _one("degree", "longitude, east positive"),
+        "electricity_price": _one("USD/J", "mean price of electricity"),
+        "price_profile": FigureSpec(("USD/J",), "mean market price by UTC hour of the day", values=HOURS_PER_DAY),
+        "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
+        "carbon_profile": FigureSpec(
+            ("kg/J",), "mean direct carbon intensity by UTC hour of the day", values=HOURS_PER_DAY
+        ),
+        "pue": _one("1", "power usage effectiveness"),
+        "construction_cost": _one("USD/W", "cost of building a data centre per watt of IT power"),
+    },
+    {
+        **_NOTES,
+        "city": TextSpec("city"),
+        "country": TextSpec("country"),
+        "hub": TextSpec("kind of hub"),
+        "timezone": TextSpec("IANA time zone", required=True),
+        "export_zone": TextSpec("group of the US export rules", ("CN", "D4", "none", "US")),
+        "export_note": TextSpec("export rule in the words of the source"),
+        "residency": TextSpec("zone within which data may be kept"),
+        "residency_note": TextSpec("data residency in the words of the source"),
+        "tariff": TextSpec("time-of-use tariff", refers="tariffs"),
+        "tariff_note": TextSpec("structure of the tariff in the words of the source"),
+        "latency_note": TextSpec("latency in the words of the source"),
+    },
+)
 
-TARIFFS = Schema("tariffs", "time-of-use tariffs, hours in local time", {
-    "demand_charge": _one("USD/W s", "charge on the month's peak power"),
-    "capacity_charge": _one("USD/W s", "charge on the connected capacity (per kVA, taken as kW)"),
-}, {
-    **_NOTES,
-    "region": TextSpec("area it holds in"),
-    "title": TextSpec("notice or schedule"),
-    "currency": TextSpec("currency of its prices"),
-    "class": TextSpec("class of customer"),
-    "effective": TextSpec("date from which it holds"),
-    "status": TextSpec("complete: every hour of the year has a price or multiplier; windows: bands without "
-                       "prices; partial: some hours or prices are missing", ("complete", "windows", "partial")),
-    "bands": TextSpec("rows (months, days, hour from, hour to, band, figure of this record or \"\")", rows=True),
-}, families={
-    r"multiplier_[a-z_]+": _one("1", "price in this season and band as a multiple of the flat price"),
-    r"price_[a-z_]+": _one("USD/J", "price in this season and band"),
-})
+TARIFFS = Schema(
+    "tariffs",
+    "time-of-use tariffs, hours in local time",
+    {
+        "demand_charge": _one("USD/W s", "charge on the month's peak power"),
+        "capacity_charge": _one("USD/W s", "charge on the connected capacity (per kVA, taken as kW)"),
+    },
+    {
+        **_NOTES,
+        "region": TextSpec("area it holds in"),
+        "title": TextSpec("notice or schedule"),
+        "currency": TextSpec("currency of its prices"),
+        "class": TextSpec("class of customer"),
+        "effective": TextSpec("date from which it holds"),
+        "status": TextSpec(
+            "complete: every hour of the year has a price or multiplier; windows: bands without "
+            "prices; partial: some hours or prices are missing",
+            ("complete", "windows", "partial"),
+        ),
+        "bands": TextSpec('rows (months, days, hour from, hour to, band, figure of this record or "")', rows=True),
+    },
+    families={
+        r"multiplier_[a-z_]+": _one("1", "price in this season and band as a multiple of the flat price"),
+        r"price_[a-z_]+": _one("USD/J", "price in this season and band"),
+    },
+)
 
-OFFERS = Schema("offers", "ways to obtain a system", {
-    "price": FigureSpec(("USD", "USD/s"), "of one system: its purchase, or its rent per second", required=True),
-    "supply": _one("system", "most systems that can be had"),
-}, {
-    **_NOTES,
-    "system": TextSpec("system record", refers="systems", required=True),
-    "how": TextSpec("bought or rented", ("buy", "on_demand", "reserved", "spot"), required=True),
-    "region": TextSpec("region it is limited to: a region record, or \"provider:region\" of a region that is "
-                       "not one of ours; empty for anywhere", refers="regions"),
-    "provider_region": TextSpec("the provider's own name of the region"),
-    "provider": TextSpec("who offers it"),
-    "zone": TextSpec("residency zone it is limited to"),
-})
+OFFERS = Schema(
+    "offers",
+    "ways to obtain a system",
+    {
+        "price": FigureSpec(("USD", "USD/s"), "of one system: its purchase, or its rent per second", required=True),
+        "supply": _one("system", "most systems that can be had"),
+    },
+    {
+        **_NOTES,
+        "system": TextSpec("system record", refers="systems", required=True),
+        "how": TextSpec("bought or rented", ("buy", "on_demand", "reserved", "spot"), required=True),
+        "region": TextSpec(
+            'region it is limited to: a region record, or "provider:region" of a region that is '
+            "not one of ours; empty for anywhere",
+            refers="regions",
+        ),
+        "provider_region": TextSpec("the provider's own name of the region"),
+        "provider": TextSpec("who offers it"),
+        "zone": TextSpec("residency zone it is limited to"),
+    },
+)
 
-WAN = Schema("wan", "paths between regions and prices of transport", {
-    "rtt_s": _one("s", "round-trip time"),
-    "price_per_byte": _one("USD/byte", "price of moving a byte"),
-    "line_price_per_byte": _one("USD/byte", "price of a byte of capacity on a line that is always paid for"),
-    "port_price": _one("USD/s", "price of one port or connection"),
-    "port_bytes_per_s": _one("byte/s", "rate of that port"),
-    "availability": _one("1", "share of time it is up"),
-}, {
-    **_NOTES,
-    "ends": TextSpec("the two regions", rows=True),
-    "transport": TextSpec("kind of line"),
-    "measured_between": TextSpec("cloud regions between which it was measured"),
-    "setup": TextSpec("time to set up"),
-})
+WAN = Schema(
+    "wan",
+    "paths between regions and prices of transport",
+    {
+        "rtt_s": _one("s", "round-trip time"),
+        "price_per_byte": _one("USD/byte", "price of moving a byte"),
+        "line_price_per_byte": _one("USD/byte", "price of a byte of capacity on a line that is always paid for"),
+        "port_price": _one("USD/s", "price of one port or connection"),
+        "port_bytes_per_s": _one("byte/s", "rate of that port"),
+        "availability": _one("1", "share of time it is up"),
+    },
+    {
+        **_NOTES,
+        "ends": TextSpec("the two regions", rows=True),
+        "transport": TextSpec("kind of line"),
+        "measured_between": TextSpec("cloud regions between which it was measured"),
+        "setup": TextSpec("time to set up"),
+    },
+)
 
-LINES = Schema("lines", "kinds of line between two sites", {
-    "rtt_factor": _one("1", "round trip as a multiple of that of the path between its ends"),
-    "rtt_added_s": _one("s", "added to the round trip, by what encrypts and forwards"),
-    "availability": _one("1", "share of time it is up"),
-    "unit_bytes_per_s": _one("byte/s", "capacity of one unit in each direction; without it the line is not bought by capacity"),
-    "unit_price": _one("USD/s", "rent of one unit, both ends together"),
-    "price_per_byte": _one("USD/byte", "of a byte that leaves a site"),
-    "path_price_share": _one("1", "share of the path's own price of a byte that is paid beside it"),
-    "setup_s": _one("s", "from the order until it carries traffic"),
-}, {
-    **_NOTES,
-    "security": TextSpec("open to all, encrypted from end to end of the line, or a line of one's own",
-                         ("public", "encrypted", "private"), required=True),
-    "setup": TextSpec("time to set up, as its source says"),
-})
+LINES = Schema(
+    "lines",
+    "kinds of line between two sites",
+    {
+        "rtt_factor": _one("1", "round trip as a multiple of that of the path between its ends"),
+        "rtt_added_s": _one("s", "added to the round trip, by what encrypts and forwards"),
+        "availability": _one("1", "share of time it is up"),
+        "unit_bytes_per_s": _one(
+            "byte/s", "capacity of one unit in each direction; without it the line is not bought by capacity"
+        ),
+        "unit_price": _one("USD/s", "rent of one unit, both ends together"),
+        "price_per_byte": _one("USD/byte", "of a byte that leaves a site"),
+        "path_price_share": _one("1", "share of the path's own price of a byte that is paid beside it"),
+        "setup_s": _one("s", "from the order until it carries traffic"),
+    },
+    {
+        **_NOTES,
+        "security": TextSpec(
+            "open to all, encrypted from end to end of the line, or a line of one's own",
+            ("public", "encrypted", "private"),
+            required=True,
+        ),
+        "setup": TextSpec("time to set up, as its source says"),
+    },
+)
 
-POWER_CURVES = Schema("power_curves", "measured throughput and power of a chip", {
-    "x": FigureSpec(("W", "1"), "power limit, or sequences in the batch", values=0),
-    "power_w": FigureSpec(("W",), "power of one chip", values=0),
-    "throughput": FigureSpec(("1/s", "token/s"), "throughput", values=0),
-    "relative_power": FigureSpec(("1",), "power as a share of the largest", values=0),
-    "relative_throughput": FigureSpec(("1",), "throughput as a share of the largest", values=0),
-}, {**_NOTES, "chip": TextSpec("chip as the source names it"), "workload": TextSpec("what ran"),
-    "axis": TextSpec("what x is")})
+POWER_CURVES = Schema(
+    "power_curves",
+    "measured throughput and power of a chip",
+    {
+        "x": FigureSpec(("W", "1"), "power limit, or sequences in the batch", values=0),
+        "power_w": FigureSpec(("W",), "power of one chip", values=0),
+        "throughput": FigureSpec(("1/s", "token/s"), "throughput", values=0),
+        "relative_power": FigureSpec(("1",), "power as a share of the largest", values=0),
+        "relative_throughput": FigureSpec(("1",), "throughput as a share of the largest", values=0),
+    },
+    {
+        **_NOTES,
+        "chip": TextSpec("chip as the source names it"),
+        "workload": TextSpec("what ran"),
+        "axis": TextSpec("what x is"),
+    },
+)
 
 DEFAULTS = Schema("defaults", "what is assumed where nothing is stated", text=_NOTES, open=True)
 CONSTANTS = Schema("constants", "fitted constants of the models", text=_NOTES, open=True)
 
-SCHEMAS: dict[str, Schema] = {s.kind: s for s in (
-    CHIPS, SYSTEMS, FABRICS, ARCHITECTURES, REGIONS, TARIFFS, OFFERS, WAN, LINES, POWER_CURVES, DEFAULTS, CONSTANTS)}
+SCHEMAS: dict[str, Schema] = {
+    s.kind: s
+    for s in (
+        CHIPS,
+        SYSTEMS,
+        FABRICS,
+        ARCHITECTURES,
+        REGIONS,
+        TARIFFS,
+        OFFERS,
+        WAN,
+        LINES,
+        POWER_CURVES,
+        DEFAULTS,
+        CONSTANTS,
+    )
+}

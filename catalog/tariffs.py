@@ -12,8 +12,13 @@ from catalog.records import Record
 from catalog.units import HOURS_PER_DAY
 
 SATURDAY, SUNDAY = 5, 6
-_DAYS = {"all": range(7), "weekday": range(SATURDAY), "weekend": (SATURDAY, SUNDAY),
-         "saturday": (SATURDAY,), "sunday": (SUNDAY,)}
+_DAYS = {
+    "all": range(7),
+    "weekday": range(SATURDAY),
+    "weekend": (SATURDAY, SUNDAY),
+    "saturday": (SATURDAY,),
+    "sunday": (SUNDAY,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +40,15 @@ class Band:
 
 def tariff_bands(tariff: Record) -> tuple[Band, ...]:
     """Bands of a tariff record."""
-    return tuple(Band(months, days, start, end, name, tariff.figures.get(figure))
-                 for months, days, start, end, name, figure in tariff.text.get("bands", ()))
+    return tuple(
+        Band(months, days, start, end, name, tariff.figures.get(figure))
+        for months, days, start, end, name, figure in tariff.text.get("bands", ())
+    )
 
 
 def band_at(tariff: Record, month: int, weekday: int, hour: float) -> Band | None:
     """The band that holds at a local time; None where the tariff has none."""
-    return next((b for b in tariff_bands(tariff)
-                 if b.holds(month, weekday) and b.start_h <= hour < b.end_h), None)
+    return next((b for b in tariff_bands(tariff) if b.holds(month, weekday) and b.start_h <= hour < b.end_h), None)
 
 
 def hourly_values(tariff: Record, month: int, weekday: int) -> tuple[float | None, ...]:
@@ -74,7 +80,13 @@ def malformed_texts(record: Record) -> Iterator[tuple[str, str]]:
     for i, row in enumerate(bands):
         if message := _malformed_band(row, record):
             yield f"bands[{i}]", message
-    units = sorted({record.figures[row[5]].unit for row in bands if isinstance(row, tuple) and len(row) == 6 and str(row[5]) in record.figures})
+    units = sorted(
+        {
+            record.figures[row[5]].unit
+            for row in bands
+            if isinstance(row, tuple) and len(row) == 6 and str(row[5]) in record.figures
+        }
+    )
     if len(units) > 1:
         yield "bands", f"expected all bands in one unit and currency, got {', '.join(units)}"
 

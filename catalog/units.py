@@ -30,8 +30,19 @@ class UnitError(ValueError):
 
 
 def _prefixed(symbol: str, prefixes: str, base: float = 1.0) -> dict[str, float]:
-    scale = {"n": NANO, "u": MICRO, "µ": MICRO, "m": MILLI, "1": 1.0, "k": KILO,
-             "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA}
+    scale = {
+        "n": NANO,
+        "u": MICRO,
+        "µ": MICRO,
+        "m": MILLI,
+        "1": 1.0,
+        "k": KILO,
+        "M": MEGA,
+        "G": GIGA,
+        "T": TERA,
+        "P": PETA,
+        "E": EXA,
+    }
     return {("" if p == "1" else p) + symbol: scale[p] * base for p in prefixes}
 
 
@@ -39,11 +50,23 @@ def _per(table: Mapping[str, float], divisors: Mapping[str, float]) -> dict[str,
     return {f"{a}/{b}": x / y for a, x in table.items() for b, y in divisors.items()}
 
 
-_TIME = {**_prefixed("s", "nuµm1"), "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "day": DAY_S,
-         "days": DAY_S, "week": WEEK_S, "weeks": WEEK_S, "month": MONTH_S, "months": MONTH_S,
-         "year": YEAR_S, "years": YEAR_S}
-_BITS = {name: factor for symbol in ("bit", "b")
-         for name, factor in _prefixed(symbol, "1kMGTP", 1 / BITS_PER_BYTE).items()}
+_TIME = {
+    **_prefixed("s", "nuµm1"),
+    "min": MINUTE_S,
+    "h": HOUR_S,
+    "d": DAY_S,
+    "day": DAY_S,
+    "days": DAY_S,
+    "week": WEEK_S,
+    "weeks": WEEK_S,
+    "month": MONTH_S,
+    "months": MONTH_S,
+    "year": YEAR_S,
+    "years": YEAR_S,
+}
+_BITS = {
+    name: factor for symbol in ("bit", "b") for name, factor in _prefixed(symbol, "1kMGTP", 1 / BITS_PER_BYTE).items()
+}
 _BYTES = {**_prefixed("B", "1kMGTPE"), "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB, **_BITS}
 _FLOPS = {**_prefixed("FLOP", "1kMGTPE"), **_prefixed("OP", "GTPE")}
 _ENERGY = {**_prefixed("J", "1kMGTP"), **_prefixed("Wh", "1kMGT", HOUR_S)}
@@ -58,8 +81,7 @@ _bits_per_s = {f"{p}bps": v for p, v in zip("kMGT", (KILO, MEGA, GIGA, TERA), st
 _TABLES: dict[str, dict[str, float]] = {
     "s": _TIME,
     "byte": _BYTES,
-    "byte/s": {**_per(_BYTES, {"s": 1.0}),
-               **{k: v / BITS_PER_BYTE for k, v in _bits_per_s.items()}},
+    "byte/s": {**_per(_BYTES, {"s": 1.0}), **{k: v / BITS_PER_BYTE for k, v in _bits_per_s.items()}},
     "FLOP": _FLOPS,
     "FLOP/s": {**_per(_FLOPS, {"s": 1.0}), **_prefixed("FLOPS", "1kMGTPE"), **_prefixed("OPS", "GTPE")},
     "W": _POWER,
@@ -81,15 +103,25 @@ _TABLES: dict[str, dict[str, float]] = {
 _COUNTS = {"1", "token", "token/s", "request", "request/s", "chip", "system"}
 _SUFFIX = {"k": THOUSAND, "M": MILLION, "B": BILLION, "T": TRILLION}
 _EXPECTED = {
-    "s": ("a time", "500 ms"), "byte": ("a size", "80 GB"), "byte/s": ("a bandwidth", "4.8 TB/s"),
-    "FLOP": ("an amount of work", "2 PFLOP"), "FLOP/s": ("a compute rate", "989 TFLOP/s"),
-    "W": ("a power", "20 MW"), "J": ("an energy", "3 MWh"),
-    "J/token": ("an energy per token", "0.4 J/token"), "kg": ("a mass", "120 t"),
-    "kg/J": ("a carbon intensity", "120 g/kWh"), "token": ("a number of tokens", "15T tokens"),
-    "token/s": ("a token rate", "2M tokens/s"), "request": ("a number of requests", "1000 requests"),
-    "request/s": ("a request rate", "40 requests/s"), "1": ("a number", "0.3"),
-    "1/s": ("a rate", "2 /h"), "chip": ("a number of chips", "2048 chips"),
-    "system": ("a number of systems", "256 systems"), "year": ("a number of years", "3"),
+    "s": ("a time", "500 ms"),
+    "byte": ("a size", "80 GB"),
+    "byte/s": ("a bandwidth", "4.8 TB/s"),
+    "FLOP": ("an amount of work", "2 PFLOP"),
+    "FLOP/s": ("a compute rate", "989 TFLOP/s"),
+    "W": ("a power", "20 MW"),
+    "J": ("an energy", "3 MWh"),
+    "J/token": ("an energy per token", "0.4 J/token"),
+    "kg": ("a mass", "120 t"),
+    "kg/J": ("a carbon intensity", "120 g/kWh"),
+    "token": ("a number of tokens", "15T tokens"),
+    "token/s": ("a token rate", "2M tokens/s"),
+    "request": ("a number of requests", "1000 requests"),
+    "request/s": ("a request rate", "40 requests/s"),
+    "1": ("a number", "0.3"),
+    "1/s": ("a rate", "2 /h"),
+    "chip": ("a number of chips", "2048 chips"),
+    "system": ("a number of systems", "256 systems"),
+    "year": ("a number of years", "3"),
     "degree": ("an angle in degrees", "39.04"),
 }
 
@@ -100,15 +132,26 @@ _MONEY_PER: dict[str, dict[str, float]] = {
     "J": {k: v for k, v in _ENERGY.items()},
     "byte": {**_BYTES, "Mbit/s-month": MEGA / BITS_PER_BYTE * MONTH_S},  # a line paid for by its rate
     "W": _POWER,
-    "W s": {"W s": 1.0, **{f"{p}-{t}": _POWER[p] * _TIME[t] for p in ("kW", "MW")
-                           for t in ("month", "year")}, "kVA-month": KILO * MONTH_S},
+    "W s": {
+        "W s": 1.0,
+        **{f"{p}-{t}": _POWER[p] * _TIME[t] for p in ("kW", "MW") for t in ("month", "year")},
+        "kVA-month": KILO * MONTH_S,
+    },
     "kg": _MASS,
     "token": {"token": 1.0, "1M tokens": MILLION, "M tokens": MILLION, "million tokens": MILLION},
     "chip": {"chip": 1.0},
 }
-_MONEY_EXAMPLE = {"": "420M CNY", "s": "2.95 USD/h", "J": "0.09 USD/kWh", "byte": "0.02 USD/GB",
-                  "W": "11.7M USD/MW", "W s": "217.3 USD/kW-month", "kg": "90 USD/t",
-                  "token": "0.3 USD/1M tokens", "chip": "30000 USD/chip"}
+_MONEY_EXAMPLE = {
+    "": "420M CNY",
+    "s": "2.95 USD/h",
+    "J": "0.09 USD/kWh",
+    "byte": "0.02 USD/GB",
+    "W": "11.7M USD/MW",
+    "W s": "217.3 USD/kW-month",
+    "kg": "90 USD/t",
+    "token": "0.3 USD/1M tokens",
+    "chip": "30000 USD/chip",
+}
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _CURRENCY = re.compile(r"([A-Z]{3})(?:\s*/\s*(.+))?")
 
@@ -226,7 +269,7 @@ def parse_any(value: str | int | float, unit: str) -> tuple[float, str]:
         return parse(value, unit), unit
     currency, _, per = unit.partition("/")
     amount, found = parse_money(value, per)  # type: ignore[arg-type]
-    return amount, unit if found == currency else found + unit[len(currency):]
+    return amount, unit if found == currency else found + unit[len(currency) :]
 
 
 def noun(unit: str) -> str:
@@ -250,8 +293,16 @@ def example(unit: str) -> str:
 
 
 _LADDERS: dict[str, list[tuple[float, str]]] = {
-    "s": [(NANO, "ns"), (MICRO, "us"), (MILLI, "ms"), (1, "s"), (MINUTE_S, "min"), (HOUR_S, "h"),
-          (DAY_S, "d"), (YEAR_S, "years")],
+    "s": [
+        (NANO, "ns"),
+        (MICRO, "us"),
+        (MILLI, "ms"),
+        (1, "s"),
+        (MINUTE_S, "min"),
+        (HOUR_S, "h"),
+        (DAY_S, "d"),
+        (YEAR_S, "years"),
+    ],
     "byte": [(f, s) for s, f in _prefixed("B", "1kMGTPE").items()],
     "byte/s": [(f, s + "/s") for s, f in _prefixed("B", "1kMGTPE").items()],
     "FLOP": [(f, s) for s, f in _prefixed("FLOP", "1kMGTPE").items()],
@@ -265,10 +316,26 @@ _LADDERS: dict[str, list[tuple[float, str]]] = {
     "year": [(1, "years")],
     "degree": [(1, "degrees")],
 }
-_COUNT_WORDS = {"1": "", "token": " tokens", "token/s": " tokens/s", "request": " requests",
-                "request/s": " requests/s", "chip": " chips", "system": " systems"}
-_MONEY_SHOW = {"": "", "s": "h", "J": "kWh", "byte": "GB", "W": "MW", "W s": "kW-month", "kg": "t",
-               "token": "1M tokens", "chip": "chip"}
+_COUNT_WORDS = {
+    "1": "",
+    "token": " tokens",
+    "token/s": " tokens/s",
+    "request": " requests",
+    "request/s": " requests/s",
+    "chip": " chips",
+    "system": " systems",
+}
+_MONEY_SHOW = {
+    "": "",
+    "s": "h",
+    "J": "kWh",
+    "byte": "GB",
+    "W": "MW",
+    "W s": "kW-month",
+    "kg": "t",
+    "token": "1M tokens",
+    "chip": "chip",
+}
 # A larger time unit is used only when at least this many of it, so that 90 s stays "90 s".
 _AT_LEAST = {"min": 2, "h": 1, "d": 2, "years": 2}
 

@@ -71,8 +71,16 @@ class ChipRates:
     tdp_w: float  # [W]
 
     def __post_init__(self) -> None:
-        wrong = [name for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes") if not _all(getattr(self, name) > 0.0)]
-        wrong += [name for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w") if not _all(getattr(self, name) >= 0.0)]
+        wrong = [
+            name
+            for name in ("flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "hbm_bytes")
+            if not _all(getattr(self, name) > 0.0)
+        ]
+        wrong += [
+            name
+            for name in ("scaleup_bytes_per_s", "scaleout_bytes_per_s", "tdp_w")
+            if not _all(getattr(self, name) >= 0.0)
+        ]
         if not _all(self.scaleup_chips >= 1):
             wrong.append("scaleup_chips")
         if wrong:

@@ -41,7 +41,12 @@ def checkpoint_bytes_per_s(checkpoint_bytes: ArrayLike, interval_s: ArrayLike, w
     return (np.asarray(checkpoint_bytes, float) / (np.asarray(interval_s, float) + np.asarray(write_s, float)))[()]
 
 
-def checkpoint_stall_s(checkpoint_bytes: ArrayLike, storage_bytes_per_s: ArrayLike, host_bytes_per_s: ArrayLike = 0.0, interval_s: ArrayLike = np.inf) -> Result:
+def checkpoint_stall_s(
+    checkpoint_bytes: ArrayLike,
+    storage_bytes_per_s: ArrayLike,
+    host_bytes_per_s: ArrayLike = 0.0,
+    interval_s: ArrayLike = np.inf,
+) -> Result:
     """Time for which a run stands still for a checkpoint:  C / B, or in the background  C / H + max(0, C / B - tau).
 
     In the background the run waits for the copy to the memory of the hosts (H > 0), and for the last checkpoint where storage is
@@ -59,7 +64,12 @@ def checkpoint_stall_s(checkpoint_bytes: ArrayLike, storage_bytes_per_s: ArrayLi
     return np.where(host > 0, copy + np.maximum(write - np.asarray(interval_s, float), 0.0), write)[()]
 
 
-def load_s(size_bytes: ArrayLike, shares: Sequence[ArrayLike], bytes_per_s: Sequence[ArrayLike], last_bytes_per_s: ArrayLike = np.inf) -> Result:
+def load_s(
+    size_bytes: ArrayLike,
+    shares: Sequence[ArrayLike],
+    bytes_per_s: Sequence[ArrayLike],
+    last_bytes_per_s: ArrayLike = np.inf,
+) -> Result:
     """Time until weights that lie in several tiers are in the chips:  max(W max_i s_i / B_i, W / L).
 
     Tiers are read beside one another and what arrives is passed on at once, so the slowest part decides. Weights that lie in one
@@ -72,7 +82,10 @@ def load_s(size_bytes: ArrayLike, shares: Sequence[ArrayLike], bytes_per_s: Sequ
     (28.0, 2.8)
     """
     size = np.asarray(size_bytes, float)
-    parts = [size * np.asarray(share, float) / np.asarray(rate, float) for share, rate in zip(shares, bytes_per_s, strict=True)]
+    parts = [
+        size * np.asarray(share, float) / np.asarray(rate, float)
+        for share, rate in zip(shares, bytes_per_s, strict=True)
+    ]
     return np.maximum(np.max(np.broadcast_arrays(*parts), axis=0), size / np.asarray(last_bytes_per_s, float))[()]
 
 
@@ -88,4 +101,6 @@ def computing_share(needed_bytes_per_s: ArrayLike, storage_bytes_per_s: ArrayLik
     """
     needed = np.asarray(needed_bytes_per_s, float)
     rate = np.asarray(storage_bytes_per_s, float)
-    return np.minimum(1.0, np.divide(rate, needed, out=np.full(np.broadcast(rate, needed).shape, np.inf), where=needed > 0))[()]
+    return np.minimum(
+        1.0, np.divide(rate, needed, out=np.full(np.broadcast(rate, needed).shape, np.inf), where=needed > 0)
+    )[()]

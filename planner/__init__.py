@@ -19,7 +19,21 @@ from planner.version import __version__ as __version__
 
 IDENTITY = "flopwatt:planner"
 
-__all__ = ["Plan", "PlanSpec", "SpecError", "WhatIf", "alternatives", "check_spec", "compare", "frontier", "load_plan", "load_spec", "sensitivity", "solve", "verify_plan"]
+__all__ = [
+    "Plan",
+    "PlanSpec",
+    "SpecError",
+    "WhatIf",
+    "alternatives",
+    "check_spec",
+    "compare",
+    "frontier",
+    "load_plan",
+    "load_spec",
+    "sensitivity",
+    "solve",
+    "verify_plan",
+]
 
 _HOME = Path(__file__).resolve().parent.parent
 _SIBLINGS = ("catalog", "models", "solvers")
@@ -35,7 +49,9 @@ def _guard_siblings() -> None:
         found = _file_of(name)
         ours = _HOME / name
         if found is None:
-            raise ImportError(f"flopwatt needs its own package '{name}' in {ours}, but it is not there. Reinstall flopwatt.")
+            raise ImportError(
+                f"flopwatt needs its own package '{name}' in {ours}, but it is not there. Reinstall flopwatt."
+            )
         if found.parent != ours:
             way = found.parent if found.stem == "__init__" else found
             raise ImportError(

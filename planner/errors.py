@@ -17,7 +17,9 @@ class Problem:
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.message}" if self.path else self.message
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)  # one line, whatever was quoted
+        return "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        )  # one line, whatever was quoted
 
 
 class SpecError(ValueError):

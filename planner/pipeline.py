@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def solve(
-    source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
+    source: str | Path | Mapping[str, Any],
+    *,
+    overlays: Sequence[Path] = (),
+    hourly: Sequence[Path] = (),
+    progress: Progress | None = None,
+    threads: int = THREADS,
 ) -> Plan:
     """The plan that answers a spec, given as a file or as a mapping; `threads`: of the solver.
 
@@ -29,7 +34,9 @@ def solve(
     return solve_document(document, overlays=overlays, progress=progress, threads=threads)
 
 
-def check_spec(source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()) -> dict[str, int]:
+def check_spec(
+    source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()
+) -> dict[str, int]:
     """Counts of what a valid spec asks about; raises SpecError with every problem of an invalid one."""
     document = read_spec(source, hourly)
     return check_document(document, overlays=overlays)
@@ -65,5 +72,7 @@ def solve_document(
         return robust_plan(problem, document, overlays=overlays, progress=progress, threads=threads)
     candidates = find_candidates(problem)
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
-    say(f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s")
+    say(
+        f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s"
+    )
     return answer(problem, candidates, document, overlays=overlays, progress=progress, threads=threads)

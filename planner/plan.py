@@ -18,7 +18,19 @@ KEYS = (
     "routes", "schedule", "costs", "cost_lines", "carbon_lines", "limits", "runner_up", "dropped", "assumptions", "provenance",
     "versions", "solver", "diagnosis", "catalog_digest", "spec",
 )  # fmt: skip
-TABLES = ("fleet", "fabrics", "workloads", "routes", "schedule", "cost_lines", "carbon_lines", "limits", "runner_up", "assumptions", "provenance")
+TABLES = (
+    "fleet",
+    "fabrics",
+    "workloads",
+    "routes",
+    "schedule",
+    "cost_lines",
+    "carbon_lines",
+    "limits",
+    "runner_up",
+    "assumptions",
+    "provenance",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,9 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         raise SpecError([Problem(where, f"not a whole plan; missing: {', '.join(missing)}")])
     if document["schema_version"] != PLAN_SCHEMA_VERSION:
         version = document["schema_version"]
-        raise SpecError([Problem(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")])
+        raise SpecError(
+            [Problem(f"{where}.schema_version", f"this release reads version {PLAN_SCHEMA_VERSION}, got {version!r}")]
+        )
     return Plan(document)
 
 

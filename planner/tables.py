@@ -18,7 +18,10 @@ def as_csv(rows: Sequence[Row]) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, fieldnames=_columns(rows), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: json.dumps(value) if isinstance(value, (dict, list)) else value for key, value in row.items()} for row in rows)
+    writer.writerows(
+        {key: json.dumps(value) if isinstance(value, (dict, list)) else value for key, value in row.items()}
+        for row in rows
+    )
     return stream.getvalue()
 
 
@@ -30,7 +33,9 @@ def as_text(rows: Sequence[Row], indent: str = "") -> str:
     right = [bool(rows) and all(_is_number(row.get(column)) for row in rows) for column in columns]
 
     def line(parts: Sequence[str]) -> str:
-        aligned = (part.rjust(width) if flush else part.ljust(width) for part, width, flush in zip(parts, widths, right))
+        aligned = (
+            part.rjust(width) if flush else part.ljust(width) for part, width, flush in zip(parts, widths, right)
+        )
         return (indent + "  ".join(aligned)).rstrip() + "\n"
 
     return line(columns) + line(["-" * width for width in widths]) + "".join(map(line, cells))
@@ -38,7 +43,11 @@ def as_text(rows: Sequence[Row], indent: str = "") -> str:
 
 def as_markdown(rows: Sequence[Row]) -> str:
     columns = _columns(rows)
-    lines = [columns, ["---"] * len(columns), *([_cell(row.get(column)).replace("|", "\\|") for column in columns] for row in rows)]
+    lines = [
+        columns,
+        ["---"] * len(columns),
+        *([_cell(row.get(column)).replace("|", "\\|") for column in columns] for row in rows),
+    ]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
@@ -47,7 +56,11 @@ def _columns(rows: Sequence[Row]) -> list[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) or (isinstance(value, str) and value[:1].isdigit())
+    return (
+        value is None
+        or (isinstance(value, (int, float)) and not isinstance(value, bool))
+        or (isinstance(value, str) and value[:1].isdigit())
+    )
 
 
 def _cell(value: Any) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from solvers.program import Floats
 
-ENUMERATION = 1 << 16   # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
+ENUMERATION = 1 << 16  # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
 
 
 class SolverError(RuntimeError):
@@ -18,15 +18,17 @@ class SolverError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    solver: str = "highs"             # or "pulp"
+    solver: str = "highs"  # or "pulp"
     gap: float = 1e-3
     time_limit_s: float = 60.0
     seed: int = 0
     threads: int = 1
     node_limit: int | None = None
-    method: str = "auto"              # direct: the solver's own search | branch: solvers.branch_and_bound.search | decomposed: slot by slot | auto: by size
-    presolve: bool = True             # of whole numbers by HiGHS; never where a program says that it must not (`Program.presolve`)
-    progress: Callable[[str], None] | None = None  # is told how a long search goes: lines of `Standing`, and of what is being done
+    method: str = "auto"  # direct: the solver's own search | branch: solvers.branch_and_bound.search | decomposed: slot by slot | auto: by size
+    presolve: bool = True  # of whole numbers by HiGHS; never where a program says that it must not (`Program.presolve`)
+    progress: Callable[[str], None] | None = (
+        None  # is told how a long search goes: lines of `Standing`, and of what is being done
+    )
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):
@@ -41,7 +43,7 @@ class RawSolution:
     side with the integers fixed, so they hold for this fleet only. `polished`: x solves the linear program with
     its integers fixed, rows holding to 1e-9."""
 
-    status: str                       # optimal | within_gap | limit | infeasible | unbounded
+    status: str  # optimal | within_gap | limit | infeasible | unbounded
     objective: float | None = None
     bound: float | None = None
     gap: float | None = None
@@ -55,7 +57,7 @@ class RawSolution:
 class Outcome:
     """What a solver said of the scaled minimisation."""
 
-    status: str        # optimal | limit | infeasible | unbounded
+    status: str  # optimal | limit | infeasible | unbounded
     x: Floats | None = None
     bound: float | None = None
     duals: Floats | None = None
@@ -66,7 +68,9 @@ class Standing:
     """Tells the best value and the bound so far as they change, in the unit of the objective; gap = |value - bound| / max(|value|, 1e-9)."""
 
     say: Callable[[str], None] = lambda line: None
-    factor: float = 1.0  # from the numbers of the search to that unit; below 0 where the search minimises what is maximised
+    factor: float = (
+        1.0  # from the numbers of the search to that unit; below 0 where the search minimises what is maximised
+    )
     every_s: float = 0.0  # a line comes no sooner after the one before
     value: float = math.inf  # in the numbers of the search
     bound: float = -math.inf
@@ -79,7 +83,10 @@ class Standing:
         if (value, bound) == (self.value, self.bound) or now - self._last < self.every_s:
             return
         self.value, self.bound, self._last = value, bound, now
-        parts = [f"best {self.amount(value)}" if math.isfinite(value) else "no plan yet", f"bound {self.amount(bound)}" if math.isfinite(bound) else "no bound yet"]
+        parts = [
+            f"best {self.amount(value)}" if math.isfinite(value) else "no plan yet",
+            f"bound {self.amount(bound)}" if math.isfinite(bound) else "no bound yet",
+        ]
         if math.isfinite(value) and math.isfinite(bound):
             parts.append(f"gap {max(value - bound, 0.0) / max(abs(value), 1e-9 / abs(self.factor)):.3%}")
         self.say(f"{', '.join(parts)}  {now - self._begin:.1f} s")

@@ -15,8 +15,8 @@ from solvers import mip as backends
 from solvers.mip import Options, RawSolution
 from solvers.program import Arrays, Floats, Program
 
-SHARE = 0.01            # of the asked gap, to which the units are chosen
-LONGEST_S = 20.0        # of that choice; an answer is in hand
+SHARE = 0.01  # of the asked gap, to which the units are chosen
+LONGEST_S = 20.0  # of that choice; an answer is in hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,9 @@ class _Held:
         return self.held
 
 
-def with_fewest_units(program: Program, objective: Floats, sense: str, raw: RawSolution, options: Options) -> RawSolution:
+def with_fewest_units(
+    program: Program, objective: Floats, sense: str, raw: RawSolution, options: Options
+) -> RawSolution:
     """The answer with the best units of lines for its fleet; as it is where there is nothing to choose or nothing better."""
     units = program.columns.get("unit", np.zeros(0, dtype=np.int64))
     units = units[units >= 0]
@@ -41,8 +43,12 @@ def with_fewest_units(program: Program, objective: Floats, sense: str, raw: RawS
     chosen[units] = True
     held = arrays.integer & ~chosen
     whole = np.round(raw.x)
-    part = replace(arrays, lower=np.where(held, whole, arrays.lower), upper=np.where(held, whole, arrays.upper), integer=chosen)
-    asked = replace(options, gap=max(SHARE * options.gap, 1e-9), time_limit_s=LONGEST_S, method="direct", node_limit=None)
+    part = replace(
+        arrays, lower=np.where(held, whole, arrays.lower), upper=np.where(held, whole, arrays.upper), integer=chosen
+    )
+    asked = replace(
+        options, gap=max(SHARE * options.gap, 1e-9), time_limit_s=LONGEST_S, method="direct", node_limit=None
+    )
     found = backends.solve(_Held(part, program.presolve), objective, sense, asked, start=raw.x)
     sign = -1.0 if sense == "max" else 1.0
     if found.x is None or not found.polished or sign * (found.objective - raw.objective) >= 0:

@@ -21,17 +21,27 @@ from solvers.program import Arrays, Floats, Program, Scaled
 
 if TYPE_CHECKING:
     from solvers.branch_and_bound.warm_start import Kept
-ROW_TOLERANCE = 1e-9    # of the polished answer, relative to the largest coefficient of the row
-LP_ROUNDING = 1e-7      # of a sum of terms with both signs
-EVERY_S = 1.0           # between lines of progress
+ROW_TOLERANCE = 1e-9  # of the polished answer, relative to the largest coefficient of the row
+LP_ROUNDING = 1e-7  # of a sum of terms with both signs
+EVERY_S = 1.0  # between lines of progress
 
 
 def relative_gap(objective: float, bound: float) -> float:
     return abs(objective - bound) / max(abs(objective), 1e-9)
 
 
-def solve(program: Program, objective: Floats, sense: str, options: Options, *, polished: bool = True,
-          start: Floats | None = None, hint: Callable[[], tuple[Floats | None, float]] | None = None, at_once: bool = False, kept: Kept | None = None) -> RawSolution:
+def solve(
+    program: Program,
+    objective: Floats,
+    sense: str,
+    options: Options,
+    *,
+    polished: bool = True,
+    start: Floats | None = None,
+    hint: Callable[[], tuple[Floats | None, float]] | None = None,
+    at_once: bool = False,
+    kept: Kept | None = None,
+) -> RawSolution:
     """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `hint`: finds a solution in another way,
     where the search over the binaries is hard, or `at_once`, and what no solution is better than; `kept`: one of a program alike, which is changed to this one and tells what it can."""
     begin = time.perf_counter()
@@ -41,10 +51,15 @@ def solve(program: Program, objective: Floats, sense: str, options: Options, *, 
     scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
     run, known = {"pulp": run_pulp, "highs": run_highs}[options.solver] if kept is None else kept.run, {}
     if kept is None and options.solver == "highs" and branches(arrays, options):
-        run, known = run_branch, {"hint": None if hint is None else lambda: _scaled_to(scaled, sign, *hint()), "at_once": at_once}
+        run, known = (
+            run_branch,
+            {"hint": None if hint is None else lambda: _scaled_to(scaled, sign, *hint()), "at_once": at_once},
+        )
     if options.progress is not None and options.solver == "highs" and kept is None:
         run = partial(run, standing=Standing(options.progress, sign / scaled.objective, EVERY_S))
-    outcome = partial(run, **known)(scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column)
+    outcome = partial(run, **known)(
+        scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column
+    )
     x = None if outcome.x is None else outcome.x * scaled.column
     duals, exact = None, False
     if x is not None and polished:
@@ -69,13 +84,19 @@ def _scaled_to(scaled: Scaled, sign: float, x: Floats | None, bound: float) -> t
     return float(scaled.cost @ inner), inner, sign * bound * scaled.objective
 
 
-def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: Options) -> tuple[Floats, Floats] | None:
+def polish(
+    arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: Options
+) -> tuple[Floats, Floats] | None:
     """(x, row duals) of the linear program with the given bounds, None where it has no solution."""
     lower, upper = fixed
     scaled = arrays.scaled(cost)  # before the bounds are fixed: the size of the objective is judged by their width
     column = scaled.column
-    scaled = replace(scaled, arrays=replace(scaled.arrays, lower=lower / column, upper=upper / column,
-                                            integer=np.zeros_like(arrays.integer)))
+    scaled = replace(
+        scaled,
+        arrays=replace(
+            scaled.arrays, lower=lower / column, upper=upper / column, integer=np.zeros_like(arrays.integer)
+        ),
+    )
     # quick with the integers fixed, and an answer in hand is worth finishing: no limit of time
     unlimited = replace(options, solver="highs", node_limit=None, time_limit_s=math.inf)
     outcome = run_highs(scaled, unlimited, LP_TOLERANCE)
@@ -87,7 +108,9 @@ def polish(arrays: Arrays, fixed: tuple[Floats, Floats], cost: Floats, options: 
     return x, outcome.duals * scaled.row / scaled.objective
 
 
-def priced(program: Program, objective: Floats, sense: str, x: Floats, options: Options) -> tuple[Floats, Floats] | tuple[None, None]:
+def priced(
+    program: Program, objective: Floats, sense: str, x: Floats, options: Options
+) -> tuple[Floats, Floats] | tuple[None, None]:
     """(best x, row duals) of the linear program with the integers of x fixed; (None, None) where it has no solution."""
     sign = -1.0 if sense == "max" else 1.0
     arrays = program.arrays()
@@ -100,8 +123,17 @@ def _fixed_integers(arrays: Arrays, x: Floats) -> tuple[Floats, Floats]:
     return np.where(arrays.integer, whole, arrays.lower), np.where(arrays.integer, whole, arrays.upper)
 
 
-def _report(outcome: Outcome, scaled: Scaled, x: Floats | None, sign: float, objective: Floats, duals: Floats | None,
-            exact: bool, options: Options, seconds: float) -> RawSolution:
+def _report(
+    outcome: Outcome,
+    scaled: Scaled,
+    x: Floats | None,
+    sign: float,
+    objective: Floats,
+    duals: Floats | None,
+    exact: bool,
+    options: Options,
+    seconds: float,
+) -> RawSolution:
     bound = None
     if outcome.bound is not None and math.isfinite(outcome.bound):
         bound = sign * outcome.bound / scaled.objective

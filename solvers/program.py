@@ -38,16 +38,29 @@ class Program:
     row_blocks: dict[str, list[RowBlock]] = field(default_factory=dict)
     column_count: int = 0
     row_count: int = 0
-    halves: list[tuple[Ints, Ints]] = field(default_factory=list)  # two sets of whole columns of which only one set can have any above 0
-    presolve: bool = True  # False: choices that gate flows in many slots, where the presolve of HiGHS 1.15 was seen to lose optima
+    halves: list[tuple[Ints, Ints]] = field(
+        default_factory=list
+    )  # two sets of whole columns of which only one set can have any above 0
+    presolve: bool = (
+        True  # False: choices that gate flows in many slots, where the presolve of HiGHS 1.15 was seen to lose optima
+    )
     _columns: list[tuple[Floats, ...]] = field(default_factory=list)
     _rows: list[tuple[Floats, Floats]] = field(default_factory=list)
     _entries: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
     _functionals: dict[str, list[tuple[Ints, Floats]]] = field(default_factory=dict)
 
-    def add_columns(self, block: str, shape: tuple[int, ...], lower: ArrayLike = 0.0, upper: ArrayLike = np.inf, *,
-                    integer: bool = False, cost: Mapping[str, ArrayLike] | None = None, where: ArrayLike = True,
-                    unit: ArrayLike = 1.0) -> Ints:
+    def add_columns(
+        self,
+        block: str,
+        shape: tuple[int, ...],
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        *,
+        integer: bool = False,
+        cost: Mapping[str, ArrayLike] | None = None,
+        where: ArrayLike = True,
+        unit: ArrayLike = 1.0,
+    ) -> Ints:
         """Column numbers shaped `shape`, -1 outside `where`. `unit` is a usual size of the value: the solver sees
         the continuous columns divided by it."""
         mask = np.broadcast_to(np.asarray(where, dtype=bool), shape)
@@ -65,7 +78,11 @@ class Program:
     def copied(self) -> Program:
         """The same program, to which more can be added without a change of this one."""
         parts = {part.name: getattr(self, part.name) for part in fields(self)}
-        inside = lambda kept: {name: list(part) if isinstance(part, list) else part for name, part in kept.items()} if isinstance(kept, dict) else kept
+        inside = lambda kept: (
+            {name: list(part) if isinstance(part, list) else part for name, part in kept.items()}
+            if isinstance(kept, dict)
+            else kept
+        )
         return Program(**{name: list(part) if isinstance(part, list) else inside(part) for name, part in parts.items()})
 
     def add_cost(self, functional: str, columns: Ints, values: ArrayLike) -> None:
@@ -73,8 +90,18 @@ class Program:
         values = np.broadcast_to(np.asarray(values, dtype=float), columns.shape).ravel()
         self._functionals.setdefault(functional, []).append((columns.ravel(), values))
 
-    def add_rows(self, block: str, lower: ArrayLike, upper: ArrayLike, rows: Ints, cols: Ints, vals: ArrayLike, *,
-                 index: Ints | None = None, count: int | None = None) -> slice:
+    def add_rows(
+        self,
+        block: str,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        rows: Ints,
+        cols: Ints,
+        vals: ArrayLike,
+        *,
+        index: Ints | None = None,
+        count: int | None = None,
+    ) -> slice:
         """`lower <= A x <= upper` with A given by its entries, `rows` counted from 0 within the block. Entries of
         absent columns (-1) are left out; those are 0 by definition."""
         if count is None:
@@ -84,8 +111,9 @@ class Program:
         rows, cols, vals = np.ravel(np.broadcast_to(rows, np.shape(cols))), np.ravel(cols), np.ravel(vals)
         there = cols >= 0
         self._entries.append((rows[there] + self.row_count, cols[there], vals[there]))
-        self._rows.append(tuple(np.array(np.broadcast_to(np.asarray(side, dtype=float), (count,)))
-                                for side in (lower, upper)))
+        self._rows.append(
+            tuple(np.array(np.broadcast_to(np.asarray(side, dtype=float), (count,))) for side in (lower, upper))
+        )
         added = RowBlock(self.row_count, index)
         self.row_blocks.setdefault(block, []).append(added)
         self.row_count += count
@@ -94,9 +122,13 @@ class Program:
     def add_entries(self, rows: Ints, cols: Ints, vals: ArrayLike) -> None:
         """Further entries of rows that are there already, by their numbers; absent columns (-1) are left out."""
         there = cols >= 0
-        self._entries.append((rows[there], cols[there], np.broadcast_to(np.asarray(vals, dtype=float), np.shape(cols))[there]))
+        self._entries.append(
+            (rows[there], cols[there], np.broadcast_to(np.asarray(vals, dtype=float), np.shape(cols))[there])
+        )
 
-    def add_functional_row(self, block: str, functional: str, lower: float, upper: float, part: Ints, index: int = 0) -> None:
+    def add_functional_row(
+        self, block: str, functional: str, lower: float, upper: float, part: Ints, index: int = 0
+    ) -> None:
         """Bound a functional. `part` [columns]: the sub-total a column is counted in, -1 for none; sub-totals are
         columns of their own, because one row over everything makes the solver's linear algebra dense."""
         vector = self.functional(functional)
@@ -106,11 +138,24 @@ class Program:
         size = max(float(np.abs(vector).max(initial=0.0)), np.finfo(float).tiny)
         total = self.add_columns(f"{block} {index} sub-totals", (parts,), lower=-np.inf, unit=size)
         inside, alone = counted[number >= 0], counted[number < 0]
-        self.add_rows(f"{block} sub-total", 0.0, 0.0, np.concatenate([part[inside], np.arange(parts)]),
-                      np.concatenate([inside, total]), np.concatenate([vector[inside], -np.ones(parts)]),
-                      index=np.column_stack([np.full(parts, index), np.arange(parts)]))
-        self.add_rows(block, [lower], [upper], np.zeros(len(alone) + parts, dtype=np.int64), np.concatenate([alone, total]),
-                      np.concatenate([vector[alone], np.ones(parts)]), index=np.array([[index]]))
+        self.add_rows(
+            f"{block} sub-total",
+            0.0,
+            0.0,
+            np.concatenate([part[inside], np.arange(parts)]),
+            np.concatenate([inside, total]),
+            np.concatenate([vector[inside], -np.ones(parts)]),
+            index=np.column_stack([np.full(parts, index), np.arange(parts)]),
+        )
+        self.add_rows(
+            block,
+            [lower],
+            [upper],
+            np.zeros(len(alone) + parts, dtype=np.int64),
+            np.concatenate([alone, total]),
+            np.concatenate([vector[alone], np.ones(parts)]),
+            index=np.array([[index]]),
+        )
 
     def functional(self, name: str) -> Floats:
         """The coefficients of a functional over all columns."""
@@ -135,11 +180,20 @@ class Program:
         """Everything as arrays, in SI units."""
         join = lambda parts, k: np.concatenate([part[k] for part in parts]) if parts else np.zeros(0)
         rows, cols, vals = (join(self._entries, k) for k in range(3))
-        matrix = sparse.coo_array((vals, (rows.astype(np.int64), cols.astype(np.int64))),
-                                  shape=(self.row_count, self.column_count)).tocsc()
+        matrix = sparse.coo_array(
+            (vals, (rows.astype(np.int64), cols.astype(np.int64))), shape=(self.row_count, self.column_count)
+        ).tocsc()
         matrix.eliminate_zeros()
-        return Arrays(matrix, join(self._rows, 0), join(self._rows, 1), join(self._columns, 0), join(self._columns, 1),
-                      join(self._columns, 2) > 0, join(self._columns, 3), tuple(self.halves))
+        return Arrays(
+            matrix,
+            join(self._rows, 0),
+            join(self._rows, 1),
+            join(self._columns, 0),
+            join(self._columns, 1),
+            join(self._columns, 2) > 0,
+            join(self._columns, 3),
+            tuple(self.halves),
+        )
 
     def values(self, x: Floats) -> dict[str, Floats]:
         """A solution shaped as the blocks, 0 where a block has no column."""
@@ -156,9 +210,13 @@ class Program:
 
     def by_block(self, per_row: Floats) -> dict[str, tuple[Ints, Floats]]:
         """Row values by block: the index tuples and the values."""
-        return {block: (np.concatenate([part.index for part in parts]),
-                        np.concatenate([per_row[part.rows] for part in parts]))
-                for block, parts in self.row_blocks.items()}
+        return {
+            block: (
+                np.concatenate([part.index for part in parts]),
+                np.concatenate([per_row[part.rows] for part in parts]),
+            )
+            for block, parts in self.row_blocks.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +246,10 @@ class Arrays:
         row = 1.0 / _power_of_two(_row_size(self.matrix, column))
         cost = objective * column
         span = np.where(np.isfinite(self.upper - self.lower), (self.upper - self.lower) / column, 1.0)
-        largest = max(float(np.abs(cost * span).max(initial=0.0)) / OBJECTIVE_SPAN,
-                      float(np.abs(cost).max(initial=0.0)) / OBJECTIVE_COEFFICIENT)
+        largest = max(
+            float(np.abs(cost * span).max(initial=0.0)) / OBJECTIVE_SPAN,
+            float(np.abs(cost).max(initial=0.0)) / OBJECTIVE_COEFFICIENT,
+        )
         scale = float(_power_of_two(np.array(1 / largest))) if largest > 0 else 1.0
         return self._in_units(cost * scale, column, row, scale)
 
@@ -203,8 +263,16 @@ class Arrays:
         if small.any():  # the largest entry of every row lies in [1, 2)
             matrix.data[small] = 0.0
             matrix.eliminate_zeros()
-        arrays = Arrays(matrix, self.row_lower * row, self.row_upper * row, self.lower / column, self.upper / column,
-                        self.integer, np.ones_like(column), self.halves)
+        arrays = Arrays(
+            matrix,
+            self.row_lower * row,
+            self.row_upper * row,
+            self.lower / column,
+            self.upper / column,
+            self.integer,
+            np.ones_like(column),
+            self.halves,
+        )
         return Scaled(arrays, cost, column, row, scale)
 
 

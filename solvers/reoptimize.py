@@ -65,12 +65,16 @@ class KeptProgram:
         self.how = FIRST if not self._kept else REBUILT if alike is None else IN_PLACE
         kept = alike
         if kept is None:
-            before = next((found for shape in reversed(self._kept) if (found := shape.towards(data, program)) is not None), None)
+            before = next(
+                (found for shape in reversed(self._kept) if (found := shape.towards(data, program)) is not None), None
+            )
             kept = Kept(arrays.scaled(objective), options, before)
             self._kept = [*self._kept[:1], *self._kept[1:][2 - SHAPES :], _Shape(data, program, kept)]
         if self._answers:
             begin, kept.known = time.perf_counter(), self._known(data, program, objective)
-            raw = with_fewest_units(program, objective, "min", backends.solve(program, objective, "min", options, kept=kept), options)
+            raw = with_fewest_units(
+                program, objective, "min", backends.solve(program, objective, "min", options, kept=kept), options
+            )
             if raw.status in ("optimal", "within_gap", "infeasible"):
                 return self._learn(data, replace(joint._solution(data, program, raw, options, begin), bases=kept.bases))
             self.how = REBUILT if alike is None else SEARCHED
@@ -81,14 +85,25 @@ class KeptProgram:
         told = []
         for earlier, values in self._answers:
             was = _same_points(data, earlier)
-            told.append(program.vector(values if was is None else values | {block: _at(values[block], was) for block in OF_POINTS if block in values}, missing=np.nan))
+            told.append(
+                program.vector(
+                    values
+                    if was is None
+                    else values | {block: _at(values[block], was) for block in OF_POINTS if block in values},
+                    missing=np.nan,
+                )
+            )
         return sorted(told, key=lambda x: float(objective @ np.nan_to_num(x)) if np.isfinite(x).all() else np.inf)
 
     def _learn(self, data: PlanData, solution: solution_solvers.Solution) -> solution_solvers.Solution:
         """Its fleet, to be tried again."""
         if solution.values:
             fleet = np.round(solution.values["n"])
-            known = [old for old in self._answers if old[1]["n"].shape != fleet.shape or (np.round(old[1]["n"]) != fleet).any()]
+            known = [
+                old
+                for old in self._answers
+                if old[1]["n"].shape != fleet.shape or (np.round(old[1]["n"]) != fleet).any()
+            ]
             self._answers = [(data, solution.values), *known][:KNOWN]
         return solution
 
@@ -110,8 +125,18 @@ class _Shape:
             if before is None or before.shape != index.shape:
                 return None
             columns[index[index >= 0]] = before[index >= 0]
-        numbers = {(block, *key): part.start + i for block, parts in self.program.row_blocks.items() for part in parts for i, key in enumerate(part.index.tolist())}
-        rows = [numbers.get((block, *key), -1) for block, parts in program.row_blocks.items() for part in parts for key in part.index.tolist()]
+        numbers = {
+            (block, *key): part.start + i
+            for block, parts in self.program.row_blocks.items()
+            for part in parts
+            for i, key in enumerate(part.index.tolist())
+        }
+        rows = [
+            numbers.get((block, *key), -1)
+            for block, parts in program.row_blocks.items()
+            for part in parts
+            for key in part.index.tolist()
+        ]
         return self.kept, columns, np.array(rows, dtype=np.int64)
 
 
@@ -132,7 +157,13 @@ def _points(data: PlanData) -> list[tuple]:
     uses: list[list] = [[] for _ in data.point_pool]
     for (point, lot), systems in zip(data.point_uses.tolist(), data.point_uses_systems.tolist(), strict=True):
         uses[point].append((lot, systems))
-    told = zip(data.point_pool.tolist(), data.point_job.tolist(), data.point_capacity.tolist(), data.point_power_w.tolist(), strict=True)
+    told = zip(
+        data.point_pool.tolist(),
+        data.point_job.tolist(),
+        data.point_capacity.tolist(),
+        data.point_power_w.tolist(),
+        strict=True,
+    )
     return [(*point, *used) for point, used in zip(told, uses, strict=True)]
 
 

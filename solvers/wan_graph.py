@@ -55,7 +55,9 @@ def best_paths(
     return {end: paths[end] for end in ends if end in paths}
 
 
-def best_path(graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True) -> Path | None:
+def best_path(
+    graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True
+) -> Path | None:
     """As `best_paths`, to one end, permitted or not; None where there is no path."""
     return best_paths(graph, start, [end], weight, lambda node: permitted(node) or node == end).get(end)
 

@@ -42,8 +42,18 @@ TINY = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--measurements", metavar="DIR", type=Path, help="folder with training.csv and serving.csv; tests that need them skip without it")
-    parser.addoption("--hourly", metavar="DIR", type=Path, help="folder with hourly prices and carbon; tests that need them skip without it")
+    parser.addoption(
+        "--measurements",
+        metavar="DIR",
+        type=Path,
+        help="folder with training.csv and serving.csv; tests that need them skip without it",
+    )
+    parser.addoption(
+        "--hourly",
+        metavar="DIR",
+        type=Path,
+        help="folder with hourly prices and carbon; tests that need them skip without it",
+    )
 
 
 @pytest.fixture(scope="session")

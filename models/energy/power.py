@@ -37,7 +37,11 @@ class PowerConstants:
         """
         known = {field.name for field in fields(cls)}
         wrong = sorted(name for name in known & set(values) if not 0.0 < float(values[name]) <= 1.0)
-        groups = (("missing", sorted(known - set(values))), ("unknown", sorted(set(values) - known)), ("not in (0, 1]", wrong))
+        groups = (
+            ("missing", sorted(known - set(values))),
+            ("unknown", sorted(set(values) - known)),
+            ("not in (0, 1]", wrong),
+        )
         problems = [f"{label} {', '.join(names)}" for label, names in groups if names]
         if problems:
             raise ValueError(f"power constants: {'; '.join(problems)}")
@@ -87,7 +91,9 @@ def system_power_w(idle_w: ArrayLike, max_w: ArrayLike, utilisation: ArrayLike) 
     return idle + (np.asarray(max_w, float) - idle) * utilisation
 
 
-def serving_power_w(shares: Mapping[str, ArrayLike], idle_w: ArrayLike, rated_w: ArrayLike, constants: PowerConstants) -> Result:
+def serving_power_w(
+    shares: Mapping[str, ArrayLike], idle_w: ArrayLike, rated_w: ArrayLike, constants: PowerConstants
+) -> Result:
     """Power of a system whose chips spend their time as `shares`:  system power at the utilisation that follows from them.
 
     Full utilisation draws node_peak x rating. Shapes: broadcast. Units: idle and rated [W], result [W].

@@ -22,7 +22,9 @@ def declination_deg(day_of_year: ArrayLike) -> np.ndarray | float:
     return 23.45 * np.sin(2 * np.pi * (284.0 + np.asarray(day_of_year, float)) / DAYS)
 
 
-def sine_of_elevation(latitude_deg: ArrayLike, longitude_deg: ArrayLike, day_of_year: ArrayLike, hour_utc: ArrayLike) -> np.ndarray | float:
+def sine_of_elevation(
+    latitude_deg: ArrayLike, longitude_deg: ArrayLike, day_of_year: ArrayLike, hour_utc: ArrayLike
+) -> np.ndarray | float:
     """Output of a level panel in a clear sky, relative to the sun overhead:  max(0, sin f sin d + cos f cos d cos w).
 
     f latitude, d declination, w hour angle: 15 degrees per hour from solar noon. The equation of time (at most 16 minutes) is
@@ -33,7 +35,11 @@ def sine_of_elevation(latitude_deg: ArrayLike, longitude_deg: ArrayLike, day_of_
     (1.0, 0.0)
     """
     latitude, declination = np.radians(latitude_deg), np.radians(declination_deg(day_of_year))
-    turn = 2 * np.pi * ((np.asarray(hour_utc, float) - HOURS_PER_DAY / 2) / HOURS_PER_DAY + np.asarray(longitude_deg, float) / 360.0)
+    turn = (
+        2
+        * np.pi
+        * ((np.asarray(hour_utc, float) - HOURS_PER_DAY / 2) / HOURS_PER_DAY + np.asarray(longitude_deg, float) / 360.0)
+    )
     height = np.sin(latitude) * np.sin(declination) + np.cos(latitude) * np.cos(declination) * np.cos(turn)
     return np.maximum(height, 0.0)
 

@@ -26,7 +26,11 @@ def members_per_domain(group: ArrayLike, stride: ArrayLike, domain: ArrayLike) -
 
 
 def group_bytes_per_s(
-    group: ArrayLike, per_domain: ArrayLike, intra_bytes_per_s: ArrayLike, inter_bytes_per_s: ArrayLike, nic_exponent: ArrayLike = 1.0
+    group: ArrayLike,
+    per_domain: ArrayLike,
+    intra_bytes_per_s: ArrayLike,
+    inter_bytes_per_s: ArrayLike,
+    nic_exponent: ArrayLike = 1.0,
 ) -> Result:
     """Bandwidth at which a rank takes part in a ring over two levels.
 
@@ -38,7 +42,9 @@ def group_bytes_per_s(
     >>> [float(group_bytes_per_s(g, r, 450e9, 50e9)) / 1e9 for g, r in ((8, 8), (16, 2), (128, 8))]
     [450.0, 100.0, 400.0]
     """
-    outside = np.minimum(intra_bytes_per_s, np.asarray(inter_bytes_per_s, float) * np.asarray(per_domain, float) ** nic_exponent)
+    outside = np.minimum(
+        intra_bytes_per_s, np.asarray(inter_bytes_per_s, float) * np.asarray(per_domain, float) ** nic_exponent
+    )
     return np.where(np.asarray(group) <= np.asarray(per_domain), intra_bytes_per_s, outside)[()]
 
 
@@ -59,7 +65,9 @@ def all_gather_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike
     return np.where(active, moving + start_s, 0.0)[()]
 
 
-def reduce_scatter_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0) -> Result:
+def reduce_scatter_s(
+    size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0
+) -> Result:
     """Time after which every rank holds its 1/g of the sum of `size_bytes` per rank:  (g - 1)/g S / beta + alpha.
 
     Shapes: broadcast. Units: size [byte], group [1], bandwidth [byte/s], start-up [s], result [s]. The mirror image of an
@@ -82,11 +90,17 @@ def all_reduce_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike
     >>> float(all_reduce_s(8e9, 8, 100e9))
     0.14
     """
-    return reduce_scatter_s(size_bytes, group, bytes_per_s, start_s) + all_gather_s(size_bytes, group, bytes_per_s, start_s)
+    return reduce_scatter_s(size_bytes, group, bytes_per_s, start_s) + all_gather_s(
+        size_bytes, group, bytes_per_s, start_s
+    )
 
 
 def all_to_all_s(
-    inside_bytes: ArrayLike, outside_bytes: ArrayLike, intra_bytes_per_s: ArrayLike, inter_bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0
+    inside_bytes: ArrayLike,
+    outside_bytes: ArrayLike,
+    intra_bytes_per_s: ArrayLike,
+    inter_bytes_per_s: ArrayLike,
+    start_s: ArrayLike = 0.0,
 ) -> Result:
     """Time of a personalised exchange whose traffic over the two levels runs side by side: the slower level counts.
 

@@ -84,7 +84,9 @@ class Network:
         return 2.0 * self.optical_links
 
 
-def network(design: Design, systems: ArrayLike, ports_per_system: ArrayLike, radix: ArrayLike, *, rack_systems: int = 1) -> Network:
+def network(
+    design: Design, systems: ArrayLike, ports_per_system: ArrayLike, radix: ArrayLike, *, rack_systems: int = 1
+) -> Network:
     """Parts and capacities of a design for so many systems of so many NIC ports, with switches of one radix.
 
     A link is copper where both its ends stand in one rack of `rack_systems`: host links if all systems of a leaf (router) do,
@@ -97,9 +99,20 @@ def network(design: Design, systems: ArrayLike, ports_per_system: ArrayLike, rad
     [96.0, 96.0, 0.0, 128.0]
     """
     n, p, k = np.broadcast_arrays(*(np.asarray(a, float) for a in (systems, ports_per_system, radix)))
-    parts = {"torus": _torus, "dragonfly": _dragonfly, "scale-up": _nothing}.get(design.kind, _tree)(design, n, p, k, rack_systems)
+    parts = {"torus": _torus, "dragonfly": _dragonfly, "scale-up": _nothing}.get(design.kind, _tree)(
+        design, n, p, k, rack_systems
+    )
     alone = parts["holds"] & (n <= 1.0)  # a single system needs no network
-    for name in ("tiers", "switches", "host_links", "switch_links", "copper_links", "bisection_links", "mean_hops", "most_hops"):
+    for name in (
+        "tiers",
+        "switches",
+        "host_links",
+        "switch_links",
+        "copper_links",
+        "bisection_links",
+        "mean_hops",
+        "most_hops",
+    ):
         parts[name] = np.where(alone, 0.0, parts[name])
     parts["tiers"] = parts["tiers"].astype(np.int64)
     return Network(**{name: np.broadcast_to(part, n.shape)[()] for name, part in parts.items()})
@@ -107,7 +120,17 @@ def network(design: Design, systems: ArrayLike, ports_per_system: ArrayLike, rad
 
 def _nothing(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_systems: int) -> dict[str, np.ndarray]:
     zero = np.zeros(n.shape)
-    names = ("tiers", "switches", "host_links", "switch_links", "copper_links", "bisection_links", "uniform_share", "mean_hops", "most_hops")
+    names = (
+        "tiers",
+        "switches",
+        "host_links",
+        "switch_links",
+        "copper_links",
+        "bisection_links",
+        "uniform_share",
+        "mean_hops",
+        "most_hops",
+    )
     return {"holds": n <= 1.0, "systems": n, "ends": zero} | dict.fromkeys(names, zero)
 
 
@@ -195,7 +218,9 @@ def largest_network(design: Design, ports_per_system: ArrayLike, radix: ArrayLik
     return np.floor(reach / (p if design.kind == "fat-tree" else 1.0))[()]
 
 
-def network_price(net: Network, switch_price: ArrayLike, copper_link_price: ArrayLike, optical_link_price: ArrayLike) -> np.ndarray | float:
+def network_price(
+    net: Network, switch_price: ArrayLike, copper_link_price: ArrayLike, optical_link_price: ArrayLike
+) -> np.ndarray | float:
     """Purchase price:  N_switch p_switch + N_copper p_copper + N_optical p_optical, an optical link with both its transceivers.
 
     Shapes: broadcast. Units: prices [money each], result [money].

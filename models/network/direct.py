@@ -76,7 +76,10 @@ def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[A
     nodes = dims[0] * dims[1] * dims[2]
     links = sum(nodes / m * ring_links(m) for m in dims)
     bricks = (np.asarray(side, float) for side in brick)
-    between = sum(nodes / m * np.where(side < m, np.minimum(m / side, ring_links(m)), 0.0) for m, side in zip(dims, bricks, strict=True))
+    between = sum(
+        nodes / m * np.where(side < m, np.minimum(m / side, ring_links(m)), 0.0)
+        for m, side in zip(dims, bricks, strict=True)
+    )
     cuts = []
     for order in permutations(dims):
         cut, rest, open_ = np.zeros_like(nodes), nodes, np.ones(nodes.shape, bool)

@@ -113,7 +113,9 @@ def has_full_rate(plant: Plant) -> bool:
     return plant.design.kind != "rail-only" or plant.chips_per_system == 1 or passing >= plant.nic_bytes_per_s
 
 
-def dimension_links(plant: Plant, tp: ArrayLike, cp: ArrayLike, dp: ArrayLike, pp: ArrayLike, ep: ArrayLike) -> dict[str, GroupLinks]:
+def dimension_links(
+    plant: Plant, tp: ArrayLike, cp: ArrayLike, dp: ArrayLike, pp: ArrayLike, ep: ArrayLike
+) -> dict[str, GroupLinks]:
     """What every parallel dimension of a training layout gets out of the design, ranks numbered tensor, context, data, pipeline.
 
     tp: 1 apart; cp and the ranks cp dp that share dense parameters: tp apart; ep: 1 apart, all-to-all; "expert_dp", the
@@ -177,7 +179,11 @@ def _tree_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, patter
     near = r + (in_cell - r) / r  # of those under the leaf only the ones of the same rail are reached without the spine
     direct = np.where(crossing, _cell_share(g, r, near, up / down if tiers > 1 else 1.0, pattern), share)
     by_spine = crossing & (direct >= forwarded)
-    return np.maximum(forwarded, direct), np.where(by_spine & (tiers > 1), np.maximum(hops, 4.0), hops), crossing & ~by_spine
+    return (
+        np.maximum(forwarded, direct),
+        np.where(by_spine & (tiers > 1), np.maximum(hops, 4.0), hops),
+        crossing & ~by_spine,
+    )
 
 
 def _dragonfly_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, pattern: str) -> Found:
@@ -197,7 +203,9 @@ def _dragonfly_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, p
     global_out = max(pair, per_group * out / spread) / (at_router * per_group)
     if pattern == "all-to-all":
         global_out = pair * (groups - 1.0) / (at_router * per_group)
-    share = np.minimum(_cell_share(g, r, by_router, local_out, pattern), _cell_share(g, r, by_group, global_out, pattern))
+    share = np.minimum(
+        _cell_share(g, r, by_router, local_out, pattern), _cell_share(g, r, by_group, global_out, pattern)
+    )
     return share, hops, False
 
 
@@ -215,13 +223,17 @@ def _torus_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, patte
         strides.append(np.clip(before, 1.0, length))
         extents.append(np.clip(np.minimum(np.floor(length / strides[-1]), left), 1.0, None))
         left, before = np.ceil(left / extents[-1]), np.maximum(1.0, before / length)
-    wraps = [(here * apart >= length) & (length > 2) for here, apart, length in zip(extents, strides, dims, strict=True)]
+    wraps = [
+        (here * apart >= length) & (length > 2) for here, apart, length in zip(extents, strides, dims, strict=True)
+    ]
     if pattern == "ring":
         sent, used = _ring_volumes(extents), [np.where(whole, 0.5, 1.0) for whole in wraps]
         hops = np.maximum.reduce([np.where(here > 1, apart, 0.0) for here, apart in zip(extents, strides, strict=True)])
     else:
         sent = [np.where(here > 1, nodes / np.maximum(nodes - 1.0, 1.0) / here, 0.0) for here in extents]
-        used = [np.floor(here * here / 4.0) * np.where(whole, 0.5, 1.0) for here, whole in zip(extents, wraps, strict=True)]
+        used = [
+            np.floor(here * here / 4.0) * np.where(whole, 0.5, 1.0) for here, whole in zip(extents, wraps, strict=True)
+        ]
         far = [np.where(whole, np.floor(here / 2.0), here - 1.0) for here, whole in zip(extents, wraps, strict=True)]
         hops = sum(steps * apart for steps, apart in zip(far, strides, strict=True))
     load = np.maximum.reduce([amount * links * apart for amount, links, apart in zip(sent, used, strides, strict=True)])

@@ -106,7 +106,9 @@ def best_placement(degrees: Mapping[str, int], flows: Sequence[Flow], levels: Se
     return Placements(found[ranking[0]], found[0], found[ranking[-1]], len(found))
 
 
-def place_in_order(order: Sequence[str], degrees: Mapping[str, int], flows: Sequence[Flow], levels: Sequence[Level]) -> Placement:
+def place_in_order(
+    order: Sequence[str], degrees: Mapping[str, int], flows: Sequence[Flow], levels: Sequence[Level]
+) -> Placement:
     """Times of every flow over every level's busiest boundary for one order of the dimensions, fastest first.
 
     Shapes: scalars. Units: as `best_placement`.
@@ -119,7 +121,10 @@ def place_in_order(order: Sequence[str], degrees: Mapping[str, int], flows: Sequ
     loads, flows_s = [], []
     for level in levels:
         # [flow, domain] bytes per chip of the domain; one domain stands for all where they are alike
-        out = [flow.bytes_per_rank * share for flow, share in zip(flows, _shares(flows, degrees, strides, level.chips), strict=True)]
+        out = [
+            flow.bytes_per_rank * share
+            for flow, share in zip(flows, _shares(flows, degrees, strides, level.chips), strict=True)
+        ]
         loads.append(_time_s(max(sum(out), default=0.0) if flows else 0.0, level.bytes_per_s))
         flows_s.append(tuple(_time_s(max(one), level.bytes_per_s) for one in out))
     return Placement(tuple(order), tuple(loads), tuple(flows_s))
@@ -129,7 +134,9 @@ def _time_s(size_bytes: float, bytes_per_s: float) -> float:
     return 0.0 if size_bytes == 0.0 else float(size_bytes / bytes_per_s) if bytes_per_s > 0.0 else math.inf
 
 
-def _shares(flows: Sequence[Flow], degrees: Mapping[str, int], strides: Mapping[str, int], chips: int) -> list[np.ndarray]:
+def _shares(
+    flows: Sequence[Flow], degrees: Mapping[str, int], strides: Mapping[str, int], chips: int
+) -> list[np.ndarray]:
     """Per flow: bytes that leave each domain per chip of it and per byte of the flow."""
     members = {axis: _members(strides[axis], degrees[axis], chips) for axis in degrees}
     if not all(members.values()):
@@ -170,7 +177,9 @@ def _counted(flow: Flow, degrees: Mapping[str, int], strides: Mapping[str, int],
             np.add.at(out, domain[:, member], away)
     else:
         amount = 0.5 if flow.pattern == "line" else 1.0
-        here, there = (domain, np.roll(domain, -1, axis=1)) if flow.pattern == "ring" else (domain[:, :-1], domain[:, 1:])
+        here, there = (
+            (domain, np.roll(domain, -1, axis=1)) if flow.pattern == "ring" else (domain[:, :-1], domain[:, 1:])
+        )
         np.add.at(out, here[here != there], amount)
         if flow.pattern == "line":
             np.add.at(out, there[here != there], amount)

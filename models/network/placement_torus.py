@@ -17,7 +17,9 @@ import numpy as np
 from models.network.placement import Flow
 
 SHORT_RING = 2  # two nodes share one link
-Factors = dict[str, tuple[int, ...]]  # by parallel dimension: ranks within the node, then along each dimension of the torus
+Factors = dict[
+    str, tuple[int, ...]
+]  # by parallel dimension: ranks within the node, then along each dimension of the torus
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,12 @@ class TorusPlacements:
 
 
 def best_torus_placement(
-    degrees: Mapping[str, int], flows: Sequence[Flow], dims: Sequence[int], link_bytes_per_s: float, *, node_chips: int = 1
+    degrees: Mapping[str, int],
+    flows: Sequence[Flow],
+    dims: Sequence[int],
+    link_bytes_per_s: float,
+    *,
+    node_chips: int = 1,
 ) -> TorusPlacements:
     """The factorisation and order whose busiest link needs the least time, of all of them.
 
@@ -75,20 +82,31 @@ def best_torus_placement(
         chosen = []
         for d, length in enumerate(dims):
             along = [axis for axis in degrees if factors[axis][d + 1] > 1]
-            loads = [(_load(factors, flows, d, length, order, node_chips) / link_bytes_per_s, i, order) for i, order in enumerate(permutations(along))]
+            loads = [
+                (_load(factors, flows, d, length, order, node_chips) / link_bytes_per_s, i, order)
+                for i, order in enumerate(permutations(along))
+            ]
             chosen.append((min(loads), max(loads)))
             tried += len(loads)
         low, high = (
-            TorusPlacement(factors, tuple(pick[which][2] for pick in chosen), tuple(pick[which][0] for pick in chosen)) for which in (0, 1)
+            TorusPlacement(factors, tuple(pick[which][2] for pick in chosen), tuple(pick[which][0] for pick in chosen))
+            for which in (0, 1)
         )
         if best is None or (low.bottleneck_s, sum(low.loads_s)) < (best.bottleneck_s, sum(best.loads_s)):
             best = low
         if worst is None or high.bottleneck_s > worst.bottleneck_s:
             worst = high
     if best is None or worst is None:
-        raise ValueError(f"the degrees {dict(degrees)} do not fill a torus of {'x'.join(map(str, dims))} nodes of {node_chips} chips evenly")
+        raise ValueError(
+            f"the degrees {dict(degrees)} do not fill a torus of {'x'.join(map(str, dims))} nodes of {node_chips} chips evenly"
+        )
     row = row_by_row(degrees, (node_chips, *dims))
-    return TorusPlacements(best, None if row is None else place_on_torus(row, flows, dims, link_bytes_per_s, node_chips=node_chips), worst, tried)
+    return TorusPlacements(
+        best,
+        None if row is None else place_on_torus(row, flows, dims, link_bytes_per_s, node_chips=node_chips),
+        worst,
+        tried,
+    )
 
 
 def place_on_torus(
@@ -102,8 +120,14 @@ def place_on_torus(
     >>> place_on_torus({"tp": (1, 4)}, [Flow(("tp",), 1e9)], (4,), 50e9).loads_s
     (0.01,)
     """
-    along = [tuple(a for a in factors if factors[a][d + 1] > 1) for d in range(len(dims))] if orders is None else [tuple(order) for order in orders]
-    loads = tuple(_load(factors, flows, d, length, along[d], node_chips) / link_bytes_per_s for d, length in enumerate(dims))
+    along = (
+        [tuple(a for a in factors if factors[a][d + 1] > 1) for d in range(len(dims))]
+        if orders is None
+        else [tuple(order) for order in orders]
+    )
+    loads = tuple(
+        _load(factors, flows, d, length, along[d], node_chips) / link_bytes_per_s for d, length in enumerate(dims)
+    )
     return TorusPlacement(dict(factors), tuple(along), loads)
 
 
@@ -170,7 +194,14 @@ def ring_volumes(lengths: Sequence[int]) -> tuple[float, ...]:
     return tuple(volumes)
 
 
-def _load(factors: Mapping[str, tuple[int, ...]], flows: Sequence[Flow], d: int, length: int, order: Sequence[str], node_chips: int) -> float:
+def _load(
+    factors: Mapping[str, tuple[int, ...]],
+    flows: Sequence[Flow],
+    d: int,
+    length: int,
+    order: Sequence[str],
+    node_chips: int,
+) -> float:
     """Bytes on the busiest link of a dimension, one direction."""
     total = np.zeros(length)
     sizes = tuple(factors[axis][d + 1] for axis in order)
@@ -183,7 +214,9 @@ def _load(factors: Mapping[str, tuple[int, ...]], flows: Sequence[Flow], d: int,
         covered = _coverage(length, sizes, tuple(axis in flow.axes for axis in order), flow.pattern)
         if flow.pattern == "ring":
             long = [e for e, extent in enumerate(brick[1:]) if extent > 1]
-            gathered = flow.bytes_per_rank * group / (group - 1) / members  # by each chip, once the node's own part is in the node
+            gathered = (
+                flow.bytes_per_rank * group / (group - 1) / members
+            )  # by each chip, once the node's own part is in the node
             amount = gathered * ring_volumes([brick[e + 1] for e in long])[long.index(d)] / 2.0 * node_chips
         elif flow.pattern == "line":
             amount = flow.bytes_per_rank / 2.0 * node_chips / members
@@ -203,7 +236,12 @@ def _coverage(length: int, sizes: tuple[int, ...], own: tuple[bool, ...], patter
     axes = list(range(len(sizes)))[::-1]
     inner = [axis for axis, mine in zip(axes, own, strict=True) if mine]
     outer = [axis for axis in axes if axis not in inner]
-    table = np.sort(positions.transpose(*outer, *inner).reshape(-1, math.prod(s for s, mine in zip(sizes, own, strict=True) if mine)), axis=1)
+    table = np.sort(
+        positions.transpose(*outer, *inner).reshape(
+            -1, math.prod(s for s, mine in zip(sizes, own, strict=True) if mine)
+        ),
+        axis=1,
+    )
     used = np.zeros(length)
     for group in table:
         if pattern == "all-to-all":
@@ -213,7 +251,9 @@ def _coverage(length: int, sizes: tuple[int, ...], own: tuple[bool, ...], patter
             pairs += [(group[0], group[-1])] if pattern == "ring" else []
         for i, (a, b) in enumerate(pairs):
             closing = pattern == "ring" and i == len(pairs) - 1
-            forward = 1.0 if 2 * (b - a) < length or length <= SHORT_RING else 0.0 if 2 * (b - a) > length or closing else 0.5
+            forward = (
+                1.0 if 2 * (b - a) < length or length <= SHORT_RING else 0.0 if 2 * (b - a) > length or closing else 0.5
+            )
             if pattern == "ring" and 2 * (b - a) == length and not closing:
                 forward = 1.0
             used[a:b] += forward

@@ -96,7 +96,9 @@ def tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: Arr
     ends, rows = n * c, np.ceil(n / down)
     uplinks = c * rows * up
     spines, aggregation = np.ceil(uplinks / k), np.ceil(uplinks / np.floor(k / 2.0))
-    switches = np.select([tiers == 1, tiers == 2, tiers == 3], [1.0, c * rows + spines, c * rows + aggregation + spines], 0.0)
+    switches = np.select(
+        [tiers == 1, tiers == 2, tiers == 3], [1.0, c * rows + spines, c * rows + aggregation + spines], 0.0
+    )
     links = np.select([tiers == 2, tiers == 3], [uplinks, 2.0 * uplinks], 0.0)
 
     bisection = np.where((tiers > 1) & (rows > 1), c * _column_cut(n, down, up), c * np.floor(n / 2.0))

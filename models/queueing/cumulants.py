@@ -217,7 +217,12 @@ def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple
     ([0.9, 0.1], [1.0, 2.0])
     """
     both, chance = without + more, np.asarray(probability, float)
-    parts = (1.0 - chance, chance), (without.mean, both.mean), (without.variance, both.variance), (without.third, both.third)
+    parts = (
+        (1.0 - chance, chance),
+        (without.mean, both.mean),
+        (without.variance, both.variance),
+        (without.third, both.third),
+    )
     filled = np.empty((len(parts), 2, *np.broadcast(chance, both.mean, both.variance, both.third).shape))
     for place, (first, second) in zip(filled, parts):
         place[0], place[1] = first, second

@@ -107,7 +107,11 @@ def departure_scv(load: ArrayLike, service_scv: ArrayLike, servers: ArrayLike, a
     (0.0, 1.0)
     """
     square = np.asarray(load, float) ** 2
-    return (1.0 + (1.0 - square) * (np.asarray(arrival_scv, float) - 1.0) + square * (np.asarray(service_scv, float) - 1.0) / np.sqrt(servers))[()]
+    return (
+        1.0
+        + (1.0 - square) * (np.asarray(arrival_scv, float) - 1.0)
+        + square * (np.asarray(service_scv, float) - 1.0) / np.sqrt(servers)
+    )[()]
 
 
 def dispersion(utilisation: ArrayLike, service_scv: ArrayLike, arrival_scv: ArrayLike = 1.0) -> Result:
@@ -191,7 +195,12 @@ def shared_rate(
         off = short(middle)
         rate = middle + (middle - low) * off / np.sqrt(np.maximum(off * off - above * under, 1e-300))
         miss = short(rate)
-        inner = np.where(off > 0, middle, low), np.where(off > 0, off, above), np.where(off > 0, high, middle), np.where(off > 0, under, off)
+        inner = (
+            np.where(off > 0, middle, low),
+            np.where(off > 0, off, above),
+            np.where(off > 0, high, middle),
+            np.where(off > 0, under, off),
+        )
         low, above = np.where(miss > 0, np.maximum(rate, inner[0]), inner[0]), np.where(miss > 0, miss, inner[1])
         high, under = np.where(miss > 0, inner[2], np.minimum(rate, inner[2])), np.where(miss > 0, inner[3], miss)
     _, wide, behind, left = response(rate)
@@ -200,7 +209,12 @@ def shared_rate(
 
 
 def place_wait(
-    occupancy: ArrayLike, variance: ArrayLike, places: ArrayLike, rate: ArrayLike, most_rate: ArrayLike, variety: ArrayLike
+    occupancy: ArrayLike,
+    variance: ArrayLike,
+    places: ArrayLike,
+    rate: ArrayLike,
+    most_rate: ArrayLike,
+    variety: ArrayLike,
 ) -> tuple[Result, Result]:
     """(chance, mean of those who do [s]) to wait for one of so many places, where the number in them swings about its mean.
 

@@ -17,7 +17,9 @@ _ROUNDS = 12
 
 
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
-def closed_pools(point_at: Callable[[Result], DisaggregatedPoint], clients: ArrayLike, constants: ServingConstants) -> tuple[DisaggregatedPoint, Result]:
+def closed_pools(
+    point_at: Callable[[Result], DisaggregatedPoint], clients: ArrayLike, constants: ServingConstants
+) -> tuple[DisaggregatedPoint, Result]:
     """(the group as c clients keep it busy, how long those wait that do not run at once): each sends its next request upon an answer.
 
     Prefill is one server of S / n_p that the n = min(c, slots) clients that run visit in turn, decode a delay Z = (O - 1) TPOT:

@@ -18,6 +18,7 @@ FAMILIES = ("ampere", "hopper", "blackwell", "bwrtx", "cdna3", "gaudi", "ascend"
 REFERENCE_YEAR = 2025.5  # at which the times of host and launch are stated
 Name = str | Sequence[str] | np.ndarray
 
+
 @dataclass(frozen=True, slots=True)
 class ServingConstants:
     """Fitted constants shared by all chips and engines; every one must be given."""
@@ -29,7 +30,9 @@ class ServingConstants:
     kv_efficiency: float  # the same for reading the KV cache [1]
     attention_efficiency: float  # share of the 16-bit peak that the attention core reaches in prefill [1]
     mla_attention_efficiency: float  # the same for multi-head latent attention, relative to attention_efficiency [1]
-    dense_saturation_tokens: float  # extra tokens' worth of time of a small dense GEMM, at the reference intensity [token]
+    dense_saturation_tokens: (
+        float  # extra tokens' worth of time of a small dense GEMM, at the reference intensity [token]
+    )
     expert_saturation_tokens: float  # the same per expert [token]
     reference_intensity: float  # ratio of peak to bandwidth at which those two hold [FLOP/byte]
     expert_efficiency: float  # expert GEMM relative to dense GEMM [1]
@@ -56,7 +59,9 @@ class ServingConstants:
     first_token_s: float  # constant part of the time to first token [s]
     moe_first_token_factor: float  # factor on it for MoE [1]
     burst_share: float  # share of closed-loop clients that arrive in step with each other [1]
-    usable_memory: float  # share of the memory as sold that an engine fills; chips hold binary gigabytes, so 1 is 0.93 of it [1]
+    usable_memory: (
+        float  # share of the memory as sold that an engine fills; chips hold binary gigabytes, so 1 is 0.93 of it [1]
+    )
     runtime_bytes: float  # memory of the runtime per chip [byte]
     output_held: float  # share of the output that a running request holds in the KV cache on average [1]
     batch_cap: float  # most running requests of an engine (per attention rank) [1]
@@ -64,7 +69,9 @@ class ServingConstants:
     tpot_paced: float  # mean TPOT over its p99, at which a run with a limit on it settles [1]
     host_age_rate: float  # how much faster per year host and launch become with the software [1/year]
     moe_age_rate: float  # the same for experts [1/year]
-    host_tensorrt_llm: float  # factors of engines on host and launch time, first_token_s, batch_cap, steps_waited and burst_share [1]
+    host_tensorrt_llm: (
+        float  # factors of engines on host and launch time, first_token_s, batch_cap, steps_waited and burst_share [1]
+    )
     launch_tensorrt_llm: float
     first_token_tensorrt_llm: float
     cap_tensorrt_llm: float
@@ -146,7 +153,9 @@ class ServingConstants:
             return by_bits[bits]
         return np.where(bits == 16, by_bits[16], np.where(bits == 8, by_bits[8], by_bits[4]))
 
-    def profile(self, engine: Name = "other", family: Name = "other", release_year: ArrayLike = REFERENCE_YEAR) -> ServingConstants:
+    def profile(
+        self, engine: Name = "other", family: Name = "other", release_year: ArrayLike = REFERENCE_YEAR
+    ) -> ServingConstants:
         """The constants of an engine of a date on a generation of chips; of several at once, as arrays of one shape.
 
         Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation; efficiencies: x generation.

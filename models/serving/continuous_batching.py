@@ -57,7 +57,9 @@ class ServingPoint:
     tpot_deviation_s: Result  # standard deviation by the number in decode
     tpot_step_deviation_s: Result  # the part of it that is not by prompts, which take longer beside more requests
     tpot_skew: Result  # skewness of both [1]
-    tpot_burst_s: Result  # standard deviation, by the prompts that happen to come in, of a request of one step; falls as its root
+    tpot_burst_s: (
+        Result  # standard deviation, by the prompts that happen to come in, of a request of one step; falls as its root
+    )
     tpot_burst_skew: Result  # skewness of the same [1]
     tpot_behind_s: Result  # what prompts behind a request take from its decode
     tpot_prompt_s: Result  # mean part of TPOT that prompts of others take
@@ -71,7 +73,9 @@ class ServingPoint:
     boundary_s: Result  # an arrival waits for the end of a step, up to this long
     slot_wait_s: Result  # mean wait for a slot
     slot_wait_probability: Result
-    input_scv: Result  # squared coefficient of variation of prompt_s: of the prompt length, and of hits and misses in a cache
+    input_scv: (
+        Result  # squared coefficient of variation of prompt_s: of the prompt length, and of hits and misses in a cache
+    )
     output_scv: Result  # of the output length
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
@@ -167,10 +171,14 @@ def aggregated(
     )  # fmt: skip
     service = prompts.occupancy_s
     by_time = time_scv(prompts, by_length, prompt / constants.chunk_tokens)
-    by_occupancy, by_latency = (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
+    by_occupancy, by_latency = (
+        (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
+    )
     computed = prompt if found is None else prompt * found.computed_share
 
-    rate, variance = shared_rate(b, steps, step.total_s, slope, service, by_occupancy, prompts.steps, by_output, arrival_scv)
+    rate, variance = shared_rate(
+        b, steps, step.total_s, slope, service, by_occupancy, prompts.steps, by_output, arrival_scv
+    )
     utilisation = rate * service
     decode_share = 1.0 - utilisation
     paced = step.total_s / decode_share  # a step under load
@@ -191,13 +199,22 @@ def aggregated(
     # An arrival sits out steps as they are under load, with the prompts of others in them; its own prompt takes whole steps.
     taken = computed / constants.interleave_tokens
     unloaded = unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
-    unloaded = unloaded + (whole_steps(taken, by_length) - taken - 0.5) * step.total_s + constants.steps_waited * (paced - step.total_s)
+    unloaded = (
+        unloaded
+        + (whole_steps(taken, by_length) - taken - 0.5) * step.total_s
+        + constants.steps_waited * (paced - step.total_s)
+    )
     inside = b + rate * (prompts.latency_s + np.where(load < 1.0, wait, 0.0) + 0.5 * paced)
     at_least_one = np.maximum(places, 1.0)
     full = np.maximum(at_least_one - (inside - b), 0.5)
     full_rate = full / (steps * np.maximum(step.total_s + slope * (full - b), 0.0) + full * service)
-    no_slot, slot_wait = place_wait(inside, np.maximum(variance, inside), at_least_one, rate, full_rate, arrival_scv + by_output)
-    shares = {name: decode_share / step.total_s * part + rate * prompts.breakdown[name] for name, part in step.breakdown.items()}
+    no_slot, slot_wait = place_wait(
+        inside, np.maximum(variance, inside), at_least_one, rate, full_rate, arrival_scv + by_output
+    )
+    shares = {
+        name: decode_share / step.total_s * part + rate * prompts.breakdown[name]
+        for name, part in step.breakdown.items()
+    }
     return ServingPoint(
         batch=b + np.zeros(np.shape(rate)),
         slots=places + np.zeros(np.shape(rate)),
@@ -258,7 +275,10 @@ def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> R
     >>> round(float(time_scv(prompt, 1.0, 0.01)), 3)
     1.21
     """
-    fixed = sum(prompt.breakdown.get(name, 0.0) for name in ("dense_memory", "expert_memory", "launch", "host")) / prompt.occupancy_s
+    fixed = (
+        sum(prompt.breakdown.get(name, 0.0) for name in ("dense_memory", "expert_memory", "launch", "host"))
+        / prompt.occupancy_s
+    )
     rest = np.exp(-1.0 / np.maximum(chunks, 1e-3))
     follows = rest / (np.maximum(chunks, 1e-3) * (1.0 - rest))
     elasticity = 1.0 + prompt.breakdown["prefill_attention"] / prompt.occupancy_s - fixed * (1.0 - follows)
@@ -281,7 +301,11 @@ def whole_steps(steps: ArrayLike, scv: ArrayLike) -> Result:
 
 
 def unloaded_ttft_s(
-    arch: Architecture, prefill_latency_s: ArrayLike, step_s: ArrayLike, prompt_tokens: ArrayLike, constants: ServingConstants
+    arch: Architecture,
+    prefill_latency_s: ArrayLike,
+    step_s: ArrayLike,
+    prompt_tokens: ArrayLike,
+    constants: ServingConstants,
 ) -> Result:
     """Time to first token with no queue:  t_F (x f for MoE) + prefill + (I / i + k) T(b).
 

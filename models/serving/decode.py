@@ -112,7 +112,9 @@ def step_time(
         "dense_memory": dense_memory,
         "expert_compute": expert_compute,
         "expert_memory": expert_memory,
-        "kv_memory": decode_attention_s(arch, chip, layouts, decode, context_tokens, kv_precision, constants, tokens_per_sequence),
+        "kv_memory": decode_attention_s(
+            arch, chip, layouts, decode, context_tokens, kv_precision, constants, tokens_per_sequence
+        ),
         "prefill_attention": prefill_attention_s(arch, chip, layouts, prefill, prompt_tokens, constants, cached_tokens),
         "communication": communication_s(arch, chip, layouts, decoded + prefill, constants),
         "launch": launch_s(arch, prefill, constants),
@@ -286,10 +288,16 @@ def communication_s(
     """
     vector = np.asarray(tokens, float) / layouts.dp * arch.hidden  # elements of an activation per attention rank
     tp, pp, ranks = (np.asarray(a, float) for a in (layouts.tp, layouts.pp, layouts.stage_chips))
-    by_link = np.where(np.asarray(chip.scaleup_bytes_per_s) < HOST_LINK_BYTES_PER_S, constants.all_reduce_start_host_s, constants.all_reduce_start_s)
+    by_link = np.where(
+        np.asarray(chip.scaleup_bytes_per_s) < HOST_LINK_BYTES_PER_S,
+        constants.all_reduce_start_host_s,
+        constants.all_reduce_start_s,
+    )
     start = by_link * 0.5 * (1.0 + np.log2(tp)) * _start_factor(chip, tp)
     moved = 2.0 * ACTIVATION_BYTES * vector * (tp - 1.0) / tp
-    total = np.where(tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0)
+    total = np.where(
+        tp > 1, 2.0 * arch.layers * (start + _transfer_s(chip, tp, moved / constants.all_reduce_efficiency)), 0.0
+    )
     if np.any(arch.experts):
         copies = np.where(ranks <= GATHERED_RANKS, ranks - 1.0, np.minimum(arch.topk, ranks))
         moved = ALL_TO_ALL_BYTES * vector * copies

@@ -118,15 +118,21 @@ def disaggregated(
     b, n_p, n_d = np.asarray(batch, float), np.asarray(prefill_workers), np.asarray(decode_workers)
     by_length, by_output = np.asarray(input_scv, float), np.asarray(output_scv, float)
     running = dict(context_tokens=prompt + 0.5 * tokens * (1.0 + by_output), **kinds)
-    _, step = decode_step(arch, decode_chip, decode_layouts, speculation, decode_sequences=b / decode_layouts.pp, **running)
-    _, more = decode_step(arch, decode_chip, decode_layouts, speculation, decode_sequences=(b + np.sqrt(b)) / decode_layouts.pp, **running)
+    _, step = decode_step(
+        arch, decode_chip, decode_layouts, speculation, decode_sequences=b / decode_layouts.pp, **running
+    )
+    _, more = decode_step(
+        arch, decode_chip, decode_layouts, speculation, decode_sequences=(b + np.sqrt(b)) / decode_layouts.pp, **running
+    )
     stay = steps * step.total_s
     prompts, found = prompt_cost(
         arch, prefill_chip, prefill_layouts, cache, lambda _: n_d * b / stay / n_p,  # the decode side alone sets the rate
         prompt_tokens=prompt, decode=None, decode_sequences=0.0, context_tokens=0.0, prompt_scv=by_length, **first,
     )  # fmt: skip
     by_time = time_scv(prompts, by_length, prompt / first["constants"].chunk_tokens)
-    by_occupancy, by_latency = (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
+    by_occupancy, by_latency = (
+        (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
+    )
 
     slope = (more.total_s - step.total_s) / np.sqrt(b)
     everywhere = np.zeros(np.broadcast_shapes(np.shape(stay), np.shape(prompts.occupancy_s), n_p.shape, n_d.shape))
@@ -139,23 +145,34 @@ def disaggregated(
     utilisation = np.minimum(offered / n_p, 1.0)
 
     drafts = held_bytes(arch, decode_layouts, weight_precision, speculation, None)
-    places = slots(arch, decode_chip if drafts is None else without(decode_chip, drafts, constants), decode_layouts, **lengths, **kinds)
+    places = slots(
+        arch,
+        decode_chip if drafts is None else without(decode_chip, drafts, constants),
+        decode_layouts,
+        **lengths,
+        **kinds,
+    )
     at_least_one = np.maximum(places, 1.0)
     queued = erlang_c(n_p, offered)
     joining_scv = departure_scv(utilisation, by_occupancy, n_p, arrival_scv)
     relaxation = np.clip(1.0 - b * slope / step.total_s, 0.02, 1.0)
-    variance = n_d * b / relaxation * (1.0 + (joining_scv - 1.0) / (1.0 + by_output))  # of the requests in all decode workers
+    variance = (
+        n_d * b / relaxation * (1.0 + (joining_scv - 1.0) / (1.0 + by_output))
+    )  # of the requests in all decode workers
     full_rate = n_d * at_least_one / (steps * np.maximum(step.total_s + slope * (at_least_one - b), 0.0))
     no_slot, slot_wait = place_wait(n_d * b, variance, n_d * at_least_one, rate, full_rate, joining_scv + by_output)
     cached = held_bytes(arch, prefill_layouts, weight_precision, None, cache)
     beside = prefill_chip if cached is None else without(prefill_chip, cached, first["constants"])
-    prefill_fits = slots(arch, beside, prefill_layouts, input_tokens=prompt, output_tokens=1.0, **first) >= prefill_layouts.dp
+    prefill_fits = (
+        slots(arch, beside, prefill_layouts, input_tokens=prompt, output_tokens=1.0, **first) >= prefill_layouts.dp
+    )
     deviation = np.sqrt(variance) / n_d
     point = ServingPoint(
         batch=b + everywhere,
         slots=places + everywhere,
         fits=(b <= places) & prefill_fits,
-        memory_bytes=memory_bytes_per_chip(arch, decode_layouts, b, **lengths, **kinds) + (0.0 if drafts is None else drafts),
+        memory_bytes=memory_bytes_per_chip(arch, decode_layouts, b, **lengths, **kinds)
+        + (0.0 if drafts is None else drafts),
         requests_per_s=rate,
         output_tokens=tokens + 1.0,
         steps=steps,

@@ -9,7 +9,16 @@ from models.transformer.architecture import Architecture
 
 DENSE = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
 MOE = Architecture(
-    layers=48, hidden=2048, heads=32, kv_heads=4, head_dim=128, ffn=6144, vocab=151936, experts=128, topk=8, expert_ffn=768
+    layers=48,
+    hidden=2048,
+    heads=32,
+    kv_heads=4,
+    head_dim=128,
+    ffn=6144,
+    vocab=151936,
+    experts=128,
+    topk=8,
+    expert_ffn=768,
 )
 CHIP = ChipRates(
     flop_per_s=1000 * TERA, flop16_per_s=1000 * TERA, hbm_bytes_per_s=3.3 * TERA, hbm_bytes=80 * GIGA,

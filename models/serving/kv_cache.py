@@ -37,10 +37,15 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     width = element_bytes(weight_precision)
     experts = 1.0 * count.per_expert * arch.experts * count.moe_layers / layouts.stage_chips
     tables = np.where((pp > 1) | bool(arch.tied), 1.0, 2.0) * arch.hidden * arch.vocab * np.maximum(width, 1.0)
-    return (stage * width * ((count.attention + count.dense_ffn + count.router) / layouts.tp + experts) + tables / layouts.tp)[()]
+    return (
+        stage * width * ((count.attention + count.dense_ffn + count.router) / layouts.tp + experts)
+        + tables / layouts.tp
+    )[()]
 
 
-def kv_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: Precision) -> Result:
+def kv_bytes_per_chip(
+    arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: Precision
+) -> Result:
     """KV cache of one sequence per chip that holds it, spread over the attention ranks:  bytes / (share pp dp).
 
     share = min(tp, KV heads); the latent of latent attention is copied on every tensor rank. Times the sequences of
@@ -132,7 +137,12 @@ def memory_bytes_per_chip(
 
 
 def transfer_s(
-    arch: Architecture, tokens: ArrayLike, kv_precision: Precision, bytes_per_s: ArrayLike, links: ArrayLike, start_s: ArrayLike
+    arch: Architecture,
+    tokens: ArrayLike,
+    kv_precision: Precision,
+    bytes_per_s: ArrayLike,
+    links: ArrayLike,
+    start_s: ArrayLike,
 ) -> Result:
     """Moving the cache of a prompt from prefill to decode chips:  start + bytes / (links x rate).
 

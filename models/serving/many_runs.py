@@ -143,9 +143,14 @@ def _stacked(index: np.ndarray, cases: Sequence[Case]) -> Batch:
     arches, chips = [case.arch for case in cases], [case.chip for case in cases]
     shape = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _FLAGS}
     same = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
-    codes = {name: np.array([PRECISIONS.index(getattr(case, name)) for case in cases]) for name in ("weight_precision", "kv_precision")}
+    codes = {
+        name: np.array([PRECISIONS.index(getattr(case, name)) for case in cases])
+        for name in ("weight_precision", "kv_precision")
+    }
     pools = [case.prefill for case in cases]
-    columns = {name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "link_bytes_per_s")}
+    columns = {
+        name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "link_bytes_per_s")
+    }
     columns |= {"workers": np.array([case.decode.workers for case in cases])}
     columns |= {"prefill_workers": np.array([pool.workers for pool in pools])} if pools[0] else {}
     return Batch(

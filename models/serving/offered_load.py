@@ -125,7 +125,9 @@ def best_batch(
     rate = batch / (later * tpot)
     utilisation = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
     wait = wait_mean_s(utilisation / prompts.occupancy_s, prompts.occupancy_s, _PROMPT_SCV)
-    ttft = wait + unloaded_ttft_s(replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants)
+    ttft = wait + unloaded_ttft_s(
+        replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants
+    )
     return Served(tpot, ttft, rate * (later + 1.0), batch)
 
 
@@ -205,7 +207,9 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
     """
     most = best_batch(replica)
     later = replica.later_tokens
-    rate = np.minimum(np.asarray(requests_per_s, float), _HIGHEST_UTILISATION * most.tokens_per_s / replica.output_tokens)
+    rate = np.minimum(
+        np.asarray(requests_per_s, float), _HIGHEST_UTILISATION * most.tokens_per_s / replica.output_tokens
+    )
     batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), most.batch)
     for _ in range(_ROUNDS):
         step = replica.step(batch)
@@ -214,7 +218,9 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
         tpot = step.total_s / (1.0 - busy)
         batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, most.batch)
     wait = wait_mean_s(busy / prompts.occupancy_s, prompts.occupancy_s, 0.0)
-    ttft = wait + unloaded_ttft_s(replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants)
+    ttft = wait + unloaded_ttft_s(
+        replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants
+    )
     return Served(tpot, ttft, rate * replica.output_tokens, batch)
 
 
@@ -250,7 +256,9 @@ def two_pools(
     moving = transfer_s(decode.arch, decode.input_tokens, decode.kv_precision, link_bytes_per_s, links, 0.0)
     constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(decode.arch.experts) else 1.0)
     together = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay) * service
-    ttft = constants.disaggregated_first_token_factor * (response - service + prompts.latency_s + moving + constant + together)
+    ttft = constants.disaggregated_first_token_factor * (
+        response - service + prompts.latency_s + moving + constant + together
+    )
     rate = served / (ttft + stay)
     ttft = ttft + np.maximum(c - served, 0.0) / rate
     return Served(step.total_s, ttft, rate * decode.output_tokens, batch / n_d)

@@ -106,8 +106,15 @@ def output_token_mixture(point: ServingPoint) -> tuple[np.ndarray, Cumulants]:
     behind = behind / (1.0 + behind / room)
     chance = np.clip(np.asarray(point.prefill_utilisation, float), 1e-3, 1.0)
     variance = alone**2 + kept * by_prompts + np.minimum((2.0 / chance - 1.0) * behind, room) * behind
-    third = point.tpot_skew * alone**3 + (point.tpot_burst_skew * burst**1.5 * np.sqrt(inverse) + point.tpot_skew * (slow**3 - alone**3)) * kept**3
-    return weights, Cumulants(point.tpot_s + behind - (weights * lengths * behind).sum(axis=0) / (weights * lengths).sum(axis=0), variance, third)
+    third = (
+        point.tpot_skew * alone**3
+        + (point.tpot_burst_skew * burst**1.5 * np.sqrt(inverse) + point.tpot_skew * (slow**3 - alone**3)) * kept**3
+    )
+    return weights, Cumulants(
+        point.tpot_s + behind - (weights * lengths * behind).sum(axis=0) / (weights * lengths).sum(axis=0),
+        variance,
+        third,
+    )
 
 
 def _averaged(y: ArrayLike) -> Result:
@@ -189,7 +196,11 @@ def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
     if quantile != MEAN and not (isinstance(quantile, float) and 0.5 <= quantile < 1.0):
         raise ValueError(f'expected "mean" or a quantile from 0.5 up to below 1, got {quantile!r}')
     if quantile == MEAN:
-        mean = {"ttft": point.ttft_s, "tpot": point.tpot_s, "e2e": point.ttft_s + (point.output_tokens - 1.0) * point.tpot_s}
+        mean = {
+            "ttft": point.ttft_s,
+            "tpot": point.tpot_s,
+            "e2e": point.ttft_s + (point.output_tokens - 1.0) * point.tpot_s,
+        }
         return mean[metric]
     found = mixture_quantile_s(quantile, *latency_mixture(point, metric))
     return np.where(_known(point, metric), np.minimum(found, _ceiling_s(point, metric)), np.inf)[()]
@@ -303,10 +314,14 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
     return SloCapacity(satisfied[()], point)
 
 
-def _below_limits(point: ServingPoint, metric: str, tails: Sequence[tuple[float, float]], mixture: tuple[np.ndarray, Cumulants]) -> Result:
+def _below_limits(
+    point: ServingPoint, metric: str, tails: Sequence[tuple[float, float]], mixture: tuple[np.ndarray, Cumulants]
+) -> Result:
     """Whether quantiles are below their limits, which takes one evaluation each where the quantile itself takes several."""
     ceiling, shares = _ceiling_s(point, metric), mixture_shares((limit for _, limit in tails), *mixture)
-    return np.logical_and.reduce([(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares)]) & _known(point, metric)
+    return np.logical_and.reduce(
+        [(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares)]
+    ) & _known(point, metric)
 
 
 class SloScreen:

@@ -78,4 +78,9 @@ def prefill_time(
     occupancy = total * per_stage
     # Prompts that share a chunk all end with it.
     latency = occupancy * layouts.dp * (np.maximum(chunks, 1.0) + np.asarray(layouts.pp) - 1.0) / chunks
-    return PrefillTime(occupancy, latency, computed / (constants.chunk_tokens * layouts.dp), {name: part * per_stage for name, part in extra.items()})
+    return PrefillTime(
+        occupancy,
+        latency,
+        computed / (constants.chunk_tokens * layouts.dp),
+        {name: part * per_stage for name, part in extra.items()},
+    )

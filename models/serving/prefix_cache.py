@@ -102,7 +102,9 @@ class CachedPrefill:
     latency_moment: Result  # the same of the latency
     computed_share: Result  # prompt tokens that are computed, of all
     hits: tuple[Result, ...]  # share of requests that find their prefix in the tier
-    loaded: tuple[Result, ...]  # share of those hits that is loaded, the rest is computed again: 0, 1, or what the bandwidth carries
+    loaded: tuple[
+        Result, ...
+    ]  # share of those hits that is loaded, the rest is computed again: 0, 1, or what the bandwidth carries
     load_s: tuple[Result, ...]  # with the wait for other loads
     recompute_s: Result  # computing the prefix again
 
@@ -212,7 +214,9 @@ def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s:
     return tuple(hits)
 
 
-def tier_places(arch: Architecture, layouts: ServingLayouts, cache: PrefixCache, kv_precision: Precision) -> tuple[Result, ...]:
+def tier_places(
+    arch: Architecture, layouts: ServingLayouts, cache: PrefixCache, kv_precision: Precision
+) -> tuple[Result, ...]:
     """Prefixes that the tiers of `domain_chips` chips hold:  capacity / cache of a prefix.
 
     In the chips' memory tensor ranks beyond the KV heads hold copies, and latent attention a copy on each; elsewhere there is one.
@@ -227,7 +231,10 @@ def tier_places(arch: Architecture, layouts: ServingLayouts, cache: PrefixCache,
     """
     once = kv_bytes(arch, cache.prefix_tokens, element_bytes(kv_precision))
     copied = np.asarray(kv_bytes_per_chip(arch, layouts, cache.prefix_tokens, kv_precision)) * layouts.chips
-    return tuple(cache.domain_chips * tier.bytes_per_chip / (copied if tier.in_hbm else once + 0.0 * copied) for tier in cache.tiers)
+    return tuple(
+        cache.domain_chips * tier.bytes_per_chip / (copied if tier.in_hbm else once + 0.0 * copied)
+        for tier in cache.tiers
+    )
 
 
 def loaded_share(alone_s: ArrayLike, latency_s: ArrayLike, recompute_s: ArrayLike, hits_per_s: ArrayLike) -> Result:
@@ -241,7 +248,11 @@ def loaded_share(alone_s: ArrayLike, latency_s: ArrayLike, recompute_s: ArrayLik
     >>> float(loaded_share(0.01, 0.0, 1.0, 1.0)), float(loaded_share(0.01, 0.0, 1.0, 900.0)), float(loaded_share(2.0, 0.0, 1.0, 1.0))
     (1.0, 0.1, 0.0)
     """
-    alone, saved, hits = np.asarray(alone_s, float), np.asarray(recompute_s, float) - latency_s, np.asarray(hits_per_s, float)
+    alone, saved, hits = (
+        np.asarray(alone_s, float),
+        np.asarray(recompute_s, float) - latency_s,
+        np.asarray(hits_per_s, float),
+    )
     pays = saved > alone
     busy = 1.0 - np.sqrt(np.divide(alone, saved, out=np.ones(np.broadcast(alone, saved).shape), where=pays))
     asked = hits * alone
@@ -296,13 +307,17 @@ def cached_prefill(
     ([1.0, 0.0], True)
     """
     share = cache.domain_chips / np.asarray(layouts.chips, float)
-    hits = tier_hits(cache, tier_places(arch, layouts, cache, kv_precision), np.asarray(most_requests_per_s, float) * share)
+    hits = tier_hits(
+        cache, tier_places(arch, layouts, cache, kv_precision), np.asarray(most_requests_per_s, float) * share
+    )
     moved = kv_bytes(arch, cache.prefix_tokens, element_bytes(kv_precision))
     recompute = whole.latency_s - rest.latency_s
     alone = tuple(moved / (tier.bytes_per_s * np.asarray(layouts.chips, float)) for tier in cache.tiers)
     asked = tuple(np.asarray(most_requests_per_s, float) * hit for hit in hits)
     chosen = tuple(loaded_share(a, tier.latency_s, recompute, rate) for a, tier, rate in zip(alone, cache.tiers, asked))
-    loads = tuple(load_s(a, tier.latency_s, rate * part) for a, tier, rate, part in zip(alone, cache.tiers, asked, chosen))
+    loads = tuple(
+        load_s(a, tier.latency_s, rate * part) for a, tier, rate, part in zip(alone, cache.tiers, asked, chosen)
+    )
     taken = sum(hit * loaded for hit, loaded in zip(hits, chosen))
     left = 1.0 - taken
 
@@ -358,7 +373,14 @@ def prompt_cost(
     rest = prefill_time(arch, chip, layouts, cached_tokens=cache.prefix_tokens, **kinds)
     least = whole.occupancy_s + cache.most_hits * (rest.occupancy_s - whole.occupancy_s)
     found = cached_prefill(
-        arch, layouts, cache, whole, rest, prompt_tokens=prompt_tokens, most_requests_per_s=most_requests_per_s(least), kv_precision=kv_precision
+        arch,
+        layouts,
+        cache,
+        whole,
+        rest,
+        prompt_tokens=prompt_tokens,
+        most_requests_per_s=most_requests_per_s(least),
+        kv_precision=kv_precision,
     )
     return found.mean, found
 
@@ -374,11 +396,17 @@ def without(chip: ChipRates, held_bytes: ArrayLike, constants: ServingConstants)
     True
     """
     # One byte is left, so that rates stay rates; nothing fits in it.
-    return replace(chip, hbm_bytes=np.maximum(chip.hbm_bytes - np.asarray(held_bytes, float) / constants.usable_memory, 1.0)[()])
+    return replace(
+        chip, hbm_bytes=np.maximum(chip.hbm_bytes - np.asarray(held_bytes, float) / constants.usable_memory, 1.0)[()]
+    )
 
 
 def held_bytes(
-    arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation | None, cache: PrefixCache | None
+    arch: Architecture,
+    layouts: ServingLayouts,
+    weight_precision: Precision,
+    speculation: Speculation | None,
+    cache: PrefixCache | None,
 ) -> Result | None:
     """Memory of a chip that neither weights nor running requests have [byte]: the cache's own tier and a prediction layer; or None.
 

@@ -82,11 +82,21 @@ def prediction_layer(arch: Architecture) -> Architecture:
     """
     windowed = int(np.all(np.asarray(arch.full_layers) <= 0) and np.any(arch.window_layers))
     return replace(
-        arch, layers=1, dense_layers=0, window_layers=windowed, linear_layers=0, attention_layers=0, state_layers=0, state_width=0, state_inputs=0
+        arch,
+        layers=1,
+        dense_layers=0,
+        window_layers=windowed,
+        linear_layers=0,
+        attention_layers=0,
+        state_layers=0,
+        state_width=0,
+        state_inputs=0,
     )
 
 
-def draft_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation) -> Result:
+def draft_bytes_per_chip(
+    arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation
+) -> Result:
     """Weights of the prediction layer on a chip that holds it:  w [N_dense / tp + N_experts / (tp dp)];  0 for other drafts.
 
     The head is the architecture's own. A separate draft network is taken to be small. Shapes: as layouts; result [byte].
@@ -146,7 +156,10 @@ def speculative_step(
         passes, drafted = float(speculation.draft_tokens), step_time(prediction_layer(arch), chip, stage, **run)
     else:
         passes, drafted = speculation.draft_tokens * speculation.draft_share, step_time(arch, chip, layouts, **run)
-    parts = {name: part + (0.0 if name == HOST else passes * drafted.breakdown[name]) for name, part in verify.breakdown.items()}
+    parts = {
+        name: part + (0.0 if name == HOST else passes * drafted.breakdown[name])
+        for name, part in verify.breakdown.items()
+    }
     return verify, StepTime(sum(parts.values()), parts)
 
 

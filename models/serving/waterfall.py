@@ -36,7 +36,14 @@ class Waterfall:
         return found
 
 
-def roofline_s(arch: Architecture, chip: ChipRates, chips: ArrayLike, context_tokens: ArrayLike, weight_precision: Precision, kv_precision: Precision) -> Result:
+def roofline_s(
+    arch: Architecture,
+    chip: ChipRates,
+    chips: ArrayLike,
+    context_tokens: ArrayLike,
+    weight_precision: Precision,
+    kv_precision: Precision,
+) -> Result:
     """Least time of a token of one request: the weights it visits and its cache, read once by all chips at full bandwidth.
 
     (w N_active + q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more. Shapes: chips n [1] and context [token] broadcast;
@@ -49,7 +56,11 @@ def roofline_s(arch: Architecture, chip: ChipRates, chips: ArrayLike, context_to
     """
     count, head = parameter_counts(arch), 1.0 * arch.hidden * arch.vocab
     width = element_bytes(weight_precision)
-    read = width * (count.active - head) + np.maximum(width, 1.0) * head + kv_bytes(arch, context_tokens, element_bytes(kv_precision))
+    read = (
+        width * (count.active - head)
+        + np.maximum(width, 1.0) * head
+        + kv_bytes(arch, context_tokens, element_bytes(kv_precision))
+    )
     return (read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))[()]
 
 

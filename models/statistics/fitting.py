@@ -77,7 +77,9 @@ def _bounded_step(normal: np.ndarray, pull: np.ndarray, room: np.ndarray) -> np.
     while True:
         step = np.where(stopped, room, 0.0)
         free = ~stopped
-        step[free] = np.linalg.solve(normal[np.ix_(free, free)], pull[free] - normal[np.ix_(free, stopped)] @ room[stopped])
+        step[free] = np.linalg.solve(
+            normal[np.ix_(free, free)], pull[free] - normal[np.ix_(free, stopped)] @ room[stopped]
+        )
         if not np.any(beyond := free & (step > room)):
             return step
         stopped |= beyond
@@ -99,7 +101,12 @@ def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, flo
     """
     names = list(whole.priors)
     centres = np.array([whole.priors[n].to_free(whole.priors[n].centre) for n in names])
-    uppers = np.array([whole.priors[n].to_free(whole.priors[n].upper) if np.isfinite(whole.priors[n].upper) else np.inf for n in names])
+    uppers = np.array(
+        [
+            whole.priors[n].to_free(whole.priors[n].upper) if np.isfinite(whole.priors[n].upper) else np.inf
+            for n in names
+        ]
+    )
     precision = np.array([1.0 / whole.priors[n].spread ** 2 for n in names])
     slope, measured, weights = whole.slope[keep], whole.log_measured[keep], whole.weights[keep]
     scale = np.broadcast_to(whole.scale, keep.shape)[keep]
@@ -126,7 +133,9 @@ def group_weights(labels: Sequence[str]) -> np.ndarray:
     return 1.0 / np.sqrt(counts[inverse])
 
 
-def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[str, float], base: np.ndarray) -> np.ndarray:
+def sensitivity(
+    predict: Predict, priors: Mapping[str, Prior], values: Mapping[str, float], base: np.ndarray
+) -> np.ndarray:
     """Derivative of ln(time) of each row by each transformed constant, by differences.
 
     Shapes: rows x constants. Units: ln(time) [1] per transformed unit [1].
@@ -165,7 +174,9 @@ def fit(
     names = list(priors)
     centres = np.array([priors[name].to_free(priors[name].centre) for name in names])
     sigmas = np.array([priors[name].spread for name in names])
-    uppers = np.array([priors[name].to_free(priors[name].upper) if np.isfinite(priors[name].upper) else np.inf for name in names])
+    uppers = np.array(
+        [priors[name].to_free(priors[name].upper) if np.isfinite(priors[name].upper) else np.inf for name in names]
+    )
     groups = 0 if anchors is None or not len(anchors) else int(anchors.max()) + 1
     members = np.zeros((len(log_measured), groups))
     for group in range(groups):
@@ -179,8 +190,8 @@ def fit(
         return {**start, **{name: priors[name].from_free(value) for name, value in zip(names, x)}}
 
     def residuals(x: np.ndarray) -> np.ndarray:
-        ratio = predict(constants(x)) + members @ x[len(names):] - log_measured
-        return np.concatenate([ratio / scale, (x[: len(names)] - centres) / sigmas, x[len(names):] * offset_scale])
+        ratio = predict(constants(x)) + members @ x[len(names) :] - log_measured
+        return np.concatenate([ratio / scale, (x[: len(names)] - centres) / sigmas, x[len(names) :] * offset_scale])
 
     def jacobian(x: np.ndarray) -> np.ndarray:
         values = constants(x)
@@ -203,7 +214,17 @@ def fit(
     bounds = (np.full(len(x0), -np.inf), np.concatenate([uppers, np.full(groups, np.inf)]))
     for _ in range(WARM_ROUNDS):
         x0 = _gauss_newton(residuals, jacobian, x0, squares, rows, bounds)
-    found = least_squares(residuals, x0, jac=jacobian, bounds=bounds, loss=loss, x_scale="jac" if len(x0) else 1.0, max_nfev=evaluations, xtol=1e-3, ftol=1e-4)
+    found = least_squares(
+        residuals,
+        x0,
+        jac=jacobian,
+        bounds=bounds,
+        loss=loss,
+        x_scale="jac" if len(x0) else 1.0,
+        max_nfev=evaluations,
+        xtol=1e-3,
+        ftol=1e-4,
+    )
     values = constants(found.x)
     ratio = found.fun[:rows] * scale
     slope = jacobian(found.x)

@@ -85,7 +85,9 @@ class TrainingConstants:
     launch_floor_old_s: float  # host time below which a layer's forward or backward does not fall [s]
     launch_floor_s: float
     launch_floor_moe: float  # factor on it in a layer with experts [1]
-    recompute_full_fsdp: float  # share of forward repeated with full recompute that stops at the last tensor needed (FSDP) [1]
+    recompute_full_fsdp: (
+        float  # share of forward repeated with full recompute that stops at the last tensor needed (FSDP) [1]
+    )
     recompute_selective: float  # share of forward repeated with selective recompute [1]
     recompute_selective_moe: float  # the same with fine-grained modules of a mixture of experts [1]
     expert_efficiency: float  # expert GEMM relative to dense GEMM [1]
@@ -122,7 +124,11 @@ class TrainingConstants:
         """
         known = {field.name for field in fields(cls)}
         wrong = [name for name in known & set(values) if not 0.0 < float(values[name]) < float("inf")]
-        problems = (("missing", known - set(values)), ("unknown", set(values) - known), ("not positive and finite", wrong))
+        problems = (
+            ("missing", known - set(values)),
+            ("unknown", set(values) - known),
+            ("not positive and finite", wrong),
+        )
         if found := [f"{label} {_listed(sorted(names))}" for label, names in problems if names]:
             raise ValueError(f"training constants: {'; '.join(found)}")
         return cls(**{name: float(values[name]) for name in known})
@@ -175,14 +181,23 @@ class TrainingConstants:
         if framework not in FRAMEWORKS:
             raise ValueError(f"unknown training framework {framework!r}; known: {', '.join(FRAMEWORKS)}")
         kind = {"megatron-2021": "old", "nvidia-tuned": "tuned", "xla": "xla"}.get(framework, "fsdp")
-        decay = {"megatron-2021": self.scale_decay_old, "other": self.scale_decay_other}.get(framework, self.scale_decay_modern)
+        decay = {"megatron-2021": self.scale_decay_old, "other": self.scale_decay_other}.get(
+            framework, self.scale_decay_modern
+        )
         return FrameworkProfile(
             tp_overlap=self.tp_overlap_stock if kind == "fsdp" else getattr(self, f"tp_overlap_{kind}"),
-            dp_overlap=self.dp_overlap_stock if framework in ("megatron", "other") else getattr(self, f"dp_overlap_{kind}"),
+            dp_overlap=self.dp_overlap_stock
+            if framework in ("megatron", "other")
+            else getattr(self, f"dp_overlap_{kind}"),
             nic_exponent=getattr(self, f"nic_exponent_{kind}"),
             scale_decay=decay,
             attention={"fsdp": self.attention_fsdp, "nvidia-tuned": self.attention_tuned}.get(framework, 1.0),
-            gemm={"megatron-2021": self.software_old, "fsdp": self.software_fsdp, "nvidia-tuned": self.software_tuned, "other": self.software_other}.get(framework, 1.0),
+            gemm={
+                "megatron-2021": self.software_old,
+                "fsdp": self.software_fsdp,
+                "nvidia-tuned": self.software_tuned,
+                "other": self.software_other,
+            }.get(framework, 1.0),
             launch_floor_s=self.launch_floor_old_s if kind == "old" else self.launch_floor_s,
         )
 

@@ -50,7 +50,9 @@ def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndar
     arch, cp = run.arch, run.layouts.cp.astype(float)
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
-    return exposed_s(all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.constants.collective_start_s), window_s, 1.0)
+    return exposed_s(
+        all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.constants.collective_start_s), window_s, 1.0
+    )
 
 
 def expert_exchange_s(run: Run) -> np.ndarray:
@@ -73,7 +75,11 @@ def expert_exchange_s(run: Run) -> np.ndarray:
         consecutive=recipe.consecutive_routing, domain_limit=recipe.routed_domains,
     )  # fmt: skip
     vector = ACTIVATION_BYTES * run.expert_tokens * run.arch.expert_input
-    intra, inter = (c.exchange_fused_intra, c.exchange_fused_inter) if recipe.fused_dispatch else (c.intra_efficiency, c.inter_efficiency)
+    intra, inter = (
+        (c.exchange_fused_intra, c.exchange_fused_inter)
+        if recipe.fused_dispatch
+        else (c.intra_efficiency, c.inter_efficiency)
+    )
     rates = run.chip.scaleup_bytes_per_s * intra, run.scaleout_bytes_per_s("ep") * inter
     hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
     return 2.0 * all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s) * (1.0 - hidden)

@@ -36,7 +36,9 @@ FORGOTTEN_EXPONENT = 1.5  # cheap modules are dropped first
 
 def _gemm(run: Run, m: np.ndarray, n: np.ndarray | float, k: np.ndarray | float) -> np.ndarray:
     width = BYTES_PER_ELEMENT[run.precision]
-    return gemm_s(m, n, k, run.gemm_flop_per_s, run.memory_bytes_per_s, width, run.half_size, run.constants.misalignment)
+    return gemm_s(
+        m, n, k, run.gemm_flop_per_s, run.memory_bytes_per_s, width, run.half_size, run.constants.misalignment
+    )
 
 
 def attention_gemms_s(run: Run) -> np.ndarray:
@@ -115,7 +117,11 @@ def routed_experts_s(run: Run) -> np.ndarray:
     efficiency = c.expert_efficiency_xla if run.recipe.framework == "xla" else c.expert_efficiency
     time = local * (up + down) * c.expert_imbalance / efficiency
     if np.any(arch.expert_hidden):
-        time = time + _gemm(run, run.expert_tokens, arch.expert_hidden, arch.hidden) + _gemm(run, run.expert_tokens, arch.hidden, arch.expert_hidden)
+        time = (
+            time
+            + _gemm(run, run.expert_tokens, arch.expert_hidden, arch.hidden)
+            + _gemm(run, run.expert_tokens, arch.hidden, arch.expert_hidden)
+        )
     return time
 
 
@@ -157,7 +163,13 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """
     arch, c, s = run.arch, run.constants, np.asarray(run.sequence_tokens, float)
     head = np.minimum(1.0, arch.qk_dim / REFERENCE_HEAD_DIM) ** c.small_head_exponent
-    rate = run.chip.flop16_per_s * c.attention_efficiency * c.generation_factors(run.family)[1] * run.profile.attention * head
+    rate = (
+        run.chip.flop16_per_s
+        * c.attention_efficiency
+        * c.generation_factors(run.family)[1]
+        * run.profile.attention
+        * head
+    )
     share = run.layouts.micro_batch / (run.tp * run.layouts.cp * arch.attending_layers)
     if run.recipe.fused_attention:
         forward = attention_flops(arch, s, s) * share / rate
@@ -245,17 +257,32 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
         "compute": compute, "attention": core, "elementwise": moved, "tp": tp, "cp": context_parallel_s(run, core + waiting, 1.0) if mixer == "attention" else zero,
         "ep": expert_exchange_s(run) if moe else zero, "overhead": host + waiting,
     }  # fmt: skip
-    once = {"compute": BACKWARD_GEMMS * compute, "attention": core_backward, "elementwise": c.elementwise_backward * moved}
+    once = {
+        "compute": BACKWARD_GEMMS * compute,
+        "attention": core_backward,
+        "elementwise": c.elementwise_backward * moved,
+    }
     waiting = launch_excess_s(run, once["compute"] + once["attention"] + once["elementwise"] + tp, moe)
-    once |= {"tp": tp, "cp": context_parallel_s(run, core_backward + waiting, 2.0) if mixer == "attention" else zero, "ep": forward["ep"], "overhead": 2.0 * host + waiting}
+    once |= {
+        "tp": tp,
+        "cp": context_parallel_s(run, core_backward + waiting, 2.0) if mixer == "attention" else zero,
+        "ep": forward["ep"],
+        "overhead": 2.0 * host + waiting,
+    }
     selective = c.recompute_selective_moe if moe else c.recompute_selective
     full, some = run.layouts.recompute == 2, run.layouts.recompute == 1
     whole = c.recompute_full_fsdp if run.recipe.framework == "fsdp" else 1.0
     repeated = dict.fromkeys(PARTS, full * whole)
     # Cheap modules go first, so that dropping a share of the activations repeats a smaller share of the forward pass.
-    extra = np.where(full, 0.0, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT) if np.any(run.recipe.forgotten) else None
+    extra = (
+        np.where(full, 0.0, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT)
+        if np.any(run.recipe.forgotten)
+        else None
+    )
     if run.recipe.fused_attention:
-        repeated |= {part: np.where(some, selective, repeated[part]) for part in ("compute", "attention", "elementwise")}
+        repeated |= {
+            part: np.where(some, selective, repeated[part]) for part in ("compute", "attention", "elementwise")
+        }
     else:
         repeated["attention"] = (full | some).astype(float)
     if extra is not None:
@@ -278,7 +305,17 @@ def head_s(run: Run) -> np.ndarray:
     [0.0063]
     """
     at_16_bit = replace(run.chip, flop_per_s=run.chip.flop16_per_s)
-    run = Run.of(run.arch, at_16_bit, run.layouts, run.sequence_tokens, "bf16", run.constants, run.family, run.recipe, run.scaleout)
+    run = Run.of(
+        run.arch,
+        at_16_bit,
+        run.layouts,
+        run.sequence_tokens,
+        "bf16",
+        run.constants,
+        run.family,
+        run.recipe,
+        run.scaleout,
+    )
     padded = VOCABULARY_MULTIPLE * np.ceil(run.arch.vocab / (VOCABULARY_MULTIPLE * run.tp))
     once = _gemm(run, run.tokens, padded, run.arch.hidden)
     return once * (1.0 + run.recipe.mtp_layers)

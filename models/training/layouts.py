@@ -149,17 +149,26 @@ def enumerate_layouts(
     whole = chips % (tp * pp * cp) == 0
     tp, pp, cp = tp[whole], pp[whole], cp[whole]
     ep = divisors(arch.experts) if arch.experts else np.array([1])
-    limits = {"global_batch_sequences": global_batch_sequences, "sequence_tokens": sequence_tokens, "scaleup_chips": scaleup_chips}
+    limits = {
+        "global_batch_sequences": global_batch_sequences,
+        "sequence_tokens": sequence_tokens,
+        "scaleup_chips": scaleup_chips,
+    }
     axes = (np.arange(len(tp)), ep, *(np.array(sorted(set(a)), dtype=np.int64) for a in (interleaves, micro_batches)))
     place, ep, vpp, micro_batch = (grid.ravel() for grid in np.meshgrid(*axes, indexing="ij"))
     tp, pp, cp = tp[place], pp[place], cp[place]
     # Neither ZeRO without pipeline nor recompute can make a layout illegal, so they are crossed in last.
     plain = Layouts.of(tp=tp, pp=pp, dp=chips // (tp * pp * cp), cp=cp, ep=ep, vpp=vpp, micro_batch=micro_batch, zero=0)
     plain = plain.take(is_legal(arch, plain, **limits))
-    levels = np.array([(z, r) for z in sorted(set(zeros)) for r in sorted(set(recomputes))], dtype=np.int64).reshape(-1, 2)
+    levels = np.array([(z, r) for z in sorted(set(zeros)) for r in sorted(set(recomputes))], dtype=np.int64).reshape(
+        -1, 2
+    )
     which, level = (grid.ravel() for grid in np.meshgrid(np.arange(len(plain)), np.arange(len(levels)), indexing="ij"))
     zero, recompute = levels[level].T
     kept = (zero <= 1) | (plain.pp[which] == 1)
     which, zero, recompute = which[kept], zero[kept], recompute[kept]
-    sizes = {name: getattr(plain, name)[which] for name in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "sequence_parallel")}
+    sizes = {
+        name: getattr(plain, name)[which]
+        for name in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "sequence_parallel")
+    }
     return Layouts(**sizes, zero=zero, recompute=recompute)

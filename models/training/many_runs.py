@@ -95,7 +95,11 @@ class Predictor:
         """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
         constants = TrainingConstants.from_values(values)
         for i, batch in enumerate(self._batches):
-            if self._touching[i] is not None and self._last[i] is not None and all(values[n] == self._last[i][0][n] for n in self._touching[i]):
+            if (
+                self._touching[i] is not None
+                and self._last[i] is not None
+                and all(values[n] == self._last[i][0][n] for n in self._touching[i])
+            ):
                 continue
             here = np.log(batch.step(constants).step_s)
             if self._touching[i] is None:
@@ -105,12 +109,17 @@ class Predictor:
     @staticmethod
     def _moves(batch: Batch, values: Mapping[str, float], name: str, here: np.ndarray) -> bool:
         moved = TrainingConstants.from_values({**values, name: values[name] * 0.7})
-        return bool(np.any(batch.step(moved).step_s != np.exp(here)) and np.any(np.abs(np.log(batch.step(moved).step_s) - here) > 0.0))
+        return bool(
+            np.any(batch.step(moved).step_s != np.exp(here))
+            and np.any(np.abs(np.log(batch.step(moved).step_s) - here) > 0.0)
+        )
 
 
 def _kind(case: Case) -> tuple:
     arch, recipe = case.arch, case.recipe
-    flags = tuple(getattr(arch, name) for name in _ARCHITECTURE_FLAGS) + tuple(bool(getattr(arch, name)) for name in _SWITCHES)
+    flags = tuple(getattr(arch, name) for name in _ARCHITECTURE_FLAGS) + tuple(
+        bool(getattr(arch, name)) for name in _SWITCHES
+    )
     recipe = replace(recipe, **{name: 0.0 for name in _RECIPE_NUMBERS})
     return flags, recipe, case.precision, case.family
 

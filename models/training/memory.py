@@ -83,7 +83,11 @@ def state_bytes(
         sharded = dense / dense_ranks + expert / expert_ranks
         return bytes_each * np.where(layouts.zero >= from_level, sharded, dense + expert)
 
-    return held(WEIGHT_BYTES, 3) * schedule(schedule_name).weight_copies, held(GRADIENT_BYTES, 2), held(OPTIMIZER_BYTES, 1)
+    return (
+        held(WEIGHT_BYTES, 3) * schedule(schedule_name).weight_copies,
+        held(GRADIENT_BYTES, 2),
+        held(OPTIMIZER_BYTES, 1),
+    )
 
 
 def activation_bytes_per_token(
@@ -109,7 +113,13 @@ def activation_bytes_per_token(
     # Shares of the layers with each block: 1 each in a plain transformer, less where a layer is one block.
     mixing, feeding = arch.attending_layers / arch.layers, arch.ffn_layers / arch.layers
     state_share = arch.state_layers / arch.layers
-    hidden = arch.hidden * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS) / split * (mixing + feeding + state_share) / 2.0
+    hidden = (
+        arch.hidden
+        * np.where(selective, NORM_TENSORS_SELECTIVE, NORM_TENSORS)
+        / split
+        * (mixing + feeding + state_share)
+        / 2.0
+    )
     output = mixing * arch.heads * arch.v_dim / tp
     key_values = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     operands = (arch.heads * arch.qk_dim + key_values) / tp
@@ -122,7 +132,9 @@ def activation_bytes_per_token(
     dispatched = moe_share * arch.topk * arch.expert_input
     kept = hidden + operands + output + (up + np.where(selective, 0.0, width) + dispatched) / tp
     attending = (arch.full_layers + arch.window_layers) / arch.layers
-    every_score = 0.0 if fused_attention else SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp
+    every_score = (
+        0.0 if fused_attention else SCORE_BYTES * arch.heads * np.asarray(sequence_tokens, float) * attending / tp
+    )
     scores = np.where(selective, 0.0, every_score)
     return np.where(full, ACTIVATION_BYTES * arch.hidden / split, ACTIVATION_BYTES * kept + scores)
 

@@ -55,7 +55,9 @@ def bubble_micro_batches(stages: ArrayLike, interleave: ArrayLike = 1, schedule_
     return ((np.asarray(stages, float) - 1.0) / np.asarray(interleave, float) * schedule(schedule_name).bubble)[()]
 
 
-def bubble_fraction(stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b") -> Result:
+def bubble_fraction(
+    stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b"
+) -> Result:
     """Bubble over ideal time:  bubble / m.
 
     Shapes: broadcast. Units: stages, micro-batches m, chunks [1], result [1].
@@ -67,7 +69,9 @@ def bubble_fraction(stages: ArrayLike, micro_batches: ArrayLike, interleave: Arr
     return (bubble_micro_batches(stages, interleave, schedule_name) / np.asarray(micro_batches, float))[()]
 
 
-def in_flight_stages(stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b") -> Result:
+def in_flight_stages(
+    stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b"
+) -> Result:
     """Micro-batches whose activations the first stage holds at the peak, each for the layers of one stage.
 
     p for 1F1B and p + (p - 1)/v interleaved, times the schedule's ratio; never more than there are micro-batches m,

@@ -93,7 +93,9 @@ def checkpoint_write_s(parameters: ArrayLike, bytes_per_parameter: ArrayLike, st
     return (np.asarray(parameters, float) * bytes_per_parameter / np.asarray(storage_bytes_per_s, float))[()]
 
 
-def spares_needed(systems: ArrayLike, system_interval_s: ArrayLike, repair_s: ArrayLike, availability: ArrayLike) -> Result:
+def spares_needed(
+    systems: ArrayLike, system_interval_s: ArrayLike, repair_s: ArrayLike, availability: ArrayLike
+) -> Result:
     """Fewest spare systems such that the asked number works with the asked probability:  smallest s with P(X <= s) >= q.
 
     X is the number in repair, Poisson with mean n r / theta_system.

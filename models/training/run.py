@@ -36,7 +36,9 @@ class Run:
     gemm_flop_per_s: float  # sustained, before size and alignment
     memory_bytes_per_s: float
     half_size: float
-    scaleout: Mapping[str, np.ndarray] | None = None  # by dimension, as `fabric_links.dimension_links`; without it the chip's rate for all
+    scaleout: Mapping[str, np.ndarray] | None = (
+        None  # by dimension, as `fabric_links.dimension_links`; without it the chip's rate for all
+    )
 
     @classmethod
     def of(
@@ -55,7 +57,9 @@ class Run:
         tp = layouts.tp.astype(float)
         tokens = layouts.micro_batch * np.asarray(sequence_tokens, float) / layouts.cp
         profile = constants.framework_profile(recipe.framework)
-        sustained = recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0] * profile.gemm
+        sustained = (
+            recipe.power_ratio**constants.power_exponent * constants.generation_factors(family)[0] * profile.gemm
+        )
         intensity = ridge_flop_per_byte(chip.flop_per_s, chip.hbm_bytes_per_s)
         return cls(
             arch, chip, layouts, sequence_tokens, precision, constants, family, recipe,
@@ -74,8 +78,12 @@ class Run:
         """What the network between systems gives each chip for a parallel dimension [byte/s]."""
         return self.chip.scaleout_bytes_per_s if self.scaleout is None else self.scaleout[dimension]
 
-    def link_bytes_per_s(self, dimension: str, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0) -> np.ndarray:
+    def link_bytes_per_s(
+        self, dimension: str, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0
+    ) -> np.ndarray:
         """Bandwidth that a collective of a dimension over `group` ranks, `stride` apart, reaches [byte/s]."""
         inside = members_per_domain(group, stride, self.chip.scaleup_chips)
         intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
-        return group_bytes_per_s(group, inside, intra, self.scaleout_bytes_per_s(dimension) * self.constants.inter_efficiency, nic_exponent)
+        return group_bytes_per_s(
+            group, inside, intra, self.scaleout_bytes_per_s(dimension) * self.constants.inter_efficiency, nic_exponent
+        )

@@ -69,7 +69,17 @@ def training_step(
     memory = np.empty(len(layouts))
     for start in range(0, len(layouts), CHUNK):
         part = slice(start, start + CHUNK)
-        run = Run.of(arch, chip, layouts.take(part), sequence_tokens, precision, constants, family, recipe, _taken(scaleout, part))
+        run = Run.of(
+            arch,
+            chip,
+            layouts.take(part),
+            sequence_tokens,
+            precision,
+            constants,
+            family,
+            recipe,
+            _taken(scaleout, part),
+        )
         for name, seconds in _step_parts(run, global_batch_sequences).items():
             breakdown[name][part] = seconds
         recomputed[part] = recomputed_flops_per_token(run)
@@ -100,8 +110,12 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     parts = {name: (forward[name] + backward[name]) / stages for name in PARTS}
     mean_stage = sum(parts.values()) + whole_head / stages
     step = {name: micro_batches * seconds for name, seconds in parts.items()}
-    step["compute"] = step["compute"] + micro_batches * whole_head * head_layers_on_slowest_stage(run.arch.layers, layouts.pp)
-    step["pp_bubble"] = bubble_micro_batches(layouts.pp, layouts.vpp, run.recipe.schedule) * mean_stage * run.recipe.flushes
+    step["compute"] = step["compute"] + micro_batches * whole_head * head_layers_on_slowest_stage(
+        run.arch.layers, layouts.pp
+    )
+    step["pp_bubble"] = (
+        bubble_micro_batches(layouts.pp, layouts.vpp, run.recipe.schedule) * mean_stage * run.recipe.flushes
+    )
     step["pp_transfer"] = micro_batches * pipeline_transfer_s(run)
     windows = (sum(forward.values()) + head) / stages, (sum(backward.values()) + BACKWARD_GEMMS * head) / stages
     step["dp"] = data_parallel_s(run, micro_batches, *windows)
@@ -131,7 +145,10 @@ def stack_times(run: Run) -> tuple[Times, Times]:
     moe, dense = arch.moe_layers, arch.ffn_layers - arch.moe_layers
     routed = np.any(moe)
     if np.any(arch.attention_layers):  # every layer is one block; a layer that predicts further tokens has one of each
-        kinds = [((False, "attention", False), arch.attending_layers + extra), ((False, "state", False), arch.state_layers)]
+        kinds = [
+            ((False, "attention", False), arch.attending_layers + extra),
+            ((False, "state", False), arch.state_layers),
+        ]
         kinds += [((False, "", True), dense), ((True, "", True), moe + extra if routed else moe)]
     else:
         kinds = [((False,), dense if routed else dense + extra), ((True,), moe + extra if routed else moe)]
@@ -158,7 +175,11 @@ def pipeline_transfer_s(run: Run) -> np.ndarray:
     """
     layouts, c = run.layouts, run.constants
     neighbours = members_per_domain(layouts.pp, layouts.tp * layouts.cp * layouts.dp, run.chip.scaleup_chips) > 1
-    rate = np.where(neighbours, run.chip.scaleup_bytes_per_s * c.intra_efficiency, run.scaleout_bytes_per_s("pp") * c.inter_efficiency)
+    rate = np.where(
+        neighbours,
+        run.chip.scaleup_bytes_per_s * c.intra_efficiency,
+        run.scaleout_bytes_per_s("pp") * c.inter_efficiency,
+    )
     with np.errstate(divide="ignore"):
         once = ACTIVATION_BYTES * run.tokens * run.arch.hidden / run.tp / rate + c.collective_start_s
     return np.where(layouts.pp > 1, 2.0 * layouts.vpp * once * (1.0 - run.profile.dp_overlap), 0.0)
@@ -187,13 +208,17 @@ def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, 
     expert_ranks = np.where(unsplit, run.tp * ranks / layouts.ep, ranks)
     gather = _gather_parameters_s(run, "dp", dense, ranks, run.tp)
     if np.any(run.arch.experts):
-        gather = gather + _gather_parameters_s(run, "expert_dp", expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp))
+        gather = gather + _gather_parameters_s(
+            run, "expert_dp", expert, expert_ranks, np.where(unsplit, layouts.ep, run.tp)
+        )
     once = exposed_s(2.0 * gather, backward_s + FORWARD_WINDOW * forward_s, overlap)
     each = exposed_s(gather, forward_s, overlap) + exposed_s(2.0 * gather, backward_s, overlap)
     return np.where((layouts.zero == 3) & (layouts.pp == 1), micro_batches * each, once)
 
 
-def _gather_parameters_s(run: Run, dimension: str, parameters: np.ndarray, ranks: np.ndarray, stride: np.ndarray) -> np.ndarray:
+def _gather_parameters_s(
+    run: Run, dimension: str, parameters: np.ndarray, ranks: np.ndarray, stride: np.ndarray
+) -> np.ndarray:
     decay = 1.0 + run.profile.scale_decay * ranks / REFERENCE_RANKS
     rate = run.link_bytes_per_s(dimension, ranks, stride, run.profile.nic_exponent) / decay
     return all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.constants.collective_start_s)

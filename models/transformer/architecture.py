@@ -66,12 +66,21 @@ class Architecture:
             problems.append("window_layers and linear_layers together exceed layers")
         if np.any((np.asarray(self.window_layers) > 0) & (np.asarray(self.window_tokens) < 1)):
             problems.append("window_layers needs window_tokens")
-        routed = np.asarray(self.topk) >= 1, np.asarray(self.topk) <= self.experts, np.asarray(self.expert_ffn) > 0, self.dense_layers <= self.ffn_layers
+        routed = (
+            np.asarray(self.topk) >= 1,
+            np.asarray(self.topk) <= self.experts,
+            np.asarray(self.expert_ffn) > 0,
+            self.dense_layers <= self.ffn_layers,
+        )
         if np.any(self.experts) and not np.all(routed):
             problems.append("experts needs topk between 1 and experts, expert_ffn, and dense_layers within layers")
-        if self.mla and np.any(np.minimum.reduce([self.kv_lora_rank, self.qk_nope_dim, self.qk_rope_dim, self.v_head_dim]) < 1):
+        if self.mla and np.any(
+            np.minimum.reduce([self.kv_lora_rank, self.qk_nope_dim, self.qk_rope_dim, self.v_head_dim]) < 1
+        ):
             problems.append("mla needs kv_lora_rank, qk_nope_dim, qk_rope_dim and v_head_dim")
-        if np.any(self.state_layers) and not np.all((np.asarray(self.attention_layers) > 0) & (np.asarray(self.state_width) > 0) & (self.ffn_layers >= 0)):
+        if np.any(self.state_layers) and not np.all(
+            (np.asarray(self.attention_layers) > 0) & (np.asarray(self.state_width) > 0) & (self.ffn_layers >= 0)
+        ):
             problems.append("state_layers needs attention_layers, state_width, and all of them within layers")
         if problems:
             raise ValueError(f"architecture: {'; '.join(problems)}")
@@ -126,7 +135,9 @@ class ParameterCounts:
     """Parameters by part [1]; `attention`, `dense_ffn` and `router` over all layers, `per_expert` of one expert in one layer."""
 
     total: float
-    active: float  # weights that multiply a token's activations: no embedding table, but the vocabulary head even if tied
+    active: (
+        float  # weights that multiply a token's activations: no embedding table, but the vocabulary head even if tied
+    )
     attention: float  # and state-space blocks
     dense_ffn: float  # dense layers, shared experts, and the projections to and from the width of routed experts
     per_expert: float
@@ -179,7 +190,9 @@ def _counts(arch: Architecture) -> ParameterCounts:
     state = arch.state_layers * 1.0 * arch.hidden * (3.0 * arch.state_width + arch.state_inputs)
     attention = arch.attending_layers * attention_parameters_per_layer(arch) + state
     latent = 2.0 * arch.hidden * arch.expert_hidden
-    dense_ffn = (arch.ffn_layers - arch.moe_layers) * per_matrix * arch.ffn + arch.moe_layers * (per_matrix * arch.shared_width + latent)
+    dense_ffn = (arch.ffn_layers - arch.moe_layers) * per_matrix * arch.ffn + arch.moe_layers * (
+        per_matrix * arch.shared_width + latent
+    )
     router = 1.0 * arch.moe_layers * arch.hidden * arch.experts
     embedding = 1.0 * arch.hidden * arch.vocab
     head = 0.0 if arch.tied else embedding
@@ -249,7 +262,9 @@ def kv_bytes(arch: Architecture, context_tokens: ArrayLike, bytes_per_element: A
     >>> float(kv_bytes(Architecture(32, 4096, 32, 8, 128, 14336, 128256), 8192, 2)) / 2**30
     1.0
     """
-    return (attended_tokens(arch, context_tokens) * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))[()]
+    return (attended_tokens(arch, context_tokens) * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))[
+        ()
+    ]
 
 
 def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:

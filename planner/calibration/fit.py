@@ -30,7 +30,11 @@ from planner.plan import write_whole
 # differs from the mean of many by more than that mean is uncertain.
 SHIPPED_SPREAD, LEAST_SPREAD = 0.05, 0.05
 DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile
-SEEN, BANDS, ANCHORS = "training_seen", "training_interval", "training_anchor"  # "serving_seen" and so on for the other kind
+SEEN, BANDS, ANCHORS = (
+    "training_seen",
+    "training_interval",
+    "training_anchor",
+)  # "serving_seen" and so on for the other kind
 LEAVE_OUT: dict[str, Callable[[Question], str]] = {
     "source": lambda m: m.row.kind,
     "chip": lambda m: m.chip,
@@ -38,7 +42,11 @@ LEAVE_OUT: dict[str, Callable[[Question], str]] = {
     "group": lambda m: str(fold_of(m.row.kind, m.architecture, m.chip)),
 }
 TIER_OF_LEAVE_OUT = {"source": "new_source", "chip": "new_chip", "generation": "new_chip"}
-LEAVE_OUT_OF_TIER = {"known": "group", "new_source": "source", "new_chip": "generation"}  # by which the bands of a tier are found
+LEAVE_OUT_OF_TIER = {
+    "known": "group",
+    "new_source": "source",
+    "new_chip": "generation",
+}  # by which the bands of a tier are found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,13 @@ def _chosen(cases: Sequence[Question]) -> tuple[Kind, list[Observation], np.ndar
 
 
 def _nothing_to_fit(kind: Kind) -> SpecError:
-    return SpecError([Problem("measurements", f"no row that may be fitted: {', '.join(kind.fitted)} of grade {' or '.join(TRUSTED)}")])
+    return SpecError(
+        [
+            Problem(
+                "measurements", f"no row that may be fitted: {', '.join(kind.fitted)} of grade {' or '.join(TRUSTED)}"
+            )
+        ]
+    )
 
 
 def fit_from_priors(cases: Sequence[Question], start: Mapping[str, float]) -> Linearised:
@@ -119,7 +133,9 @@ def fit_from_priors(cases: Sequence[Question], start: Mapping[str, float]) -> Li
     return Linearised(predict, log_measured, weights, kind.priors, values, slope, scale)
 
 
-def fit_own(cases: Sequence[Question], start: Mapping[str, float], priors: Mapping[str, Prior]) -> tuple[Fit, list[str]]:
+def fit_own(
+    cases: Sequence[Question], start: Mapping[str, float], priors: Mapping[str, Prior]
+) -> tuple[Fit, list[str]]:
     """A user's fit: constants shrunk to `priors`, and an offset for each environment (`anchor_key`), whose keys are returned."""
     kind, chosen, log_measured = _chosen(cases)
     named = [kind.anchor(cases[o.case], o.metric) for o in chosen]
@@ -132,7 +148,9 @@ def fit_own(cases: Sequence[Question], start: Mapping[str, float], priors: Mappi
     return found, keys
 
 
-def shipped_priors(catalog: Catalog, kind: Kind = TRAINING, values: Mapping[str, float] | None = None) -> dict[str, Prior]:
+def shipped_priors(
+    catalog: Catalog, kind: Kind = TRAINING, values: Mapping[str, float] | None = None
+) -> dict[str, Prior]:
     """The catalog's constants, or other `values`, as priors that are as sure as the catalog's 10-90 % range over refits says."""
     priors = {}
     for name, prior in kind.priors.items():
@@ -141,11 +159,15 @@ def shipped_priors(catalog: Catalog, kind: Kind = TRAINING, values: Mapping[str,
         if figure.low and figure.high:
             spread = (prior.to_free(min(figure.high, prior.upper)) - prior.to_free(figure.low)) / DECILES
         centre = float(figure.value) if values is None else values[name]
-        priors[name] = Prior(centre, min(prior.spread, max(spread, LEAST_SPREAD)), prior.scale, max(prior.upper, centre))
+        priors[name] = Prior(
+            centre, min(prior.spread, max(spread, LEAST_SPREAD)), prior.scale, max(prior.upper, centre)
+        )
     return priors
 
 
-def leave_out(cases: Sequence[Question], by: str, start: Mapping[str, float], whole: Linearised | None = None) -> tuple[np.ndarray, list[dict[str, float]]]:
+def leave_out(
+    cases: Sequence[Question], by: str, start: Mapping[str, float], whole: Linearised | None = None
+) -> tuple[np.ndarray, list[dict[str, float]]]:
     """ln(predicted) of each observation by constants fitted without its group, and the constants of every refit."""
     predicted, refits = leave_out_by_group(cases, by, start, whole)
     return predicted, list(refits.values())
@@ -218,10 +240,20 @@ def seen_figures(cases: Sequence[Question], source: str) -> dict[str, dict[str, 
     return {name: figure(1.0, source, note=f"{count} rows") for name, count in sorted(counts.items())}
 
 
-def figure(value: float, source: str, unit: str = "1", low: float | None = None, high: float | None = None, note: str = "") -> dict[str, Any]:
+def figure(
+    value: float, source: str, unit: str = "1", low: float | None = None, high: float | None = None, note: str = ""
+) -> dict[str, Any]:
     """A calibrated figure in the form of the catalog's files."""
     extra = {"low": _short(low), "high": _short(high)} if low is not None and high is not None else {}
-    return {"value": _short(value), "unit": unit, **extra, "source": [source], "confidence": "B", "kind": "calibrated", **({"note": note} if note else {})}
+    return {
+        "value": _short(value),
+        "unit": unit,
+        **extra,
+        "source": [source],
+        "confidence": "B",
+        "kind": "calibrated",
+        **({"note": note} if note else {}),
+    }
 
 
 def _short(value: float) -> float:
@@ -245,15 +277,25 @@ def calibrate(path: Path, folder: Path, catalog: Catalog) -> tuple[Path, list[di
         prior, sigma = kind.priors[name], found.spreads[name]
         low, high = (prior.from_free(prior.to_free(value) + side * sigma * DECILES / 2.0) for side in (-1.0, 1.0))
         unit = catalog.get("constants", f"{kind.name}.{name}").figure("value").unit
-        constants.append({"name": f"{kind.name}.{name}", "figures": {"value": figure(value, source, unit, low, min(high, prior.upper), note)}})
-        report.append({"figure": f"{kind.name}.{name}", "before": before[name], "after": value, "low": low, "high": high})
+        constants.append(
+            {
+                "name": f"{kind.name}.{name}",
+                "figures": {"value": figure(value, source, unit, low, min(high, prior.upper), note)},
+            }
+        )
+        report.append(
+            {"figure": f"{kind.name}.{name}", "before": before[name], "after": value, "low": low, "high": high}
+        )
     anchors = {}
     for key, offset, sigma in zip(keys, found.offsets, found.offset_spreads, strict=True):
         low, high = (float(np.exp(offset + side * sigma * DECILES / 2.0)) for side in (-1.0, 1.0))
         anchors[key] = figure(float(np.exp(offset)), source, "1", low, high, note)
         words = kind.anchor_words.format(*key.split("|"))
         report.append({"figure": words, "before": 1.0, "after": float(np.exp(offset)), "low": low, "high": high})
-    constants += [{"name": f"{kind.name}_anchor", "figures": anchors}, {"name": f"{kind.name}_seen", "figures": seen_figures(cases, source)}]
+    constants += [
+        {"name": f"{kind.name}_anchor", "figures": anchors},
+        {"name": f"{kind.name}_seen", "figures": seen_figures(cases, source)},
+    ]
     title = f"own calibration of the {kind.name} model, {len(use)} rows"
     overlay = {"sources": {source: {"title": title, "date": None, "confidence": "B"}}, "constants": constants}
     folder.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,9 @@ class Kind:
     measured: Callable[[Question], Mapping[str, float]]  # metric -> value
     nothing: str  # the reason why a row without any is not predictable
     predictor: Callable[[Sequence[Any], Sequence[tuple[int, str]]], Predict]  # ln(predicted) of (case, metric)
-    shown: Callable[[Question, str, float, Mapping[str, float]], float]  # the predicted figure in the unit of its metric
+    shown: Callable[
+        [Question, str, float, Mapping[str, float]], float
+    ]  # the predicted figure in the unit of its metric
     priors: Mapping[str, Prior]
     fitted: tuple[str, ...]  # metrics that may enter a fit
     scale: Mapping[str, float]  # ln(predicted / measured) beyond which an observation counts as an outlier, by metric

@@ -47,10 +47,16 @@ SERVING_NUMBERS = (
 )  # fmt: skip
 FILES = {
     "training": Columns(
-        TRAINING_TEXT, TRAINING_NUMBERS, NEEDED_COLUMNS, ("seq_len", "global_batch_sequences", "step_time_s", "model_tflops_per_chip", "mfu_pct", "hfu_pct")
+        TRAINING_TEXT,
+        TRAINING_NUMBERS,
+        NEEDED_COLUMNS,
+        ("seq_len", "global_batch_sequences", "step_time_s", "model_tflops_per_chip", "mfu_pct", "hfu_pct"),
     ),
     "serving": Columns(
-        SERVING_TEXT, SERVING_NUMBERS, ("chip", "n_chips", "model"), ("isl", "osl", "engine", "concurrency", "ttft_ms", "tpot_ms", "output_tokens_per_s_total")
+        SERVING_TEXT,
+        SERVING_NUMBERS,
+        ("chip", "n_chips", "model"),
+        ("isl", "osl", "engine", "concurrency", "ttft_ms", "tpot_ms", "output_tokens_per_s_total"),
     ),
 }
 
@@ -89,7 +95,7 @@ class Row:
 
 
 def file_kind(path: Path) -> str:
-    """"training" or "serving", by which of them more columns of the file belong to. Raises SpecError where it is neither."""
+    """ "training" or "serving", by which of them more columns of the file belong to. Raises SpecError where it is neither."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
@@ -141,7 +147,9 @@ def _row(path: Path, line: int, cells: Mapping[str, str], columns: Columns, prob
         except ValueError:
             value = math.nan
         if not math.isfinite(value) or value < 0:
-            problems.append(Problem(f"{path} line {line}, {name}", f'expected a number that is not negative, got "{cell}"'))
+            problems.append(
+                Problem(f"{path} line {line}, {name}", f'expected a number that is not negative, got "{cell}"')
+            )
         else:
             numbers[name] = value
     return Row(line, text, numbers)

@@ -71,7 +71,10 @@ class Validation:
             "chip": lambda s: s.chip, "source": lambda s: s.source, "network": lambda s: s.network, "tier": lambda s: s.tier
         }  # fmt: skip
         counted = [score for score in self.scores if score.in_score]
-        groups = {name: {group: by_metric(members) for group, members in _grouped(counted, label)} for name, label in by.items()}
+        groups = {
+            name: {group: by_metric(members) for group, members in _grouped(counted, label)}
+            for name, label in by.items()
+        }
         flags = _grouped(self.scores, lambda s: "yes" if s.in_score else "no")
         return {
             "rows": self.rows,
@@ -84,9 +87,15 @@ class Validation:
     def summary_rows(self) -> list[dict[str, Any]]:
         """The same as rows of a table."""
         document = self.as_json()
-        rows = [{"group": "all", "name": "", "metric": metric, **values} for metric, values in document["metrics"].items()]
+        rows = [
+            {"group": "all", "name": "", "metric": metric, **values} for metric, values in document["metrics"].items()
+        ]
         for group, names in document["by"].items():
-            rows += [{"group": group, "name": name, "metric": metric, **values} for name, found in names.items() for metric, values in found.items()]
+            rows += [
+                {"group": group, "name": name, "metric": metric, **values}
+                for name, found in names.items()
+                for metric, values in found.items()
+            ]
         return rows
 
     def score_rows(self) -> list[dict[str, Any]]:
@@ -123,17 +132,28 @@ def left_out_tiers(cases: Sequence[Question], by: str) -> list[str]:
     for m in cases:
         sources.setdefault(m.row.kind, set()).add(fold(m))
         chips.setdefault(m.chip, set()).add(fold(m))
-    return [("known" if len(sources[m.row.kind]) > 1 else "new_source") if len(chips[m.chip]) > 1 else "new_chip" for m in cases]
+    return [
+        ("known" if len(sources[m.row.kind]) > 1 else "new_source") if len(chips[m.chip]) > 1 else "new_chip"
+        for m in cases
+    ]
 
 
-def _score(kind: Kind, m: Question, seen: Observation, value: float, name: str, found: Band, constants: Mapping[str, float]) -> Score:
+def _score(
+    kind: Kind, m: Question, seen: Observation, value: float, name: str, found: Band, constants: Mapping[str, float]
+) -> Score:
     """The figure with its interval, all in the unit of the metric; a rate falls as its time grows, hence the sorting."""
-    predicted, *bounds = (float(kind.shown(m, seen.metric, float(v), constants)) for v in (value, *interval(value, found)))
+    predicted, *bounds = (
+        float(kind.shown(m, seen.metric, float(v), constants)) for v in (value, *interval(value, found))
+    )
     low, high = sorted(bounds)
     in_score = kind.in_score(m.row)
-    note = "; ".join((f"tier {name}", *(f"assumed {text}" for text in m.inferred), *(() if in_score else ("not in the score",))))
+    note = "; ".join(
+        (f"tier {name}", *(f"assumed {text}" for text in m.inferred), *(() if in_score else ("not in the score",)))
+    )
     network = "moe" if m.experts else "dense"
-    return Score(m.row.id, seen.metric, seen.value, predicted, low, high, m.chip, m.row.kind, network, name, note, in_score)
+    return Score(
+        m.row.id, seen.metric, seen.value, predicted, low, high, m.chip, m.row.kind, network, name, note, in_score
+    )
 
 
 def by_metric(scores: Iterable[Score]) -> dict[str, dict[str, float]]:
@@ -146,8 +166,18 @@ def summary(scores: Sequence[Score]) -> dict[str, float]:
     signed = np.array([s.ratio - 1.0 for s in scores])
     error = np.abs(signed)
     covered = [s.low <= s.measured <= s.high for s in scores]
-    values = (len(scores), np.median(error), error.mean(), np.mean(error <= 0.10), np.mean(error <= 0.20), np.median(signed), np.mean(covered))
-    return {name: int(value) if name == "n" else round(float(value), 6) for name, value in zip(SUMMARY, values, strict=True)}
+    values = (
+        len(scores),
+        np.median(error),
+        error.mean(),
+        np.mean(error <= 0.10),
+        np.mean(error <= 0.20),
+        np.median(signed),
+        np.mean(covered),
+    )
+    return {
+        name: int(value) if name == "n" else round(float(value), 6) for name, value in zip(SUMMARY, values, strict=True)
+    }
 
 
 def _grouped(scores: Iterable[Score], label: Callable[[Score], str]) -> list[tuple[str, list[Score]]]:

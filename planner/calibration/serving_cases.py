@@ -38,9 +38,22 @@ WEIGHTS = {
 UNSTATED = ("", "unset", "n/a", "auto")
 # Without a rate of its own a format is computed in 16 bit, from weights that stay narrow in memory.
 WIDENED = {"fp8": "w8a16", "mxfp8": "w8a16", "int8": "w8a16", "fp4": "int4"}
-RATE = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "int8": ("int8",), "fp4": ("fp4",), "int4": ("bf16", "fp16"), "w8a16": ("bf16", "fp16")}
+RATE = {
+    "bf16": ("bf16", "fp16"),
+    "fp8": ("fp8",),
+    "mxfp8": ("fp8",),
+    "int8": ("int8",),
+    "fp4": ("fp4",),
+    "int4": ("bf16", "fp16"),
+    "w8a16": ("bf16", "fp16"),
+}
 CACHES = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
-NARROW_CHECKPOINTS = {"deepseek-ai": "fp8", "moonshotai": "fp8", "MiniMaxAI": "fp8", "openai": "fp4"}  # publishers who store routed experts in these formats
+NARROW_CHECKPOINTS = {
+    "deepseek-ai": "fp8",
+    "moonshotai": "fp8",
+    "MiniMaxAI": "fp8",
+    "openai": "fp4",
+}  # publishers who store routed experts in these formats
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
@@ -91,7 +104,10 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
     if load.regime == "disaggregated":
         prefill, decode = pools_of(row)
     else:
-        prefill, decode = None, Pool(aggregated_layout(row, rates, arch, weights, software, load, per_chip, reader), 1.0)
+        prefill, decode = (
+            None,
+            Pool(aggregated_layout(row, rates, arch, weights, software, load, per_chip, reader), 1.0),
+        )
         decode = Pool(decode.layout, max(1.0, chips * per_chip / decode.chips))
     case = Case(
         arch=arch, chip=rates, decode=decode, prefill=prefill, weight_precision=weights, kv_precision=kv, engine=software.engine,
@@ -99,7 +115,9 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
         load=load.amount, tpot_limit_s=load.tpot_limit_s, ttft_limit_s=load.ttft_limit_s, capped=float(load.capped),
         link_bytes_per_s=TRANSFER_BYTES_PER_S / per_chip,
     )  # fmt: skip
-    return MeasuredServing(row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred))
+    return MeasuredServing(
+        row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred)
+    )
 
 
 # -- hardware ----------------------------------------------------------------------------------------------------------
@@ -140,11 +158,17 @@ def chip_rates(row: Row, chip: Record, weights: str, per_chip: int, reader: Read
 
     Chips without a scale-up domain talk over the host's links, within `chips_per_node`.
     """
+
     def value(name: str) -> float | None:
         figure = chip.get(name)
         return None if figure is None else float(figure.value)
 
-    memory, bandwidth, flops, flops16 = value("hbm_bytes"), value("hbm_bytes_per_s"), rate_of(chip, weights), rate_of(chip, "bf16")
+    memory, bandwidth, flops, flops16 = (
+        value("hbm_bytes"),
+        value("hbm_bytes_per_s"),
+        rate_of(chip, weights),
+        rate_of(chip, "bf16"),
+    )
     if not memory or not bandwidth:
         raise Unpredictable("the chip has no published memory size or bandwidth")
     if not flops16 or not flops:
@@ -217,7 +241,10 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
     if not tp:
         tp = inferred_tensor_parallel(rates, arch, weights, ranks, load)
         reader.note(f"tp {tp}")
-        alone = load.regime != "maximum" or weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > FULL * rates.hbm_bytes
+        alone = (
+            load.regime != "maximum"
+            or weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > FULL * rates.hbm_bytes
+        )
         if alone and ranks > tp and ranks % tp == 0:
             pp = ranks // tp
             reader.note(f"pp {pp}")
@@ -242,7 +269,9 @@ def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str,
     return int(min(tp, 2 ** int(math.log2(max(min(ranks, rates.scaleup_chips), 1)))))
 
 
-def attention_ranks(row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: Reader) -> tuple[int, int]:
+def attention_ranks(
+    row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: Reader
+) -> tuple[int, int]:
     """(tp, dp) of an architecture with experts whose row names no attention ranks.
 
     Chips beyond tp x pp that are named as those of the experts (`moe_tp`, `moe_ep`) hold attention ranks of their own. Release 1.0 of
@@ -256,7 +285,12 @@ def attention_ranks(row: Row, arch: Architecture, tp: int, pp: int, ranks: int, 
         return tp, dp
     stated = "attention dp" in row.text["notes"].lower()
     copied = arch.mla and load.regime == "maximum" and not row.count("tp")
-    default = software.engine.startswith("tensorrt") and row.text["engine_version"] == "1.0" and tp > 1 and row.number("is_max_throughput") == 1
+    default = (
+        software.engine.startswith("tensorrt")
+        and row.text["engine_version"] == "1.0"
+        and tp > 1
+        and row.number("is_max_throughput") == 1
+    )
     if stated or default or copied:
         reader.note(f"{tp} attention ranks")
         return 1, tp

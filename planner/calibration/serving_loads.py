@@ -138,7 +138,16 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
     prompt, output = DATASETS[name]
     note("mean lengths of the data set")
     tpot, ttft = LIMITS.get((name, scenario), (0.0, 0.0))
-    return Load("maximum", prompt, row.number("osl") or output, 0.0, tpot * MILLI, scenario == "Interactive", ttft * MILLI, False)
+    return Load(
+        "maximum",
+        prompt,
+        row.number("osl") or output,
+        0.0,
+        tpot * MILLI,
+        scenario == "Interactive",
+        ttft * MILLI,
+        False,
+    )
 
 
 def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float]:

@@ -58,6 +58,7 @@ def known_record(label: str, catalog: Catalog) -> Record | None:
 
 def shape_of_record(record: Record) -> Architecture:
     """The catalog's shape, also of hybrids whose layers are one block each."""
+
     def value(name: str) -> int | None:
         figure = record.get(name)
         return None if figure is None else int(figure.value)
@@ -79,7 +80,10 @@ def _architecture(found: dict[str, int], record: Record) -> Architecture:
     found.setdefault("head_dim", found["hidden"] // found["heads"])
     found.setdefault("ffn", found.get("expert_ffn", 0))
     return Architecture(
-        **found, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=record.words("attention") == "mla"
+        **found,
+        gated=record.words("gated") != "false",
+        tied=record.words("tied") == "true",
+        mla=record.words("attention") == "mla",
     )
 
 
@@ -92,7 +96,9 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
     found = {"layers": row.count("layers"), "hidden": row.count("hidden"), "heads": row.count("heads")}
     known = {name: int(record.value(name)) for name in OPTIONAL if record and record.get(name) is not None}
     if not found["heads"]:
-        found["heads"] = int(record.value("heads")) if record and record.get("heads") else max(1, found["hidden"] // USUAL_HEAD)
+        found["heads"] = (
+            int(record.value("heads")) if record and record.get("heads") else max(1, found["hidden"] // USUAL_HEAD)
+        )
         notes.append(f"{found['heads']} heads")
     known.pop("attention_layers", None)
     found["kv_heads"] = row.count("kv_heads") or known.get("kv_heads", found["heads"])
@@ -106,14 +112,21 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
                   "expert_ffn": row.count("expert_ffn") or known.get("expert_ffn", 0) or row.count("ffn"), "dense_layers": known.get("dense_layers", 0)}  # fmt: skip
         if not found["topk"] or not found["expert_ffn"]:
             raise Unpredictable("experts without topk or width")
-    found["ffn"] = row.count("ffn") or known.get("ffn", 0) or found.get("expert_ffn", 0) or feed_forward_width(found["hidden"], notes)
+    found["ffn"] = (
+        row.count("ffn")
+        or known.get("ffn", 0)
+        or found.get("expert_ffn", 0)
+        or feed_forward_width(found["hidden"], notes)
+    )
     found |= {name: known[name] for name in ("window_tokens", "window_layers", "linear_layers") if name in known}
     mla = (row.text["attention"] or (record.words("attention") if record else "")) == "mla"
     if mla:
         found |= {name: known.get(name, usual) for name, usual in USUAL_MLA.items()}
     if record is not None:
         found["head_dim"] = known.get("head_dim", found["hidden"] // found["heads"])
-        return Architecture(**found, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=mla)
+        return Architecture(
+            **found, gated=record.words("gated") != "false", tied=record.words("tied") == "true", mla=mla
+        )
     return by_parameters(found, mla, row.number("params_total_B"), notes)
 
 
@@ -143,5 +156,7 @@ def by_parameters(found: dict[str, int], mla: bool, billions: float | None, note
             if miss < best_miss:
                 best, best_miss = arch, miss
     if best.gated != usual_gated or best.head_dim != usual_head:
-        notes.append(f"{'three' if best.gated else 'two'} matrices per block, head dimension {best.head_dim} by the parameters")
+        notes.append(
+            f"{'three' if best.gated else 'two'} matrices per block, head dimension {best.head_dim} by the parameters"
+        )
     return best

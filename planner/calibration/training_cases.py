@@ -23,14 +23,33 @@ from models.transformer.architecture import Architecture
 from planner.calibration.measurements import MeasuredCase, Reader, Row
 from planner.calibration.training_architectures import Unpredictable, architecture_of
 
-MODERN = ("megatron", "nvidia-tuned", "fsdp", "other")  # frameworks with sequence parallelism and fused attention by default
-PRECISIONS = {"": "bf16", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "mxfp8", "nvfp4": "fp4", "fp4": "fp4", "int8": "int8"}
+MODERN = (
+    "megatron",
+    "nvidia-tuned",
+    "fsdp",
+    "other",
+)  # frameworks with sequence parallelism and fused attention by default
+PRECISIONS = {
+    "": "bf16",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp8": "fp8",
+    "mxfp8": "mxfp8",
+    "nvfp4": "fp4",
+    "fp4": "fp4",
+    "int8": "int8",
+}
 # NIC of one chip where a row does not say [GB/s, one direction]: what nodes of the generation usually had.
 USUAL_NIC_GBPS = {"volta": 12.5, "ampere": 25.0, "hopper": 50.0, "blackwell": 50.0}
 OTHER_NIC_GBPS = 25.0
 UNSTATED_SCALEUP_BYTES_PER_S = 64 * GIGA  # a host link of the fifth generation, where no scale-up link is published
 RACK_SCALE = 16  # a scale-up domain of more chips spans nodes, so that chips_per_node does not bound it
-FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = 2025.75, 2026.2, 2026.0, 2026.45  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
+FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = (
+    2025.75,
+    2026.2,
+    2026.0,
+    2026.45,
+)  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
 FULL_SHARE = 0.95  # of the memory, up to which a run is taken to need no recompute
 
 
@@ -67,10 +86,14 @@ def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> M
     recipe = recipe_of(row, framework, family, chip, precision, arch, degrees, mtp, reader)
     degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
                 "sequence_parallel": sequence_parallel_of(row, degrees, framework, reader)}  # fmt: skip
-    question = Case(arch, rates, {**degrees, "recompute": 0}, batch, int(row.number("seq_len")), precision, family, recipe)
+    question = Case(
+        arch, rates, {**degrees, "recompute": 0}, batch, int(row.number("seq_len")), precision, family, recipe
+    )
     level, forgotten = recompute_of(row, question, framework, reader, constants)
     recipe = replace(recipe, forgotten=forgotten)
-    case = Case(arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe)
+    case = Case(
+        arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe
+    )
     tflops, hardware = measured_tflops(row, chip)
     return Measured(
         row=row, case=case, architecture=name, chip=chip.name, chips=row.number("n_chips"), precision=precision,
@@ -134,6 +157,7 @@ def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: Re
     The scale-up domain is that of the catalog; within one node it is bounded by `chips_per_node`. NICs that the row leaves
     open take what nodes of the generation usually had.
     """
+
     def value(name: str) -> float | None:
         figure = chip.get(name)
         return None if figure is None else float(figure.value)
@@ -237,7 +261,9 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
     return int(framework != "megatron-2021")
 
 
-def recompute_of(row: Row, question: Case, framework: str, reader: Reader, constants: TrainingConstants) -> tuple[int, float]:
+def recompute_of(
+    row: Row, question: Case, framework: str, reader: Reader, constants: TrainingConstants
+) -> tuple[int, float]:
     """(level, share of the activations dropped beyond it). Column `recompute`; empty is selective for tuned software with experts
     (modules that are cheap to repeat), and none elsewhere, in both cases with such a share of the activations dropped that the run fits into
     0.95 of the memory."""
@@ -264,7 +290,14 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
     trains the layers that predict further tokens, where the architecture has them.
     """
     year, tuned = release_year(row), framework == "nvidia-tuned"
-    whole = tuned and bool(arch.experts) and not arch.state_layers and year >= GRAPHS_FROM and family == "blackwell" and precision == "mxfp8"
+    whole = (
+        tuned
+        and bool(arch.experts)
+        and not arch.state_layers
+        and year >= GRAPHS_FROM
+        and family == "blackwell"
+        and precision == "mxfp8"
+    )
     domain = chip.get("scaleup_chips").value if chip.get("scaleup_chips") else 8
     beyond = degrees["ep"] > domain and degrees["pp"] > 1
     since = FUSED_RACK_FROM if domain > RACK_SCALE else FUSED_FROM

@@ -99,8 +99,16 @@ class Front:
 class Groups:
     """Groups of one workload on two kinds of system at one precision; what is evaluated serves the limits of all origins."""
 
-    def __init__(self, workload: ServingFacts, prefill: Grid, decode: Grid, scaleouts: tuple[float, float], problem: Problem):
-        self.workload, self.prefill, self.decode, self.scaleouts, self.problem = workload, prefill, decode, scaleouts, problem
+    def __init__(
+        self, workload: ServingFacts, prefill: Grid, decode: Grid, scaleouts: tuple[float, float], problem: Problem
+    ):
+        self.workload, self.prefill, self.decode, self.scaleouts, self.problem = (
+            workload,
+            prefill,
+            decode,
+            scaleouts,
+            problem,
+        )
         self.evaluated = 0
         self._known: dict[tuple, tuple[DisaggregatedPoint, SloScreen]] = {}
         self._fronts: dict[float, Front | None] = {}
@@ -123,7 +131,9 @@ class Groups:
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
         found, rate = self.rate(index, batch, (n_p, n_d), limits)
         rate = no_larger_than_the_work(rate, self.workload, self.problem)
-        occupied = np.broadcast_arrays(self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate)[:2]
+        occupied = np.broadcast_arrays(
+            self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
+        )[:2]
         return Front(index, batch, found, rate, occupied)
 
     def choice(self, front: Front, place: int) -> PairChoice:
@@ -131,16 +141,39 @@ class Groups:
             n_p, n_d = worker_ratios(MOST_WORKERS)
             p, d, b, r = map(int, np.unravel_index(place, front.rate.shape))
             workers = int(n_p[r]), int(n_d[r])
-            front.choices[place] = PairChoice(self.prefill, self.decode, int(front.index[p]), d, int(front.batch[d, b]), workers, front.found, (p, d, b, r))
+            front.choices[place] = PairChoice(
+                self.prefill,
+                self.decode,
+                int(front.index[p]),
+                d,
+                int(front.batch[d, b]),
+                workers,
+                front.found,
+                (p, d, b, r),
+            )
         return front.choices[place]
 
-    def rate(self, index: np.ndarray, batch: np.ndarray, workers: tuple, limits: Limits) -> tuple[DisaggregatedPoint, np.ndarray]:
+    def rate(
+        self, index: np.ndarray, batch: np.ndarray, workers: tuple, limits: Limits
+    ) -> tuple[DisaggregatedPoint, np.ndarray]:
         """The groups of some prefill layouts and of these batches of all decode layouts; their rates, 0 where a limit is missed."""
         key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
         if key not in self._known:
-            layouts = self.prefill.layouts.take((index, None, None, None)), self.decode.layouts.take((slice(None), None, None))
+            layouts = (
+                self.prefill.layouts.take((index, None, None, None)),
+                self.decode.layouts.take((slice(None), None, None)),
+            )
             systems, constants = (self.prefill.system, self.decode.system), self.problem.constants.serving
-            found = evaluate(self.workload, systems, self.scaleouts, layouts, BATCHES[batch][..., None], workers, self.prefill.precision, constants)
+            found = evaluate(
+                self.workload,
+                systems,
+                self.scaleouts,
+                layouts,
+                BATCHES[batch][..., None],
+                workers,
+                self.prefill.precision,
+                constants,
+            )
             self._known[key] = found, SloScreen(found.point, {"tpot": limits.get("tpot", ())})
             self.evaluated += found.point.requests_per_s.size
         found, screen = self._known[key]
@@ -148,10 +181,17 @@ class Groups:
         return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
 
 
-def groups_of(workload: ServingFacts, prefills: Sequence[Grid], decodes: Sequence[Grid], first: Lot, second: Lot, problem: Problem) -> list[Groups]:
+def groups_of(
+    workload: ServingFacts, prefills: Sequence[Grid], decodes: Sequence[Grid], first: Lot, second: Lot, problem: Problem
+) -> list[Groups]:
     """One for each precision that both sides have."""
     scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
-    return [Groups(workload, one, other, scaleouts, problem) for one in prefills for other in decodes if one.precision == other.precision]
+    return [
+        Groups(workload, one, other, scaleouts, problem)
+        for one in prefills
+        for other in decodes
+        if one.precision == other.precision
+    ]
 
 
 def choose(groups: Sequence[Groups], first: Lot, second: Lot, allowance_s: float) -> list[PairChoice]:
@@ -165,7 +205,9 @@ def choose(groups: Sequence[Groups], first: Lot, second: Lot, allowance_s: float
         front = each.front(allowance_s)
         if front is not None:
             most = 1 if first is second else each.problem.spec.solver.points_per_system
-            chosen += [each.choice(front, place) for place in front.least_occupying((_worth(first), _worth(second)), most)]
+            chosen += [
+                each.choice(front, place) for place in front.least_occupying((_worth(first), _worth(second)), most)
+            ]
     return chosen
 
 
@@ -193,7 +235,9 @@ class _Corners:
         falling = y[order] < np.minimum.accumulate(np.concatenate([[np.inf], y[order]]))[:-1]
         hull: list[int] = []
         for i in order[falling]:
-            while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-2]]) <= (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]):
+            while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-2]]) <= (
+                y[hull[-1]] - y[hull[-2]]
+            ) * (x[i] - x[hull[-2]]):
                 hull.pop()
             hull.append(int(i))
         return cls(able, x, y, rate.flat[able], hull)
@@ -235,10 +279,18 @@ def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
     found, shape, index = choice.found, choice.found.point.requests_per_s.shape, choice.index
     sides = (
         ("prefill", choice.prefill, choice.prefill_layout, 1, at(found.prefill_shares, shape, index)),
-        ("decode", choice.decode, choice.decode_layout, int(BATCHES[choice.batch]), at(found.point.shares, shape, index)),
+        (
+            "decode",
+            choice.decode,
+            choice.decode_layout,
+            int(BATCHES[choice.batch]),
+            at(found.point.shares, shape, index),
+        ),
     )
     uses = []
-    for (role, grid, layout, batch, shares), lot, systems, workers in zip(sides, pair.lots, pair.systems, choice.workers):
+    for (role, grid, layout, batch, shares), lot, systems, workers in zip(
+        sides, pair.lots, pair.systems, choice.workers
+    ):
         extra = systems * pool_power_w(shares, lot.system, problem)
         uses.append(Use(role, lot, systems, extra, grid.precision, layout_of(grid.layouts, layout), batch, workers))
     return Point(
@@ -248,7 +300,9 @@ def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
         latency={name: float(value) for name, value in latencies(found.point.pick(index), workload.spec.slo).items()},
         breakdown=sides[1][-1],
         mfu=mfu(
-            workload, pair.capacity, [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
+            workload,
+            pair.capacity,
+            [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
             float(np.broadcast_to(found.point.computed_share, shape)[index]),
         ),
         memory_bytes=at({"": found.point.memory_bytes}, shape, index)[""],
@@ -266,7 +320,12 @@ def not_replaceable(pairs: Sequence[Pair], alone: Sequence[Point]) -> list[Pair]
         best[id(lot)] = max(best.get(id(lot), 0.0), requests_per_system_s)
 
     def better(some: Iterable[Pair]) -> list[Pair]:
-        return [p for p in some if p.capacity > (1 + AS_GOOD) * sum(best.get(id(lot), 0.0) * systems for lot, systems in zip(p.lots, p.systems))]
+        return [
+            p
+            for p in some
+            if p.capacity
+            > (1 + AS_GOOD) * sum(best.get(id(lot), 0.0) * systems for lot, systems in zip(p.lots, p.systems))
+        ]
 
     for point in alone:
         learn(point.uses[0].lot, point.capacity / sum(use.systems for use in point.uses))

@@ -83,7 +83,9 @@ def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
             kept = _not_dominated(found, reach_of(site, offer, system))
             dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
             lots += kept
-    return [lot if tenant == lot.tenant else replace(lot, tenant=tenant) for tenant in problem.tenants() for lot in lots], +dropped
+    return [
+        lot if tenant == lot.tenant else replace(lot, tenant=tenant) for tenant in problem.tenants() for lot in lots
+    ], +dropped
 
 
 def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> Lot:
@@ -119,7 +121,9 @@ def _not_dominated(lots: list[Lot], reach: float) -> list[Lot]:
 
     def beats(i: int, j: int) -> bool:
         a, b = lots[i], lots[j]
-        at_least = a.fabric_capital <= b.fabric_capital and a.idle_it_w <= b.idle_it_w and a.largest >= min(b.largest, reach)
+        at_least = (
+            a.fabric_capital <= b.fabric_capital and a.idle_it_w <= b.idle_it_w and a.largest >= min(b.largest, reach)
+        )
         return at_least and carries_as_much(a.plant, b.plant, reach) and (i < j or not beats(j, i))
 
     return [lot for j, lot in enumerate(lots) if not any(beats(i, j) for i in range(len(lots)) if i != j)]

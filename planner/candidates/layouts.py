@@ -41,12 +41,26 @@ def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) ->
     """Legal layouts on so many chips; without `every` the ones that matter in a plan, for speed."""
     if every:
         chunks = [int(v) for v in divisors(job.architecture.layers)]
-        narrowed: dict[str, Any] = {"micro_batches": (1, 2, 3, 4, 6, 8, 12, 16), "interleaves": chunks, "zeros": (0, 1, 2, 3)}
+        narrowed: dict[str, Any] = {
+            "micro_batches": (1, 2, 3, 4, 6, 8, 12, 16),
+            "interleaves": chunks,
+            "zeros": (0, 1, 2, 3),
+        }
     else:
         long = job.spec.sequence_tokens >= 16384
-        narrowed = {"micro_batches": (1, 2, 4), "interleaves": (1, 2, 4), "largest_cp": 16 if long else 1, "largest_pp": 16}
+        narrowed = {
+            "micro_batches": (1, 2, 4),
+            "interleaves": (1, 2, 4),
+            "largest_cp": 16 if long else 1,
+            "largest_pp": 16,
+        }
     return enumerate_layouts(
-        job.architecture, chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=scaleup_chips, **narrowed
+        job.architecture,
+        chips,
+        job.batch_sequences,
+        sequence_tokens=job.spec.sequence_tokens,
+        scaleup_chips=scaleup_chips,
+        **narrowed,
     )
 
 
@@ -65,7 +79,9 @@ def search(
     fitting = layouts.take(fits)
     step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants, plant)
     order = np.argsort(step.step_s, kind="stable")[:most]
-    return Search(fitting.take(order), take(step, order), memory[fits][order], len(layouts), int(fits.sum()), int(carried.sum()))
+    return Search(
+        fitting.take(order), take(step, order), memory[fits][order], len(layouts), int(fits.sum()), int(carried.sum())
+    )
 
 
 def take(step: TrainingStep, index: np.ndarray) -> TrainingStep:
@@ -131,7 +147,10 @@ def table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "MFU": f"{row['mfu']:.1%}",
             "HFU": f"{row['hfu']:.1%}",
             "memory": f"{row['memory_bytes'] / 1e9:.1f} GB",
-            "time goes to": ", ".join(f"{name.replace('_', ' ')} {seconds / row['step_s']:.0%}" for name, seconds in _largest(row["breakdown_s"])),
+            "time goes to": ", ".join(
+                f"{name.replace('_', ' ')} {seconds / row['step_s']:.0%}"
+                for name, seconds in _largest(row["breakdown_s"])
+            ),
             "why": row["why"],
         }
         for row in result

@@ -60,7 +60,9 @@ class Point:
     hfu: float = 0.0  # of a job: the same with recomputed FLOPs
     memory_bytes: float = 0.0
     goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
-    time_s: Mapping[str, float] = field(default_factory=dict)  # of a job: "step", and "run" from start to end at full width
+    time_s: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of a job: "step", and "run" from start to end at full width
     interval: Interval | None = None  # of the times of a job
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 

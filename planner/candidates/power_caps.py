@@ -18,19 +18,28 @@ from planner.problem.facts import Derating
 def with_caps(pool: Pool, slo: Sequence[tuple[str, str, float]], derating: Derating | None = None) -> Pool:
     """The pool with a capped form of each point that keeps its limits at the origins."""
     capped = [point for plain in pool.points for point in capped_points(plain)]
-    return replace(pool, points=(*pool.points, *(p for p in capped if _in_time(p, pool.allowance_s, slo, derating)))) if capped else pool
+    return (
+        replace(pool, points=(*pool.points, *(p for p in capped if _in_time(p, pool.allowance_s, slo, derating))))
+        if capped
+        else pool
+    )
 
 
 def capped_points(point: Point) -> list[Point]:
     site = point.uses[0].lot.site
     if site.cap_curve is None or not all(use.lot.owned for use in point.uses):
         return []
-    found = ((cap, capped_at(cap, site.cap_curve, [(u.lot.system, u.systems, u.extra_it_w) for u in point.uses])) for cap in site.power_caps)
+    found = (
+        (cap, capped_at(cap, site.cap_curve, [(u.lot.system, u.systems, u.extra_it_w) for u in point.uses]))
+        for cap in site.power_caps
+    )
     return [_slower(point, cap, capped) for cap, capped in found if capped is not None]
 
 
 def _slower(point: Point, cap: float, capped: Capped) -> Point:
-    uses: tuple[Use, ...] = tuple(replace(use, extra_it_w=watts) for use, watts in zip(point.uses, capped.extra_w, strict=True))
+    uses: tuple[Use, ...] = tuple(
+        replace(use, extra_it_w=watts) for use, watts in zip(point.uses, capped.extra_w, strict=True)
+    )
     s = capped.speed
     return replace(
         point, uses=uses, capacity=point.capacity * s, mfu=point.mfu * s, hfu=point.hfu * s, power_cap=cap,
@@ -38,6 +47,11 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
     )  # fmt: skip
 
 
-def _in_time(point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]], derating: Derating | None) -> bool:
+def _in_time(
+    point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]], derating: Derating | None
+) -> bool:
     stretch = stretch_of(derating, (use.lot.system for use in point.uses))
-    return all(point.latency[f"{metric}.{p}"] * stretch.get(metric, 1.0) + (0.0 if metric == "tpot" else allowance_s) <= limit for metric, p, limit in slo)
+    return all(
+        point.latency[f"{metric}.{p}"] * stretch.get(metric, 1.0) + (0.0 if metric == "tpot" else allowance_s) <= limit
+        for metric, p, limit in slo
+    )

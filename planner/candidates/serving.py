@@ -80,10 +80,20 @@ def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[in
     return ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
 
 
-def make_grid(workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants) -> Grid:
+def make_grid(
+    workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants
+) -> Grid:
     layouts = serving_layouts(workload.architecture, system, (1, 2, 4) if scaleout > 0 else (1,))
-    point = evaluate(workload, system, scaleout, layouts.take((slice(None), None)), BATCHES[None, :], precision, constants)
-    return Grid(system, precision, layouts, systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)), point)
+    point = evaluate(
+        workload, system, scaleout, layouts.take((slice(None), None)), BATCHES[None, :], precision, constants
+    )
+    return Grid(
+        system,
+        precision,
+        layouts,
+        systems_per_replica(system, np.asarray(layouts.chips), np.asarray(layouts.pp)),
+        point,
+    )
 
 
 def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
@@ -106,7 +116,9 @@ class Chooser:
         common = {"tpot": self._limits(0.0).get("tpot", ())}
         self._screens = [SloScreen(grid.point, common) for grid in grids]
         self._watts = [grid_power_w(grid, problem.constants.power) for grid in grids]
-        self._known: dict[tuple[int, int, int], Choice] = {}  # so that one point is one object, whatever origins it serves
+        self._known: dict[
+            tuple[int, int, int], Choice
+        ] = {}  # so that one point is one object, whatever origins it serves
 
     def _limits(self, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
         return limits_at_site(self.workload.spec.slo, allowance_s, self._stretch)
@@ -128,7 +140,11 @@ class Chooser:
             batches = best[layouts]
             per_request = grid.systems[layouts] / rate[layouts, batches]
             drawn = per_request * watts[layouts, batches]
-            kept += zip(per_request.tolist(), drawn.tolist(), ((g, layout, batch) for layout, batch in zip(layouts.tolist(), batches.tolist())))
+            kept += zip(
+                per_request.tolist(),
+                drawn.tolist(),
+                ((g, layout, batch) for layout, batch in zip(layouts.tolist(), batches.tolist())),
+            )
         kept.sort(key=lambda item: item[:2])
         front: list[tuple[int, int, int]] = []
         least_power = np.inf
@@ -151,7 +167,11 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
     """The chosen grid point on a lot."""
     grid, index = choice.grid, (choice.layout, choice.batch)
     point, shape = grid.point, grid.point.requests_per_s.shape
-    systems, layout, rate = float(grid.systems[choice.layout]), layout_of(grid.layouts, choice.layout), float(point.requests_per_s[index])
+    systems, layout, rate = (
+        float(grid.systems[choice.layout]),
+        layout_of(grid.layouts, choice.layout),
+        float(point.requests_per_s[index]),
+    )
     shares = at(point.shares, shape, index)
     one = lambda value: float(np.broadcast_to(value, shape)[index])  # noqa: E731
     use = Use(

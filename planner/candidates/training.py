@@ -39,16 +39,27 @@ class Searches:
     def fastest(self, job: TrainingFacts, lot: Lot, precision: str, count: int) -> Search | None:
         """None where no layout on so many systems is legal."""
         system, plant, scaleout = lot.system, uneven(lot.plant), lot.scaleout_bytes_per_s
-        shape = job.architecture, job.batch_sequences, job.spec.sequence_tokens, count * system.chips, system.scaleup_chips
+        shape = (
+            job.architecture,
+            job.batch_sequences,
+            job.spec.sequence_tokens,
+            count * system.chips,
+            system.scaleup_chips,
+        )
         if shape not in self._spaces:
             layouts = space(job, count * system.chips, system.scaleup_chips, every=False)
-            self._spaces[shape] = layouts, memory_needed(job, layouts, self._constants, LEAST_WIDTH) if len(layouts) else np.zeros(0)
+            self._spaces[shape] = (
+                layouts,
+                memory_needed(job, layouts, self._constants, LEAST_WIDTH) if len(layouts) else np.zeros(0),
+            )
         layouts, memory = self._spaces[shape]
         if not len(layouts):
             return None
         key = (*shape, system.name, precision, scaleout, plant)
         if key not in self._found:
-            self._found[key] = search(job, system, scaleout, precision, layouts, self._constants, most=1, plant=plant, memory=memory)
+            self._found[key] = search(
+                job, system, scaleout, precision, layouts, self._constants, most=1, plant=plant, memory=memory
+            )
         return self._found[key]
 
 
@@ -61,7 +72,9 @@ def widths(
     if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
         most = 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
-    there = job.spec.deadline - max(job.spec.start, lot.offer.from_s, lot.site.from_s)  # from when the lot can be there on
+    there = job.spec.deadline - max(
+        job.spec.start, lot.offer.from_s, lot.site.from_s
+    )  # from when the lot can be there on
     found: list[tuple[int, Width]] = []
     count = 1 << (_first_count(job, system, needed).bit_length() - 1)
     while count <= most:
@@ -71,7 +84,9 @@ def widths(
         count = _next_count(count)
     most_kept = problem.spec.solver.points_per_system
     in_time = needed * (job.spec.deadline - job.spec.start) / there if there > 0 else math.inf
-    kept = offered(found, in_time, most_kept) or offered(found, needed, most_kept)  # where a delivery is too late, the program tells so
+    kept = offered(found, in_time, most_kept) or offered(
+        found, needed, most_kept
+    )  # where a delivery is too late, the program tells so
     if kept:
         dropped["width between those offered"] += sum(width.tokens_per_s >= needed for _, width in found) - len(kept)
     else:
@@ -139,7 +154,19 @@ def _best(
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1
-        width = evaluate_width(job, system, found.layouts, 0, precision, found.step, found.memory_bytes, problem, spot=lot.offer.spot, storage_bytes_per_s=lot.site.storage_bytes_per_s, owned=lot.owned)
+        width = evaluate_width(
+            job,
+            system,
+            found.layouts,
+            0,
+            precision,
+            found.step,
+            found.memory_bytes,
+            problem,
+            spot=lot.offer.spot,
+            storage_bytes_per_s=lot.site.storage_bytes_per_s,
+            owned=lot.owned,
+        )
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried

@@ -24,14 +24,24 @@ def add_verbs(
     )  # fmt: skip
     validate.add_argument("file", metavar="FILE.csv", help="measurements of training or of serving, one row per run")
     validate.add_argument("--rows", metavar="FILE.csv", help="write measured, predicted, low, high of every row there")
-    validate.add_argument("--leave-out", choices=LEAVE_OUT, help="predict each row by constants fitted without its group (needs some minutes)")
+    validate.add_argument(
+        "--leave-out",
+        choices=LEAVE_OUT,
+        help="predict each row by constants fitted without its group (needs some minutes)",
+    )
     validate.add_argument("--measurements", metavar="DIR", help="folder in which FILE.csv lies, if not here")
     validate.set_defaults(run=_validate)
 
     calibrate = verbs.add_parser("calibrate", help="fit the shared constants to own measurements")
-    calibrate.add_argument("file", metavar="FILE.csv", help="measurements of training or of serving, one row per run; a handful is enough")
-    calibrate.add_argument("--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog")
-    calibrate.add_argument("--format", choices=formats, default="table", help="how the changes are printed (default: table)")
+    calibrate.add_argument(
+        "file", metavar="FILE.csv", help="measurements of training or of serving, one row per run; a handful is enough"
+    )
+    calibrate.add_argument(
+        "--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog"
+    )
+    calibrate.add_argument(
+        "--format", choices=formats, default="table", help="how the changes are printed (default: table)"
+    )
     calibrate.add_argument("--measurements", metavar="DIR", help="folder in which FILE.csv lies, if not here")
     common(calibrate)
     calibrate.set_defaults(run=_calibrate)

@@ -25,11 +25,19 @@ def list_rows(overlays: Sequence[Path], kind: str | None) -> list[dict[str, Any]
     """Kinds with their counts, or the records of one kind. Raises SpecError for an unknown kind."""
     catalog = _load(overlays)
     if kind is None:
-        return [{"kind": name, "records": len(catalog.names(name)), "holds": schema.words} for name, schema in SCHEMAS.items()]
+        return [
+            {"kind": name, "records": len(catalog.names(name)), "holds": schema.words}
+            for name, schema in SCHEMAS.items()
+        ]
     if kind not in SCHEMAS:
         raise SpecError([Problem("catalog list", f'unknown kind "{kind}"{close_matches(kind, SCHEMAS)}')])
     return [
-        {"name": record.name, "figures": len(record.figures), "announced only": "yes" if record.brief_only else "", "aliases": ", ".join(record.aliases)}
+        {
+            "name": record.name,
+            "figures": len(record.figures),
+            "announced only": "yes" if record.brief_only else "",
+            "aliases": ", ".join(record.aliases),
+        }
         for record in catalog.records(kind)
     ]
 
@@ -47,10 +55,19 @@ def show_record(overlays: Sequence[Path], name: str) -> tuple[str, list[dict[str
             continue
     if not found:
         labels = [label for k in kinds for r in catalog.records(k) for label in (r.name, *r.aliases)]
-        raise SpecError([Problem("catalog show", f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them')])
+        raise SpecError(
+            [
+                Problem(
+                    "catalog show",
+                    f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them',
+                )
+            ]
+        )
     if len(found) > 1:
         several = ", ".join(f'"{record.kind}/{record.name}"' for record in found)
-        raise SpecError([Problem("catalog show", f"several records bear that name: {several}; name one of them in full")])
+        raise SpecError(
+            [Problem("catalog show", f"several records bear that name: {several}; name one of them in full")]
+        )
     record = found[0]
     rows = [_row(catalog, figure, record.figures[figure]) for figure in sorted(record.figures)]
     rows += [_row(catalog, f"{figure} (claimed)", record.claimed[figure]) for figure in sorted(record.claimed)]

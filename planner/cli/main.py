@@ -54,7 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)")
-    shared.add_argument("--output", metavar="FILE", help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table")
+    shared.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table",
+    )
     add_common_options(shared)
 
     parser = argparse.ArgumentParser(prog="flopwatt", description="Plan AI compute from silicon to electricity.")
@@ -67,9 +71,20 @@ def _parser() -> argparse.ArgumentParser:
     plan.set_defaults(run=_plan)
 
     batch = verbs.add_parser("batch", help="answer many specs, one JSON object per line in and out")
-    batch.add_argument("specs", metavar="SPECS", help='file with a spec per line, each with an optional "id", or "-" for standard input')
-    batch.add_argument("--jobs", type=positive_count, default=1, metavar="N", help="processes to work with (default: 1)")
-    batch.add_argument("--output", metavar="FILE", default="-", help="file that each answer is appended to as it finishes (default: standard output)")
+    batch.add_argument(
+        "specs",
+        metavar="SPECS",
+        help='file with a spec per line, each with an optional "id", or "-" for standard input',
+    )
+    batch.add_argument(
+        "--jobs", type=positive_count, default=1, metavar="N", help="processes to work with (default: 1)"
+    )
+    batch.add_argument(
+        "--output",
+        metavar="FILE",
+        default="-",
+        help="file that each answer is appended to as it finishes (default: standard output)",
+    )
     batch.add_argument("--resume", action="store_true", help="go on where FILE ends: skip the ids that it holds")
     batch.add_argument("--format", choices=("json",), default="json", help="answers are lines of JSON")
     add_common_options(batch)
@@ -77,8 +92,19 @@ def _parser() -> argparse.ArgumentParser:
     batch.set_defaults(run=_batch)
 
     schema = verbs.add_parser("schema", help="JSON Schema of a spec or a case")
-    schema.add_argument("of", nargs="?", choices=("spec", "case"), default="spec", help="what `plan` reads, or what `estimate` and `layouts` do (default: spec)")
-    schema.add_argument("--format", choices=("json", "md"), default="json", help="JSON Schema, or its keys as a page in Markdown (default: json)")
+    schema.add_argument(
+        "of",
+        nargs="?",
+        choices=("spec", "case"),
+        default="spec",
+        help="what `plan` reads, or what `estimate` and `layouts` do (default: spec)",
+    )
+    schema.add_argument(
+        "--format",
+        choices=("json", "md"),
+        default="json",
+        help="JSON Schema, or its keys as a page in Markdown (default: json)",
+    )
     schema.add_argument("--output", metavar="FILE", help="write it there instead of standard output")
     add_common_options(schema)
     schema.set_defaults(run=_schema)
@@ -92,18 +118,30 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("plan", metavar="PLAN")
     verify.set_defaults(run=_verify)
 
-    layouts = verbs.add_parser("layouts", parents=[shared], help="every legal parallel layout of one training case, the best first")
-    layouts.add_argument("case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input')
+    layouts = verbs.add_parser(
+        "layouts", parents=[shared], help="every legal parallel layout of one training case, the best first"
+    )
+    layouts.add_argument(
+        "case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input'
+    )
     layouts.add_argument("--best", type=int, default=10, metavar="N", help="how many layouts to print (default: 10)")
     layouts.set_defaults(run=_layouts)
 
-    estimate = verbs.add_parser("estimate", parents=[shared], help="answer one case: times, rates, memory, and where the time goes")
-    estimate.add_argument("case", metavar="CASE", help='JSON file with workload, system and chips, or "-" for standard input')
+    estimate = verbs.add_parser(
+        "estimate", parents=[shared], help="answer one case: times, rates, memory, and where the time goes"
+    )
+    estimate.add_argument(
+        "case", metavar="CASE", help='JSON file with workload, system and chips, or "-" for standard input'
+    )
     estimate.set_defaults(run=_estimate)
 
-    catalog = verbs.add_parser("catalog", help="what the catalog holds").add_subparsers(metavar="list|show", required=True)
+    catalog = verbs.add_parser("catalog", help="what the catalog holds").add_subparsers(
+        metavar="list|show", required=True
+    )
     listing = catalog.add_parser("list", parents=[shared], help="names of records")
-    listing.add_argument("kind", nargs="?", help="chips, systems, fabrics, architectures, regions, tariffs, offers, ...")
+    listing.add_argument(
+        "kind", nargs="?", help="chips, systems, fabrics, architectures, regions, tariffs, offers, ..."
+    )
     listing.set_defaults(run=_catalog_list)
     show = catalog.add_parser("show", parents=[shared], help="one record with every figure and its source")
     show.add_argument("name", help="name or alias of a record, or KIND/NAME")
@@ -114,9 +152,23 @@ def _parser() -> argparse.ArgumentParser:
     add_study_verbs(verbs, shared, add_solver_options)
 
     dashboard = verbs.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
-    dashboard.add_argument("--server.port", dest="port", type=int, metavar="PORT", help="port to listen on (default: 8501 or the next free one)")
-    dashboard.add_argument("--server.address", dest="address", metavar="HOST", default="localhost", help="address to listen on (default: %(default)s)")
-    dashboard.add_argument("--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser")
+    dashboard.add_argument(
+        "--server.port",
+        dest="port",
+        type=int,
+        metavar="PORT",
+        help="port to listen on (default: 8501 or the next free one)",
+    )
+    dashboard.add_argument(
+        "--server.address",
+        dest="address",
+        metavar="HOST",
+        default="localhost",
+        help="address to listen on (default: %(default)s)",
+    )
+    dashboard.add_argument(
+        "--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser"
+    )
     dashboard.set_defaults(run=_dashboard)
     return parser
 
@@ -129,7 +181,9 @@ def _plan(arguments: argparse.Namespace) -> int:
     from planner.report.report import render
     from planner.verify.plan import verify_plan
 
-    plan = solve_document(spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments))
+    plan = solve_document(
+        spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
+    )
     if plan.has_answer and (broken := verify_plan(plan, overlays=overlay_folders(arguments))):
         for finding in broken:
             print(f"bug: the plan fails its own check: {finding}", file=sys.stderr)
@@ -146,7 +200,12 @@ def _check(arguments: argparse.Namespace) -> int:
     from planner.pipeline import check_document
 
     counts = check_document(spec_document(arguments), overlays=overlay_folders(arguments))
-    write_out(arguments, rows_as(arguments.format, [counts]) if arguments.format != "table" else "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n")
+    write_out(
+        arguments,
+        rows_as(arguments.format, [counts])
+        if arguments.format != "table"
+        else "valid: " + ", ".join(f"{n} {what}" for what, n in counts.items()) + "\n",
+    )
     return OK
 
 
@@ -167,8 +226,15 @@ def _batch(arguments: argparse.Namespace) -> int:
     say = progress_printer(arguments) or (lambda line: None)
     if len(left) < len(lines):
         say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
-    settings = batch.Settings(tuple(arguments.set), solver_overrides(arguments), tuple(overlay_folders(arguments)), tuple(hourly_folders(arguments, arguments.specs)))
-    with output.open("a" if arguments.resume else "x", encoding="utf-8") if to_file else nullcontext(sys.stdout) as file:
+    settings = batch.Settings(
+        tuple(arguments.set),
+        solver_overrides(arguments),
+        tuple(overlay_folders(arguments)),
+        tuple(hourly_folders(arguments, arguments.specs)),
+    )
+    with (
+        output.open("a" if arguments.resume else "x", encoding="utf-8") if to_file else nullcontext(sys.stdout) as file
+    ):
 
         def write(record: str) -> None:
             file.write(record)
@@ -193,9 +259,16 @@ def _verify(arguments: argparse.Namespace) -> int:
     if note := catalog_note(plan, overlay_folders(arguments)):
         print(note, file=sys.stderr)
     if arguments.format == "json":
-        write_out(arguments, json.dumps({"holds": not findings, "findings": [str(finding) for finding in findings]}, indent=1) + "\n")
+        write_out(
+            arguments,
+            json.dumps({"holds": not findings, "findings": [str(finding) for finding in findings]}, indent=1) + "\n",
+        )
     else:
-        verdict = "the plan holds: every limit and every amount was computed again" if not findings else "the plan does not hold:"
+        verdict = (
+            "the plan holds: every limit and every amount was computed again"
+            if not findings
+            else "the plan does not hold:"
+        )
         write_out(arguments, "\n".join([verdict, *(f"  {finding}" for finding in findings)]) + "\n")
     return OK if not findings else BROKEN
 

@@ -11,13 +11,31 @@ FORMATS = ("table", "json", "csv", "md")
 
 
 def add_common_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--catalog", metavar="DIR", action="append", default=[], help="folder of JSON overlays on the catalog (may be repeated)")
-    parser.add_argument("--hourly", metavar="DIR", action="append", default=[], help="folder of the hourly CSV files that a spec names (may be repeated)")
+    parser.add_argument(
+        "--catalog",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder of JSON overlays on the catalog (may be repeated)",
+    )
+    parser.add_argument(
+        "--hourly",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder of the hourly CSV files that a spec names (may be repeated)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
 
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change one value of the spec, such as limits.budget=\"420M CNY\"")
+    parser.add_argument(
+        "--set",
+        metavar="PATH=VALUE",
+        action="append",
+        default=[],
+        help='change one value of the spec, such as limits.budget="420M CNY"',
+    )
     parser.add_argument("--gap", type=float, help="stop at this gap, a fraction")
     parser.add_argument("--time-limit", metavar="TIME", help='stop the solver after this time, such as "60 s"')
     parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend")

@@ -10,9 +10,13 @@ from planner.exit_codes import OK
 
 def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser) -> None:
     """Adds the verb to the command's parser."""
-    robust = verbs.add_parser("robust", parents=[shared], help="in how many sampled worlds a plan keeps what it promises")
+    robust = verbs.add_parser(
+        "robust", parents=[shared], help="in how many sampled worlds a plan keeps what it promises"
+    )
     robust.add_argument("plan", metavar="PLAN", help="plan as `plan --format json` prints it, made to be robust or not")
-    robust.add_argument("--worlds", type=int, default=1000, metavar="N", help="how many worlds to sample (default: 1000)")
+    robust.add_argument(
+        "--worlds", type=int, default=1000, metavar="N", help="how many worlds to sample (default: 1000)"
+    )
     robust.add_argument("--seed", type=int, default=1, help="of the worlds (default: 1)")
     robust.set_defaults(run=_robust)
 
@@ -41,12 +45,19 @@ def _robust(arguments: argparse.Namespace) -> int:
         spec = spec.model_copy(update={"robust": Robust(prices=spec.prices is None or not spec.prices.moved)})
     problem = resolve(spec, overlays)
     amounts = priced(problem, plan.document, raised(problem, overlays), read_through)
-    outcome = fared_again(problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts, read_through).as_json()
+    outcome = fared_again(
+        problem, plan.document, draw(problem, arguments.worlds, arguments.seed), amounts, read_through
+    ).as_json()
     if arguments.format == "json":
-        write_out(arguments, json.dumps({**outcome, "seed": arguments.seed, "prices": amounts}, indent=1, allow_nan=False) + "\n")
+        write_out(
+            arguments,
+            json.dumps({**outcome, "seed": arguments.seed, "prices": amounts}, indent=1, allow_nan=False) + "\n",
+        )
         return OK
     text = rows_as(arguments.format, [outcome_row("as sampled", outcome)])
     if arguments.format != "csv" and amounts:
-        text += "\n" + rows_as(arguments.format, [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)])
+        text += "\n" + rows_as(
+            arguments.format, [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)]
+        )
     write_out(arguments, text)
     return OK

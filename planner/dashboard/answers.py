@@ -115,7 +115,9 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             t("column.count"): row["count"],
             t("column.how"): t.get(f"how.{row['how']}", row["how"]),
             t("column.fabric"): row["fabric"],
-            t("column.when"): row.get("obtained") or t("when.throughout") if row["phase"] is None else t("when.phase", phase=row["phase"]),
+            t("column.when"): row.get("obtained") or t("when.throughout")
+            if row["phase"] is None
+            else t("when.phase", phase=row["phase"]),
         }
         for row in plan["fleet"]
     ]

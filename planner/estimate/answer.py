@@ -91,21 +91,37 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
             "tokens/s": f"{answer['tokens_per_s']:,.0f}", "goodput": f"{answer['goodput']:.1%}", "memory": _memory(answer),
         }  # fmt: skip
         layout = {**answer["layout"], "precision": answer["precision"]}
-        parts = [{"part": name, "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"} for name, seconds in answer["breakdown_s"].items()]
+        parts = [
+            {"part": name, "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"}
+            for name, seconds in answer["breakdown_s"].items()
+        ]
         return [("Step", [head]), ("Layout", [layout]), ("Where the step goes", parts)]
     head = {
         "mode": answer["mode"], "precision": answer["precision"], "requests/s": answer["requests_per_s"], "tokens/s": answer["tokens_per_s"],
         "per chip": answer["tokens_per_s_per_chip"], "batch": answer["batch"], "MFU": f"{answer['mfu']:.1%}", "memory": _memory(answer),
     }  # fmt: skip
     latencies = [
-        {"latency (ms)": metric, **{name: value / MILLI for name, value in row.items()}, "80 % of runs, mean": _span(answer["interval_80"][metric]["mean"])}
+        {
+            "latency (ms)": metric,
+            **{name: value / MILLI for name, value in row.items()},
+            "80 % of runs, mean": _span(answer["interval_80"][metric]["mean"]),
+        }
         for metric, row in answer["latency_s"].items()
     ]
-    found = [("What it does", [head]), ("Pools", [{**pool, "layout": _sizes(pool["layout"])} for pool in answer["pools"]]), ("Latencies", latencies)]
+    found = [
+        ("What it does", [head]),
+        ("Pools", [{**pool, "layout": _sizes(pool["layout"])} for pool in answer["pools"]]),
+        ("Latencies", latencies),
+    ]
     if answer["slo"]:
         found.append(("Limits (s)", answer["slo"]))
     if answer["tiers"]:
-        found.append((f"Prefix cache: {answer['tiers']['hit_rate']:.1%} found", [_tier_row(row) for row in answer["tiers"]["tiers"]]))
+        found.append(
+            (
+                f"Prefix cache: {answer['tiers']['hit_rate']:.1%} found",
+                [_tier_row(row) for row in answer["tiers"]["tiers"]],
+            )
+        )
     if answer["speculation"]:
         found.append(("Speculation: rate of decoding over that without", answer["speculation"]["by_batch"]))
     found.append(

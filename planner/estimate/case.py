@@ -79,9 +79,16 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
         if path in told:
             continue
         try:
-            found[path] = {"systems": system_facts, "architectures": shape_of, "fabrics": network_ports}[kind](catalog.get(kind, name), ledger)
+            found[path] = {"systems": system_facts, "architectures": shape_of, "fabrics": network_ports}[kind](
+                catalog.get(kind, name), ledger
+            )
         except UnknownName as error:
-            problems.append(Problem(path, f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; `flopwatt catalog list {kind}` lists them all'))
+            problems.append(
+                Problem(
+                    path,
+                    f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; `flopwatt catalog list {kind}` lists them all',
+                )
+            )
         except (MissingFigure, ValueError) as error:
             problems.append(Problem(path, str(error)))
     if problems or case is None:
@@ -89,13 +96,30 @@ def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> 
     system = found["system"]
     whole = case.chips <= system.scaleup_chips or case.chips % system.chips == 0
     if not whole:
-        raise SpecError([Problem("chips", f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple")])
+        raise SpecError(
+            [
+                Problem(
+                    "chips",
+                    f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple",
+                )
+            ]
+        )
     sides = tuple(found.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
     trains = isinstance(case.workload, Training)
-    return CaseFacts(case, found["workload.architecture"], system, sides, _plant(case, system, catalog, ledger), model_constants(ledger, trains), ledger)
+    return CaseFacts(
+        case,
+        found["workload.architecture"],
+        system,
+        sides,
+        _plant(case, system, catalog, ledger),
+        model_constants(ledger, trains),
+        ledger,
+    )
 
 
-def _catalog(document: Mapping[str, Any], case: Case | None, overlays: Sequence[Path], problems: list[Problem]) -> Catalog:
+def _catalog(
+    document: Mapping[str, Any], case: Case | None, overlays: Sequence[Path], problems: list[Problem]
+) -> Catalog:
     """The catalog with what the case states of its own; what is wrong with that is added to the problems."""
     block = document.get("catalog")
     try:
@@ -109,7 +133,13 @@ def _catalog(document: Mapping[str, Any], case: Case | None, overlays: Sequence[
 
 def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """(place, kind, name) of every name that is a text, in a case that need not be valid otherwise."""
-    places = {"system": "systems", "network": "fabrics", "workload.architecture": "architectures", "pools.prefill.system": "systems", "pools.decode.system": "systems"}
+    places = {
+        "system": "systems",
+        "network": "fabrics",
+        "workload.architecture": "architectures",
+        "pools.prefill.system": "systems",
+        "pools.decode.system": "systems",
+    }
     for path, kind in places.items():
         value: Any = document
         for key in path.split("."):
@@ -124,18 +154,29 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
     if case.fabric == PROVIDER or systems < 2:
         return None
     if case.fabric == "scale-up":
-        raise SpecError([Problem("fabric", f'{system.name} needs a fabric between its {systems} systems; choose "rail-optimised"')])
+        raise SpecError(
+            [Problem("fabric", f'{system.name} needs a fabric between its {systems} systems; choose "rail-optimised"')]
+        )
     if not system.nic_bytes_per_s:
         raise SpecError([Problem("fabric", f"{system.name} has no network ports on record")])
     parts = network_ports(catalog.get("fabrics", case.network), ledger)
     plant = plant_of(case.fabric, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
         most = largest_of(case.fabric, system, parts)
-        raise SpecError([Problem("fabric", f"{case.fabric} of {case.network} joins at most {most:,.0f} {system.name}, and the case has {systems}")])
+        raise SpecError(
+            [
+                Problem(
+                    "fabric",
+                    f"{case.fabric} of {case.network} joins at most {most:,.0f} {system.name}, and the case has {systems}",
+                )
+            ]
+        )
     return plant
 
 
-def best_layouts(document: Mapping[str, Any], overlays: Sequence[Path], count: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def best_layouts(
+    document: Mapping[str, Any], overlays: Sequence[Path], count: int
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """The `count` fastest layouts of a training case over its precisions, and how many were legal and fitted.
 
     Raises SpecError; an empty list when nothing fits.
@@ -146,11 +187,24 @@ def best_layouts(document: Mapping[str, Any], overlays: Sequence[Path], count: i
         raise SpecError([Problem("workload.kind", 'layouts are searched for training; expected "training"')])
     able = [precision for precision in workload.precision if precision in system.flop_per_s]
     if not able:
-        raise SpecError([Problem("workload.precision", f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.flop_per_s)}")])
+        raise SpecError(
+            [
+                Problem(
+                    "workload.precision",
+                    f"{system.chip} has none of {', '.join(workload.precision)}; it has {', '.join(system.flop_per_s)}",
+                )
+            ]
+        )
     layouts = _asked(facts)
-    searches = {p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants, plant=uneven(facts.plant)) for p in able}
+    searches = {
+        p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants, plant=uneven(facts.plant))
+        for p in able
+    }
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
-    counts = {"legal": sum(found.legal for found in searches.values()), "fitting": sum(found.fitting for found in searches.values())}
+    counts = {
+        "legal": sum(found.legal for found in searches.values()),
+        "fitting": sum(found.fitting for found in searches.values()),
+    }
     interval = interval_of(facts.job, system, best, facts.constants)
     return [{"precision": best, **row} for row in rows(searches[best], count, interval)], counts
 
@@ -163,16 +217,29 @@ def _asked(facts: CaseFacts) -> Layouts:
     known = list(Layouts.__dataclass_fields__)
     unknown = [name for name in case.layout if name not in known]
     if unknown:
-        raise SpecError(Problem(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}") for name in unknown)
-    too_small = [name for name in case.layout if case.layout[name] < 1 and name not in ("zero", "recompute", "sequence_parallel")]
+        raise SpecError(
+            Problem(f"layout.{name}", f"unknown size{close_matches(name, known)}; known here: {', '.join(known)}")
+            for name in unknown
+        )
+    too_small = [
+        name for name in case.layout if case.layout[name] < 1 and name not in ("zero", "recompute", "sequence_parallel")
+    ]
     if too_small:
         raise SpecError(Problem(f"layout.{name}", "expected a whole number of at least 1") for name in too_small)
     layouts = Layouts.of(**case.layout)
     legal = is_legal(
-        job.architecture, layouts, global_batch_sequences=job.batch_sequences, sequence_tokens=case.workload.sequence_tokens, scaleup_chips=scaleup
+        job.architecture,
+        layouts,
+        global_batch_sequences=job.batch_sequences,
+        sequence_tokens=case.workload.sequence_tokens,
+        scaleup_chips=scaleup,
     )
     if int(layouts.chips[0]) != case.chips:
-        raise SpecError([Problem("layout", f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {case.chips}")])
+        raise SpecError(
+            [Problem("layout", f"tp x pp x dp x cp makes {int(layouts.chips[0])} chips, but the case has {case.chips}")]
+        )
     if not legal[0]:
-        raise SpecError([Problem("layout", "no framework would accept it: see the rules in models/training/layouts.py is_legal")])
+        raise SpecError(
+            [Problem("layout", "no framework would accept it: see the rules in models/training/layouts.py is_legal")]
+        )
     return layouts

@@ -37,10 +37,18 @@ def answer_serving(facts: CaseFacts) -> dict[str, Any] | str:
         other = "layout" if case.layout is not None else "workload.disaggregation"
         raise SpecError([Problem("pools", f"asks for separate pools, which {other} rules out; remove one of the two")])
     if case.layout is not None and asked == "always":
-        raise SpecError([Problem("layout", 'is that of one pool, which workload.disaggregation rules out; state "pools" instead')])
-    if case.pools is not None and case.pools.prefill.chips and case.pools.prefill.chips + case.pools.decode.chips != case.chips:
+        raise SpecError(
+            [Problem("layout", 'is that of one pool, which workload.disaggregation rules out; state "pools" instead')]
+        )
+    if (
+        case.pools is not None
+        and case.pools.prefill.chips
+        and case.pools.prefill.chips + case.pools.decode.chips != case.chips
+    ):
         together = case.pools.prefill.chips + case.pools.decode.chips
-        raise SpecError([Problem("pools", f"the chips of both pools add up to {together}, but the case has {case.chips}")])
+        raise SpecError(
+            [Problem("pools", f"the chips of both pools add up to {together}, but the case has {case.chips}")]
+        )
     load = search.load_of(facts)
     # A pool on another system has no counterpart in one pool on the same chips.
     alike = all(side is facts.system for side in facts.sides)
@@ -82,7 +90,10 @@ def _way_document(facts: CaseFacts, way: search.Way) -> dict[str, Any]:
     latencies = {
         metric: {name: way.latency(metric, quantile) for name, quantile in QUANTILES.items()} for metric in METRICS
     }  # fmt: skip
-    chips = [(system.rates(way.precision, facts.scaleout_bytes_per_s), count) for system, count in zip(way.systems, _chips_of(way))]
+    chips = [
+        (system.rates(way.precision, facts.scaleout_bytes_per_s), count)
+        for system, count in zip(way.systems, _chips_of(way))
+    ]
     rate = way.requests_per_s
     return {
         "mode": "disaggregated" if way.pools else "aggregated",
@@ -95,7 +106,13 @@ def _way_document(facts: CaseFacts, way: search.Way) -> dict[str, Any]:
         "latency_s": latencies,
         **_interval(facts, way, latencies, rate * lengths.output),
         "slo": [
-            {"metric": metric, "percentile": name, "limit_s": limit, "predicted_s": latencies[metric][name], "slack_s": limit - latencies[metric][name]}
+            {
+                "metric": metric,
+                "percentile": name,
+                "limit_s": limit,
+                "predicted_s": latencies[metric][name],
+                "slack_s": limit - latencies[metric][name],
+            }
             for metric, name, limit in facts.case.workload.slo.limits()
         ],
         "meets_slo": way.meets,
@@ -122,7 +139,13 @@ def _chips_of(way: search.Way) -> list[float]:
 def _pools(way: search.Way) -> list[dict[str, Any]]:
     roles = ("prefill", "decode") if way.pools else ("serve",)
     return [
-        {"role": role, "system": system.name, "layout": layout_of(_row(layout), 0), "workers": workers if way.pools else int(way.copies), "chips": int(chips)}
+        {
+            "role": role,
+            "system": system.name,
+            "layout": layout_of(_row(layout), 0),
+            "workers": workers if way.pools else int(way.copies),
+            "chips": int(chips),
+        }
         for role, system, layout, workers, chips in zip(roles, way.systems, way.layouts, way.workers, _chips_of(way))
     ]
 
@@ -145,11 +168,18 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
     run: dict[str, Any] = dict(decode=None, decode_sequences=0.0, context_tokens=0.0, prompt_scv=scv)
     tokens = workload.lengths.output - 1.0
     if way.pools is not None:
-        each = way.workers[1] * way.batch / (tokens * float(way.point.tpot_s)) / way.workers[0]  # as models.serving.disaggregation has it
+        each = (
+            way.workers[1] * way.batch / (tokens * float(way.point.tpot_s)) / way.workers[0]
+        )  # as models.serving.disaggregation has it
         most = lambda _: each  # noqa: E731
     else:
-        sequences, context = way.batch / layout.pp, workload.lengths.input + 0.5 * tokens * (1.0 + workload.lengths.output_cv**2)
-        mixed, step = decode_step(facts.architecture, rates, layout, speculation, decode_sequences=sequences, context_tokens=context, **kinds)
+        sequences, context = (
+            way.batch / layout.pp,
+            workload.lengths.input + 0.5 * tokens * (1.0 + workload.lengths.output_cv**2),
+        )
+        mixed, step = decode_step(
+            facts.architecture, rates, layout, speculation, decode_sequences=sequences, context_tokens=context, **kinds
+        )
         passed = speculation.verified_tokens if speculation else 1.0
         steps = tokens / (speculation.tokens_per_step if speculation else 1.0)
         decoding = steps * float(step.total_s)
@@ -157,9 +187,14 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
         run = dict(decode=mixed, decode_sequences=sequences, context_tokens=context, tokens_per_sequence=passed, prompt_scv=scv,
                    prompts_together=prompts_together(way.batch, steps, layout.dp))  # fmt: skip
     cache = prefix_cache(block, system.chips)
-    _, found = prompt_cost(facts.architecture, rates, layout, cache, most, prompt_tokens=float(workload.lengths.input), **run, **kinds)
+    _, found = prompt_cost(
+        facts.architecture, rates, layout, cache, most, prompt_tokens=float(workload.lengths.input), **run, **kinds
+    )
     names = [tier.name for tier in block.tiers] or ["hbm"]
-    prices = [None if tier.price is None else _price(*tier.price, ceil(_chips_of(way)[0] / system.chips)) for tier in block.tiers] or [None]
+    prices = [
+        None if tier.price is None else _price(*tier.price, ceil(_chips_of(way)[0] / system.chips))
+        for tier in block.tiers
+    ] or [None]
     rows = [
         {
             "tier": name, "hit_rate": float(hit), "load_s": float(load), "recompute_s": float(found.recompute_s),
@@ -178,11 +213,16 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
 
 def _without_cache(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, Any] | None:
     """The best that the case does in the same mode when nothing is kept, or None where it does not carry the load then."""
-    bare = replace(facts, case=facts.case.model_copy(update={"workload": facts.case.workload.model_copy(update={"cache": None})}))
+    bare = replace(
+        facts, case=facts.case.model_copy(update={"workload": facts.case.workload.model_copy(update={"cache": None})})
+    )
     found = search.two_pools(bare, load) if way.pools else search.one_pool(bare, load, facts.case.layout)
     if found.best is None:
         return None
-    return {"requests_per_s": found.best.requests_per_s, **{f"{metric}_s": found.best.latency(metric, "mean") for metric in METRICS}}
+    return {
+        "requests_per_s": found.best.requests_per_s,
+        **{f"{metric}_s": found.best.latency(metric, "mean") for metric in METRICS},
+    }
 
 
 def _speculation(facts: CaseFacts, way: search.Way) -> dict[str, Any] | None:
@@ -242,7 +282,11 @@ def _disaggregation(load: search.Load, one: search.Way | None, two: search.Way |
         }
         for name, way in (("aggregated", one), ("disaggregated", two))
     }  # fmt: skip
-    return {**rows, "pays": None if one is None or two is None else _gain(load, one, two) > LIKELY, "answer": _verdict(load, one, two, alike)}
+    return {
+        **rows,
+        "pays": None if one is None or two is None else _gain(load, one, two) > LIKELY,
+        "answer": _verdict(load, one, two, alike),
+    }
 
 
 def _gain(load: search.Load, one: search.Way, two: search.Way) -> float:
@@ -267,7 +311,8 @@ def _verdict(load: search.Load, one: search.Way | None, two: search.Way | None, 
     else:
         numbers = f"{two.requests_per_s:.3g} requests/s with separate pools, {one.requests_per_s:.3g} with one, on the same chips"
     times = ", ".join(
-        f"{metric.upper()} {two.latency(metric, 'mean') / MILLI:.3g} against {one.latency(metric, 'mean') / MILLI:.3g} ms" for metric in ("ttft", "tpot")
+        f"{metric.upper()} {two.latency(metric, 'mean') / MILLI:.3g} against {one.latency(metric, 'mean') / MILLI:.3g} ms"
+        for metric in ("ttft", "tpot")
     )
     if np.isinf(gain):
         return f"it {'pays' if gain > 0 else 'does not pay'}: only {'separate pools meet' if gain > 0 else 'one pool meets'} the limits ({numbers}; {times})"
@@ -276,7 +321,9 @@ def _verdict(load: search.Load, one: search.Way | None, two: search.Way | None, 
     return f"it {'pays' if gain > 0 else 'does not pay'}: {numbers} ({gain:+.0%}; {times})"
 
 
-def _interval(facts: CaseFacts, way: search.Way, latencies: Mapping[str, Mapping[str, float]], tokens_per_s: float) -> dict[str, Any]:
+def _interval(
+    facts: CaseFacts, way: search.Way, latencies: Mapping[str, Mapping[str, float]], tokens_per_s: float
+) -> dict[str, Any]:
     """[low, high] of 80 % of runs, of every latency and of the rate of output tokens."""
     known = facts.constants.measured_serving
     tier = serving_tier(known, [(system.chip, way.precision) for system in way.systems])

@@ -96,7 +96,11 @@ def load_of(facts: CaseFacts) -> Load:
     demand = case.workload.demand
     if demand is None:
         return Load(MAX)
-    rate = demand.requests_per_s if demand.requests_per_s is not None else demand.output_tokens / case.workload.lengths.output
+    rate = (
+        demand.requests_per_s
+        if demand.requests_per_s is not None
+        else demand.output_tokens / case.workload.lengths.output
+    )
     return Load(RATE, rate) if rate else Load(MAX)
 
 
@@ -106,7 +110,9 @@ def able(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[str]:
     found = [precision for precision in asked if all(precision in system.flop_per_s for system in systems)]
     if not found:
         chips = " and ".join(dict.fromkeys(f"{system.chip} ({', '.join(system.flop_per_s)})" for system in systems))
-        raise SpecError([Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")])
+        raise SpecError(
+            [Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
+        )
     return found
 
 
@@ -127,7 +133,13 @@ def _one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: 
 
     def evaluate(rows: Any, batch: Any) -> ServingPoint:
         return serving.evaluate(
-            facts.serving, system, facts.scaleout_bytes_per_s, layouts.take(rows), batch, precision, facts.constants.serving
+            facts.serving,
+            system,
+            facts.scaleout_bytes_per_s,
+            layouts.take(rows),
+            batch,
+            precision,
+            facts.constants.serving,
         )
 
     if load.kind == CONCURRENCY:
@@ -144,7 +156,9 @@ def _one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: 
     return Outcome(way, *picked.counts)
 
 
-def _closed(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: str, copies: np.ndarray, evaluate: Any) -> Outcome:
+def _closed(
+    facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: str, copies: np.ndarray, evaluate: Any
+) -> Outcome:
     """Clients that each wait for their answer: the means of the closed loop, the spread of open arrivals at the same batch."""
     workload, system = facts.case.workload, facts.system
     at_work = np.minimum(copies, load.value)
@@ -211,7 +225,9 @@ def _two_pools(facts: CaseFacts, load: Load, precision: str) -> Outcome:
                 facts.serving, facts.sides[0], facts.scaleout_bytes_per_s, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
             ),
         )  # fmt: skip
-        sides[0] = sides[0].take(disaggregated_points.lean_prefill(grid, limits_at_site(case.workload.slo, 0.0), constants))
+        sides[0] = sides[0].take(
+            disaggregated_points.lean_prefill(grid, limits_at_site(case.workload.slo, 0.0), constants)
+        )
     first, second, n_p, n_d = _splits(case.chips, sides, stated)
     if not n_p.size:
         return Outcome(None, 0, 0, 0)
@@ -249,7 +265,13 @@ def _splits(chips: int, sides: Sequence[ServingLayouts], stated: Sequence[CasePo
     for i, first in enumerate(each[0]):
         for j, second in enumerate(each[1]):
             most = (stated[0].chips or chips - second) // first
-            counts = [stated[0].workers] if stated[0].workers else [most] if stated[0].chips else np.geomspace(1, max(most, 1), MOST_SPLITS)
+            counts = (
+                [stated[0].workers]
+                if stated[0].workers
+                else [most]
+                if stated[0].chips
+                else np.geomspace(1, max(most, 1), MOST_SPLITS)
+            )
             for n_p in sorted({int(round(n)) for n in counts}):
                 left = stated[1].chips or chips - n_p * first
                 n_d = stated[1].workers or left // second
@@ -262,14 +284,19 @@ def _splits(chips: int, sides: Sequence[ServingLayouts], stated: Sequence[CasePo
 # -- both --------------------------------------------------------------------------------------------------------------
 
 
-def _layouts(facts: CaseFacts, system: SystemFacts, chips: int, asked: Mapping[str, int] | None, path: str) -> ServingLayouts:
+def _layouts(
+    facts: CaseFacts, system: SystemFacts, chips: int, asked: Mapping[str, int] | None, path: str
+) -> ServingLayouts:
     """The legal layouts on at most so many chips, or the one that the case states. Raises SpecError for an impossible one."""
     arch, network = facts.architecture, facts.scaleout_bytes_per_s > 0
     if asked is None:
         every = serving_layouts(arch, system, STAGES if network else (1,))
         return every.take(np.flatnonzero(np.asarray(every.chips) <= chips))
     if unknown := [name for name in asked if name not in SIZES]:
-        raise SpecError(Problem(f"{path}.{name}", f"unknown size{close_matches(name, SIZES)}; known here: {', '.join(SIZES)}") for name in unknown)
+        raise SpecError(
+            Problem(f"{path}.{name}", f"unknown size{close_matches(name, SIZES)}; known here: {', '.join(SIZES)}")
+            for name in unknown
+        )
     if small := [name for name, size in asked.items() if size < 1]:
         raise SpecError(Problem(f"{path}.{name}", "expected a whole number of at least 1") for name in small)
     sizes = {name: asked.get(name, 1) for name in SIZES}
@@ -316,10 +343,14 @@ def _pick(facts: CaseFacts, load: Load, copies: np.ndarray, evaluate: Callable[[
     row, grid, place = int(best[winner]), between[winner], int(column[winner])
     if load.kind == MAX:
         return _Picked(row, float(grid[place]), counts)
-    return _Picked(row, _at_load(lambda b: float(evaluate(row, b).requests_per_s * copies[row]), load.value, grid, place), counts)
+    return _Picked(
+        row, _at_load(lambda b: float(evaluate(row, b).requests_per_s * copies[row]), load.value, grid, place), counts
+    )
 
 
-def _scores(facts: CaseFacts, load: Load, point: ServingPoint, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
+def _scores(
+    facts: CaseFacts, load: Load, point: ServingPoint, copies: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
     """(score, place of the batch) of each way, the score minus infinity where it cannot carry the load; and the counts.
 
     Within the limits comes before all else; then the rate or, where that is given, the mean time end to end.
@@ -383,7 +414,9 @@ def _merit(load: Load, way: Way) -> tuple[bool, float]:
 
 def _best(outcomes: Iterator[Outcome]) -> Outcome:
     found = list(outcomes)
-    points, fitting, meeting = (sum(getattr(outcome, name) for outcome in found) for name in ("points", "fitting", "meeting"))
+    points, fitting, meeting = (
+        sum(getattr(outcome, name) for outcome in found) for name in ("points", "fitting", "meeting")
+    )
     ways = [outcome.best for outcome in found if outcome.best is not None]
     # Precisions of one case carry one load, so that any measure of it compares them.
     best = max(ways, key=lambda way: (way.meets, way.requests_per_s, -way.latency("e2e", "mean"))) if ways else None

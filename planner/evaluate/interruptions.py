@@ -34,15 +34,26 @@ class Interruptions:
 
 
 def interruptions(
-    job: TrainingFacts, facts: Reliability, chips_per_system: int = 1, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False
+    job: TrainingFacts,
+    facts: Reliability,
+    chips_per_system: int = 1,
+    spot: SpotFacts | None = None,
+    storage_bytes_per_s: float = math.inf,
+    owned: bool = False,
 ) -> Interruptions:
     """`storage_bytes_per_s`: of the site, where that is less than what checkpoints are usually written with; `owned`: systems are ours to repair."""
-    parameters, bandwidth = parameter_counts(job.architecture).total, min(storage_bytes_per_s, facts.storage_bytes_per_s)
+    parameters, bandwidth = (
+        parameter_counts(job.architecture).total,
+        min(storage_bytes_per_s, facts.storage_bytes_per_s),
+    )
     write_s = float(checkpoint_write_s(parameters, facts.checkpoint_bytes_per_parameter, bandwidth))
     size, recovery_s = parameters * facts.checkpoint_bytes_per_parameter, facts.recovery_s + owned * facts.unspared_s
     if spot is None:
         return Interruptions(facts.chip_interruption_s, write_s, recovery_s, size)
-    failing, taken = 1.0 / facts.chip_interruption_s, 1.0 / (spot.interval_s * chips_per_system)  # of a chip, per second
+    failing, taken = (
+        1.0 / facts.chip_interruption_s,
+        1.0 / (spot.interval_s * chips_per_system),
+    )  # of a chip, per second
     restart_s = recovery_s + spot.wait_s * taken / (failing + taken)  # one in so many interruptions also waits
     return Interruptions(1.0 / (failing + taken), write_s, restart_s, size)
 
@@ -75,11 +86,19 @@ def storage_rates(
     found = interruptions(job, facts, system.chips, spot, storage_bytes_per_s, owned)
     between_s = mean_time_between_interruptions_s(int(Layouts.of(**layout).chips[0]), found.between_s)
     each = problem.bytes_per_token if job.spec.token_bytes is None else job.spec.token_bytes
-    written = checkpoint_bytes_per_s(found.checkpoint_bytes, checkpoint_interval_s(found.write_s, between_s), found.write_s)
+    written = checkpoint_bytes_per_s(
+        found.checkpoint_bytes, checkpoint_interval_s(found.write_s, between_s), found.write_s
+    )
     return float(reading_bytes_per_s(tokens_per_s / lasting, each)) if lasting else 0.0, float(written)
 
 
 def spares_of(job: TrainingFacts, chips: int, system: SystemFacts, owned: bool, facts: Reliability) -> float:
     """Systems held beside those at work, where they are ours to repair: the fewest with which the job has all of its own in the asked share of the time."""
     asked = facts.availability if job.spec.availability is None else job.spec.availability
-    return float(spares_needed(math.ceil(chips / system.chips), facts.chip_failure_s / system.chips, facts.repair_s, asked)) if owned else 0.0
+    return (
+        float(
+            spares_needed(math.ceil(chips / system.chips), facts.chip_failure_s / system.chips, facts.repair_s, asked)
+        )
+        if owned
+        else 0.0
+    )

@@ -40,7 +40,11 @@ def _links(plant: Plant, layouts: Layouts) -> Mapping[str, GroupLinks]:
 
 def scaleout_rates(plant: Plant | None, layouts: Layouts) -> dict[str, np.ndarray] | None:
     """What a chip of each parallel dimension can send out of its system, by layout [byte/s]; None where nothing differs."""
-    return None if plant is None else {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}
+    return (
+        None
+        if plant is None
+        else {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}
+    )
 
 
 def carries(plant: Plant | None, layouts: Layouts) -> np.ndarray:
@@ -51,7 +55,9 @@ def carries(plant: Plant | None, layouts: Layouts) -> np.ndarray:
     return np.logical_and.reduce([np.asarray(links.carried) & (np.asarray(links.bytes_per_s) > 0.0) for links in found])
 
 
-def interval_of(job: TrainingFacts, system: SystemFacts, precision: str, constants: ModelConstants, tier: str | None = None) -> Interval:
+def interval_of(
+    job: TrainingFacts, system: SystemFacts, precision: str, constants: ModelConstants, tier: str | None = None
+) -> Interval:
     """The 80 % interval of the job's step time on a system."""
     return constants.measured_training.interval(system.chip, precision, network(job.architecture.experts), tier)
 

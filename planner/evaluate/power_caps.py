@@ -39,9 +39,13 @@ def stretched(stated: Mapping[str, Any], capped: Capped) -> dict[str, Any]:
     s = capped.speed
     over = lambda times: {name: value / s for name, value in times.items()}
     interval = stated["interval_80"] and {
-        name: [bound * s if name == "capacity" else bound / s for bound in bounds] for name, bounds in stated["interval_80"].items()
+        name: [bound * s if name == "capacity" else bound / s for bound in bounds]
+        for name, bounds in stated["interval_80"].items()
     }
-    pools = {i: {**pool, "extra_power_w": watts} for (i, pool), watts in zip(stated["pools"].items(), capped.extra_w, strict=True)}
+    pools = {
+        i: {**pool, "extra_power_w": watts}
+        for (i, pool), watts in zip(stated["pools"].items(), capped.extra_w, strict=True)
+    }
     return {
         **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": over(stated["latency_s"]),
         "time_s": over(stated["time_s"]), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),

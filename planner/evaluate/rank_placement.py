@@ -25,7 +25,12 @@ from planner.problem.facts import SystemFacts, TrainingFacts
 
 
 def placement_of(
-    job: TrainingFacts, system: SystemFacts, plant: Plant | None, layout: Mapping[str, int], precision: str, constants: ModelConstants
+    job: TrainingFacts,
+    system: SystemFacts,
+    plant: Plant | None,
+    layout: Mapping[str, int],
+    precision: str,
+    constants: ModelConstants,
 ) -> dict[str, Any] | None:
     """The order that loads the busiest links least [s per step], and what the usual one and the worst would; None within one
     system, on a provider's network, and where experts or a torus are not filled by whole dimensions.
@@ -35,7 +40,14 @@ def placement_of(
     if plant is None or chips <= plant.chips_per_system:
         return None
     run = Run.of(
-        job.architecture, system.rates(precision), layouts, job.spec.sequence_tokens, precision, constants.training, system.family, RECIPE
+        job.architecture,
+        system.rates(precision),
+        layouts,
+        job.spec.sequence_tokens,
+        precision,
+        constants.training,
+        system.family,
+        RECIPE,
     )
     try:
         degrees, flows = traffic(run, job.batch_sequences)
@@ -44,7 +56,9 @@ def placement_of(
     if plant.design.kind == "torus":
         return _on_torus(plant, chips, degrees, flows)
     found = best_placement(degrees, flows, levels_of(plant))
-    return _row(list(found.best.order), found.best.bottleneck_s, found.given.bottleneck_s, found.worst.bottleneck_s, found.tried)
+    return _row(
+        list(found.best.order), found.best.bottleneck_s, found.given.bottleneck_s, found.worst.bottleneck_s, found.tried
+    )
 
 
 def _on_torus(plant: Plant, chips: int, degrees: Mapping[str, int], flows: list) -> dict[str, Any] | None:
@@ -59,7 +73,10 @@ def _on_torus(plant: Plant, chips: int, degrees: Mapping[str, int], flows: list)
     except ValueError:
         return None
     given = None if found.given is None else found.given.bottleneck_s
-    orders, factors = [list(along) for along in found.best.orders], {axis: list(way) for axis, way in found.best.factors.items()}
+    orders, factors = (
+        [list(along) for along in found.best.orders],
+        {axis: list(way) for axis, way in found.best.factors.items()},
+    )
     return _row(orders, found.best.bottleneck_s, given, found.worst.bottleneck_s, found.tried) | {"factors": factors}
 
 

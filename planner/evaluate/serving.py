@@ -28,7 +28,11 @@ QUANTILES = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 def systems_per_replica(system: SystemFacts, chips: np.ndarray, stages: np.ndarray) -> np.ndarray:
     """Share of a system, or number of systems, that one replica blocks: whole copies only inside a system."""
     inside = np.maximum(system.chips // np.maximum(chips, 1), 1)
-    return np.where(stages > 1, stages * np.ceil(chips / stages / system.chips), np.where(chips <= system.chips, 1 / inside, np.ceil(chips / system.chips)))
+    return np.where(
+        stages > 1,
+        stages * np.ceil(chips / stages / system.chips),
+        np.where(chips <= system.chips, 1 / inside, np.ceil(chips / system.chips)),
+    )
 
 
 def evaluate(
@@ -59,7 +63,9 @@ def kv_precision(precision: str) -> str:
     return "fp8" if precision in ("fp8", "fp4") else "bf16"
 
 
-def limits_at_site(slo: Slo, allowance_s: float, stretch: Mapping[str, float] = {}) -> Mapping[str, list[tuple[str | float, float]]]:
+def limits_at_site(
+    slo: Slo, allowance_s: float, stretch: Mapping[str, float] = {}
+) -> Mapping[str, list[tuple[str | float, float]]]:
     """Limits that hold at the site once the round trip is taken off those that it counts against; `stretch`: what latencies may grow by."""
     limits: dict[str, list[tuple[str | float, float]]] = {}
     for metric, percentile, limit in slo.limits():
@@ -70,7 +76,10 @@ def limits_at_site(slo: Slo, allowance_s: float, stretch: Mapping[str, float] = 
 
 def latencies(point: ServingPoint, slo: Slo) -> dict[str, np.ndarray]:
     """ "ttft.p95" -> seconds at the site, for every limit of the SLO."""
-    return {f"{metric}.{percentile}": latency_s(point, metric, QUANTILES[percentile]) for metric, percentile, _ in slo.limits()}
+    return {
+        f"{metric}.{percentile}": latency_s(point, metric, QUANTILES[percentile])
+        for metric, percentile, _ in slo.limits()
+    }
 
 
 def extra_power_w(system: SystemFacts, shares: Mapping[str, Any], constants: PowerConstants) -> Any:
@@ -84,7 +93,9 @@ def at(values: Mapping[str, np.ndarray], shape: tuple[int, ...], index: tuple[in
     return {name: float(np.broadcast_to(value, shape)[index]) for name, value in values.items()}
 
 
-def mfu(workload: ServingFacts, requests_per_s: float, chips: Sequence[tuple[ChipRates, float]], computed_share: float = 1.0) -> float:
+def mfu(
+    workload: ServingFacts, requests_per_s: float, chips: Sequence[tuple[ChipRates, float]], computed_share: float = 1.0
+) -> float:
     """Model FLOPs of what is computed of the prompt and of the output over the peak of all chips of the replica.
 
     `chips`: (rates, count) of each pool.

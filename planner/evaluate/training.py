@@ -52,7 +52,20 @@ def evaluate_one(
     if not carries(plant, layouts)[0]:
         raise ValueError(f"layout {dict(layout)} has a group that the network does not carry")
     step = evaluate(job, system, scaleout, precision, layouts, problem.constants, plant)
-    return evaluate_width(job, system, layouts, 0, precision, step, memory_needed(job, layouts, problem.constants, LEAST_WIDTH), problem, tier, spot, storage_bytes_per_s, owned)
+    return evaluate_width(
+        job,
+        system,
+        layouts,
+        0,
+        precision,
+        step,
+        memory_needed(job, layouts, problem.constants, LEAST_WIDTH),
+        problem,
+        tier,
+        spot,
+        storage_bytes_per_s,
+        owned,
+    )
 
 
 def evaluate_width(
@@ -60,7 +73,9 @@ def evaluate_width(
     tier: str | None = None, spot: SpotFacts | None = None, storage_bytes_per_s: float = math.inf, owned: bool = False,
 ) -> Width:  # fmt: skip
     seconds = float(step.step_s[i])
-    lasting = goodput_of(job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot, storage_bytes_per_s, owned)
+    lasting = goodput_of(
+        job, int(layouts.chips[i]), problem.constants.reliability, system.chips, spot, storage_bytes_per_s, owned
+    )
     tokens_per_s = float(step.tokens_per_s[i]) * lasting
     return Width(
         layout=layouts.row(i),

@@ -38,7 +38,12 @@ def _meters(problem: Problem) -> MeterData:
     site_of = [r for r, site in enumerate(problem.sites) if site.meter is not None]
     sites = [problem.sites[r] for r in site_of]
     weight, seconds = calendar.seconds * calendar.discount, calendar.seconds
-    peaks = [(m, slots, worth * site.meter.demand_charge) for m, site in enumerate(sites) if site.meter.demand_charge for _, slots, worth in charged_peaks(calendar, site.meter.timezone)]
+    peaks = [
+        (m, slots, worth * site.meter.demand_charge)
+        for m, site in enumerate(sites)
+        if site.meter.demand_charge
+        for _, slots, worth in charged_peaks(calendar, site.meter.timezone)
+    ]
     contracts = [(m, c) for m, site in enumerate(sites) for c in site.meter.contracts]
     batteries = [(m, site.meter.storage) for m, site in enumerate(sites) if site.meter.storage is not None]
     share = np.array([c.share[calendar.hour] for _, c in contracts]).reshape(-1, calendar.slots)
@@ -73,8 +78,14 @@ def _meters(problem: Problem) -> MeterData:
         battery_least_w=floats(b.least_w for _, b in batteries),
         battery_upper_w=floats(b.upper_w for _, b in batteries),
         battery_efficiency=floats(b.efficiency for _, b in batteries),
-        battery_energy_cost={COST: floats(b.worth_per_j for _, b in batteries), CAPITAL: floats(b.capital_per_j for _, b in batteries)},
-        battery_power_cost={COST: floats(b.worth_per_w for _, b in batteries), CAPITAL: floats(b.capital_per_w for _, b in batteries)},
+        battery_energy_cost={
+            COST: floats(b.worth_per_j for _, b in batteries),
+            CAPITAL: floats(b.capital_per_j for _, b in batteries),
+        },
+        battery_power_cost={
+            COST: floats(b.worth_per_w for _, b in batteries),
+            CAPITAL: floats(b.capital_per_w for _, b in batteries),
+        },
     )
 
 
@@ -97,7 +108,10 @@ def charged_peaks(calendar: Calendar, timezone: str) -> list[tuple[str, np.ndarr
             worth = MONTH_S * part * float(discount_factor(calendar.discount_rate, year + 1.0))
             found[key] = (slots, found[key][1] + worth if key in found else worth)
             names.setdefault(key, []).append(month + 1)
-    return [(peak_name(names[key], calendar.window[slots], calendar.windows), slots, worth) for key, (slots, worth) in found.items()]
+    return [
+        (peak_name(names[key], calendar.window[slots], calendar.windows), slots, worth)
+        for key, (slots, worth) in found.items()
+    ]
 
 
 def _month_pieces(calendar: Calendar, timezone: str) -> list[tuple[int, float, float, float]]:

@@ -107,9 +107,15 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
     data = PlanData(
         slot_window=calendar.window,
         slot_hours_s=calendar.seconds,
-        site_fixed=paid(problem, [site.fixed_cost_per_s * worth_from(calendar, site) for site in problem.sites], lambda p, _: [of_site(problem, site, p) for site in problem.sites]),
+        site_fixed=paid(
+            problem,
+            [site.fixed_cost_per_s * worth_from(calendar, site) for site in problem.sites],
+            lambda p, _: [of_site(problem, site, p) for site in problem.sites],
+        ),
         lot_site=np.array([site_of[lot.site.region] for lot in lots], dtype=np.int64),
-        lot_group=np.array([groups.setdefault((lot.site.region, lot.system.name), len(groups)) for lot in lots], dtype=np.int64),
+        lot_group=np.array(
+            [groups.setdefault((lot.site.region, lot.system.name), len(groups)) for lot in lots], dtype=np.int64
+        ),
         lot_fabric=_fabric_numbers(lots),
         holding_lot=np.array([k for k, _ in holdings], dtype=np.int64),
         holding_window=np.array([term.first for _, term in holdings], dtype=np.int64),
@@ -122,16 +128,24 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         point_uses=np.array([(p, k) for p, k, _ in uses], dtype=np.int64).reshape(-1, 2),
         point_uses_systems=np.array([systems for _, _, systems in uses]),
         point_capacity=np.array([point.capacity for point in points]),
-        point_power_w=np.array([sum(use.extra_it_w * use.lot.site.pue for use in point.uses if use.lot.owned) for point in points]),
+        point_power_w=np.array(
+            [sum(use.extra_it_w * use.lot.site.pue for use in point.uses if use.lot.owned) for point in points]
+        ),
         point_cost=_point_costs(problem, points, site_of, rates),
         arc_workload=np.array([a[0] for a in arcs], dtype=np.int64),
         arc_origin=np.array([a[1] for a in arcs], dtype=np.int64),
         arc_site=np.array([a[2] for a in arcs], dtype=np.int64),
         arc_pool=np.array([a[3] for a in arcs], dtype=np.int64),
-        arc_cost=paid(problem, _egress(problem, candidates, arcs, origins, arc_kinds), lambda p, worth: of_slots(problem, p, worth)),
+        arc_cost=paid(
+            problem,
+            _egress(problem, candidates, arcs, origins, arc_kinds),
+            lambda p, worth: of_slots(problem, p, worth),
+        ),
         demand=demand,
         job_work=np.array([job.spec.tokens for job in problem.training]),
-        job_window_mask=np.array([calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]).reshape(-1, calendar.slots),
+        job_window_mask=np.array(
+            [calendar.within(job.spec.start, job.spec.deadline) for job in problem.training]
+        ).reshape(-1, calendar.slots),
         limits=limits,
         objective=objective,
         lines=_lines(problem, arcs, arc_kinds, origins),
@@ -152,7 +166,11 @@ def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point],
     serving = [(point, q, -1) for q, pool in enumerate(candidates.pools) for point in pool.points]
     training = [(point, -1, j) for j, job in enumerate(problem.training) for point in candidates.training[job.name]]
     listed = serving + training
-    return [p for p, _, _ in listed], np.array([q for _, q, _ in listed], dtype=np.int64), np.array([j for _, _, j in listed], dtype=np.int64)
+    return (
+        [p for p, _, _ in listed],
+        np.array([q for _, q, _ in listed], dtype=np.int64),
+        np.array([j for _, _, j in listed], dtype=np.int64),
+    )
 
 
 def _fabric_numbers(lots: Iterable[Lot]) -> np.ndarray:
@@ -181,7 +199,9 @@ def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> d
         paid_w, counted_w = rates.settled_w(idle_w if lot.owned else 0.0, idle_w, r)
         cost += paid_w * rates.cost_per_w[r, held].sum()
         result[COST][u] = cost
-        result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + lot.system.embodied_kg * seconds.sum() / lot.offer.life_s(money)
+        result[CARBON][u] = counted_w * rates.carbon_per_w[
+            r, held
+        ].sum() + lot.system.embodied_kg * seconds.sum() / lot.offer.life_s(money)
         result[ENERGY][u] = counted_w * seconds.sum()
         result[CAPITAL][u] = capital
         if term.phase in limited:
@@ -207,7 +227,10 @@ def _egress(problem: Problem, candidates: Candidates, arcs, origins, arc_kinds) 
     result = np.zeros((len(arcs), problem.calendar.slots))
     for a, (w, o, r, q) in enumerate(arcs):
         path = problem.routes(problem.serving[w].name, origins[o], candidates.pools[q].site)[arc_kinds[a]]
-        result[a] = weight * (problem.egress_bytes(problem.serving[w]) * path.price_per_byte + request_price(problem.sites[r], problem.serving[w], problem.calendar))
+        result[a] = weight * (
+            problem.egress_bytes(problem.serving[w]) * path.price_per_byte
+            + request_price(problem.sites[r], problem.serving[w], problem.calendar)
+        )
     return result
 
 
@@ -228,7 +251,13 @@ def _lines(problem: Problem, arcs, arc_kinds, origins) -> LineData | None:
         return found
     due = [line_data(as_paid(problem, p), arcs, arc_kinds, origins) for p in range(len(problem.phases))]
     parts = ("line_cost", "way_cost", "send_cost")
-    return replace(found, **{part: paid(problem, getattr(found, part)[COST], lambda p, _, part=part: getattr(due[p], part)[COST]) for part in parts})
+    return replace(
+        found,
+        **{
+            part: paid(problem, getattr(found, part)[COST], lambda p, _, part=part: getattr(due[p], part)[COST])
+            for part in parts
+        },
+    )
 
 
 def _power(problem: Problem) -> dict[str, Any]:
@@ -241,13 +270,24 @@ def _power(problem: Problem) -> dict[str, Any]:
     if not staged:
         return {"site_power_limit_w": steady}
     windows = np.array([limit.windows for limit in staged], dtype=np.int64)
-    site, most = np.array([limit.site for limit in staged], dtype=np.int64), np.array([limit.most_w for limit in staged])
-    return {"site_power_limit_w": steady, "power_stages": PowerStages(site=site, first=windows[:, 0], last=windows[:, 1], limit_w=most)}
+    site, most = (
+        np.array([limit.site for limit in staged], dtype=np.int64),
+        np.array([limit.most_w for limit in staged]),
+    )
+    return {
+        "site_power_limit_w": steady,
+        "power_stages": PowerStages(site=site, first=windows[:, 0], last=windows[:, 1], limit_w=most),
+    }
 
 
 def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
     limited = supplies(problem)
-    members = [(s, u) for s, supply in enumerate(limited) for u, (k, term) in enumerate(holdings) if lots[k].offer is supply.offer and supply.phase in (None, term.phase)]
+    members = [
+        (s, u)
+        for s, supply in enumerate(limited)
+        for u, (k, term) in enumerate(holdings)
+        if lots[k].offer is supply.offer and supply.phase in (None, term.phase)
+    ]
     # systems of one kind bought in several ways or phases stand on one network together
     shared: dict[tuple[str, str, str, int | None], list[int]] = {}
     for u, (k, _) in enumerate(holdings):
@@ -256,7 +296,9 @@ def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
     together = [held for held in shared.values() if len(held) > 1]
     members += [(len(limited) + i, u) for i, held in enumerate(together) for u in held]
     return {
-        "supply_limit": np.array([*(supply.most for supply in limited), *(lots[holdings[held[0]][0]].largest for held in together)]),
+        "supply_limit": np.array(
+            [*(supply.most for supply in limited), *(lots[holdings[held[0]][0]].largest for held in together)]
+        ),
         "supply_member": np.array(members, dtype=np.int64).reshape(-1, 2),
     }
 
@@ -303,7 +345,9 @@ def _objective(problem: Problem) -> Objective:
     return Objective({"cost": COST, "carbon": CARBON}[asked.minimise])
 
 
-def _uppers(problem: Problem, lots, holdings, points, holding_cost, objective: Objective, limits: Sequence[Limit], by_need: bool) -> np.ndarray:
+def _uppers(
+    problem: Problem, lots, holdings, points, holding_cost, objective: Objective, limits: Sequence[Limit], by_need: bool
+) -> np.ndarray:
     """Largest useful count of each holding: physics and money (unless `by_need`), else what would carry the whole demand alone."""
     need = np.zeros(len(lots))
     lot_of = {id(lot): k for k, lot in enumerate(lots)}

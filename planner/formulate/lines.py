@@ -50,7 +50,9 @@ def window_worth_s(calendar: Calendar) -> np.ndarray:
     return np.bincount(calendar.window, weights=calendar.seconds * calendar.discount, minlength=calendar.windows)
 
 
-def line_data(problem: Problem, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]) -> LineData | None:
+def line_data(
+    problem: Problem, arcs: Sequence[tuple[int, int, int, int]], arc_kinds: Sequence[str], origins: Sequence[str]
+) -> LineData | None:
     """None where the spec leaves lines out. Channel 2 l runs along the ends of line l, channel 2 l + 1 against them."""
     network = problem.lines
     if network is None:
@@ -135,8 +137,10 @@ def _streams(problem: Problem, site_of, when: Stages) -> dict:
 def _needs_weights(problem: Problem, site_of) -> np.ndarray:
     needs = np.zeros((len(problem.serving), len(site_of)), dtype=bool)
     for w, workload in enumerate(problem.serving):
-        for (name, _, site) in problem.lines.streams:
-            needs[w, site_of[site]] |= name == workload.name and site != workload.weights_from and workload.spec.weight_updates_per_year > 0
+        for name, _, site in problem.lines.streams:
+            needs[w, site_of[site]] |= (
+                name == workload.name and site != workload.weights_from and workload.spec.weight_updates_per_year > 0
+            )
     return needs
 
 
@@ -169,8 +173,14 @@ def _hops(problem: Problem, site_of, when: Stages) -> dict:
         "send_hop": _whole(h for h, _, _, _ in sends),
         "send_stage": _whole(g for _, g, _, _ in sends),
         "send_channel": _whole(2 * line + side for _, _, line, side in sends),
-        "send_rate": np.array([problem.lines.rates[problem.serving[hops[h][0]].name, WEIGHTS] for h, _, _, _ in sends], dtype=float),
-        "send_cost": {COST: np.array([update_cost(problem, hops[h][0], line, when.worth_s[g]) for h, g, line, _ in sends], dtype=float)},
+        "send_rate": np.array(
+            [problem.lines.rates[problem.serving[hops[h][0]].name, WEIGHTS] for h, _, _, _ in sends], dtype=float
+        ),
+        "send_cost": {
+            COST: np.array(
+                [update_cost(problem, hops[h][0], line, when.worth_s[g]) for h, g, line, _ in sends], dtype=float
+            )
+        },
     }
 
 

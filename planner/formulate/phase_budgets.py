@@ -41,18 +41,26 @@ def told(problem: Problem) -> bool:
 def paid(problem: Problem, cost: ArrayLike, of: Callable[[int, np.ndarray], ArrayLike]) -> dict[str, np.ndarray]:
     """The present value of a part of a plan, and `of` (phase, present value) for each phase that has a budget, as functionals."""
     worth = np.asarray(cost, dtype=float)
-    return {COST: worth} | {paid_in(phase): np.asarray(of(p, worth), dtype=float) for p, phase in enumerate(problem.phases) if math.isfinite(phase.budget)}
+    return {COST: worth} | {
+        paid_in(phase): np.asarray(of(p, worth), dtype=float)
+        for p, phase in enumerate(problem.phases)
+        if math.isfinite(phase.budget)
+    }
 
 
 def inside(problem: Problem, phase: PhaseFacts) -> np.ndarray:
     """[slot] whether it lies in the phase."""
     calendar = problem.calendar
-    return (calendar.window >= window_at(calendar, phase.start_s)) & (calendar.window < window_at(calendar, phase.end_s))
+    return (calendar.window >= window_at(calendar, phase.start_s)) & (
+        calendar.window < window_at(calendar, phase.end_s)
+    )
 
 
 def as_paid(problem: Problem, p: int) -> Problem:
     """The same with the worth of a payment 1 in phase `p` and 0 outside."""
-    return replace(problem, calendar=replace(problem.calendar, discount=inside(problem, problem.phases[p]).astype(float)))
+    return replace(
+        problem, calendar=replace(problem.calendar, discount=inside(problem, problem.phases[p]).astype(float))
+    )
 
 
 def of_holdings(problem: Problem, lots: Sequence[Lot], holdings: Sequence[tuple[int, Term]], p: int) -> np.ndarray:
@@ -67,7 +75,11 @@ def of_holdings(problem: Problem, lots: Sequence[Lot], holdings: Sequence[tuple[
             amount[u] = term.price * seconds.sum()
             continue
         years = max(min(edges[term.last + 1], phase.end_s) - max(edges[term.first], phase.start_s), 0.0) / YEAR_S
-        amount[u] = (term.price + lot.fabric_capital) * (term.phase == p) + lot.facility_capital * building * years + lot.hall_per_s * seconds.sum()
+        amount[u] = (
+            (term.price + lot.fabric_capital) * (term.phase == p)
+            + lot.facility_capital * building * years
+            + lot.hall_per_s * seconds.sum()
+        )
         if lot.site.meter is None:
             amount[u] += lot.idle_it_w * lot.site.pue * float(seconds @ lot.site.price_per_j[calendar.hour])
     return amount
@@ -81,7 +93,9 @@ def of_slots(problem: Problem, p: int, worth: np.ndarray) -> np.ndarray:
 def of_site(problem: Problem, site: SiteFacts, p: int) -> float:
     """Fixed cost of a site where anything stands, from when it is there."""
     calendar = problem.calendar
-    return site.fixed_cost_per_s * float(calendar.seconds @ (inside(problem, problem.phases[p]) & (calendar.window >= window_at(calendar, site.from_s))))
+    return site.fixed_cost_per_s * float(
+        calendar.seconds @ (inside(problem, problem.phases[p]) & (calendar.window >= window_at(calendar, site.from_s)))
+    )
 
 
 def of_weights(problem: Problem, p: int) -> float:

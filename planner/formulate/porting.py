@@ -19,7 +19,9 @@ def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
     """None where nothing is to be ported."""
     if not problem.porting:
         return None
-    member = [(p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)]
+    member = [
+        (p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)
+    ]
     cost = paid(problem, [facts.cost for facts in problem.porting], lambda p, prices: prices * (p == 0))
     return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
 

@@ -26,4 +26,11 @@ def choice_data(problem: Problem) -> ChoiceData | None:
     if not one:
         return None
     held = below_floors(problem)
-    return ChoiceData(group=group, one=np.array(one), able=np.array([workload.name not in held for workload in problem.serving]), score=score, least=np.array(least), hourly=np.array(hourly))
+    return ChoiceData(
+        group=group,
+        one=np.array(one),
+        able=np.array([workload.name not in held for workload in problem.serving]),
+        score=score,
+        least=np.array(least),
+        hourly=np.array(hourly),
+    )

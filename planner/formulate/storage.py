@@ -18,7 +18,17 @@ def rates(problem: Problem, point: Point) -> tuple[float, float]:
     use = point.uses[0]
     if not isinstance(point.workload, TrainingFacts):
         return 0.0, 0.0
-    return storage_rates(point.workload, use.layout, point.capacity, point.goodput, use.lot.system, use.lot.offer.spot, use.lot.site.storage_bytes_per_s, use.lot.owned, problem)
+    return storage_rates(
+        point.workload,
+        use.layout,
+        point.capacity,
+        point.goodput,
+        use.lot.system,
+        use.lot.offer.spot,
+        use.lot.site.storage_bytes_per_s,
+        use.lot.owned,
+        problem,
+    )
 
 
 def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
@@ -26,6 +36,11 @@ def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.nd
     if not limited(problem):
         return {}
     return {
-        "point_storage": np.array([sum(rates(problem, point)) if math.isfinite(point.uses[0].lot.site.storage_bytes_per_s) else 0.0 for point in points]),
+        "point_storage": np.array(
+            [
+                sum(rates(problem, point)) if math.isfinite(point.uses[0].lot.site.storage_bytes_per_s) else 0.0
+                for point in points
+            ]
+        ),
         "site_storage": np.array([site.storage_bytes_per_s for site in problem.sites]),
     }

@@ -82,13 +82,19 @@ class Accounts:
             if lot.offer.how == API:
                 continue
             where = (lot.site.region, lot.system.name, lot.offer.how)
-            r, idle_w, seconds = self._place[lot.site.region], count * lot.idle_it_w * lot.site.pue, calendar.seconds[held]
+            r, idle_w, seconds = (
+                self._place[lot.site.region],
+                count * lot.idle_it_w * lot.site.pue,
+                calendar.seconds[held],
+            )
             if lot.owned:
                 self.lines["systems", *where] += count * term.price * term.share
                 self.lines["fabric", *where] += count * lot.fabric_capital * term.share
                 self.lines["facility", *where] += count * lot.facility_capital * term.facility_share
                 if lot.hall_per_s:
-                    self.lines["colocation", *where] += count * lot.hall_per_s * float(seconds @ calendar.discount[held])
+                    self.lines["colocation", *where] += (
+                        count * lot.hall_per_s * float(seconds @ calendar.discount[held])
+                    )
             else:
                 self.lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
             if not (lot.owned and rates.metered[r]):
@@ -97,7 +103,9 @@ class Accounts:
                 self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
                 self.energy_j += idle_w * float(seconds.sum())
             if lot.system.embodied_kg:
-                self.carbon["embodied", *where] += count * lot.system.embodied_kg * float(seconds.sum()) / lot.offer.life_s(money)
+                self.carbon["embodied", *where] += (
+                    count * lot.system.embodied_kg * float(seconds.sum()) / lot.offer.life_s(money)
+                )
         for site, opened in zip(problem.sites, self.decided.opened):
             if site.fixed_cost_per_s and opened:
                 self.lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth_from(calendar, site)
@@ -118,7 +126,9 @@ class Accounts:
 
     def _book_porting(self) -> None:
         for facts in self.decided.problem.porting:
-            users = sorted({point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])})
+            users = sorted(
+                {point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])}
+            )
             if users:
                 self.lines[PORTING, "", facts.label, ""] += facts.cost
             for name in users:

@@ -42,13 +42,20 @@ NEGLIGIBLE = 1e-9  # replicas and flows below this share of the largest are the 
 
 
 def interpret(
-    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any], explanation: Explanation
+    problem: Problem,
+    candidates: Candidates,
+    form: Formulation,
+    solution: Solution,
+    document: dict[str, Any],
+    explanation: Explanation,
 ) -> Plan:
     """The plan for a solution with an answer."""
     return Plan(_Interpreter(problem, candidates, form, solution, document, explanation).document())
 
 
-def decided_on(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> tuple[Decisions, Accounts]:
+def decided_on(
+    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution
+) -> tuple[Decisions, Accounts]:
     """What a solution decides and what that comes to, without a plan document."""
     answer = _Interpreter(problem, candidates, form, solution, {}, None)
     return answer.decided, answer.accounts
@@ -56,10 +63,22 @@ def decided_on(problem: Problem, candidates: Candidates, form: Formulation, solu
 
 class _Interpreter:
     def __init__(
-        self, problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, document: dict[str, Any], explanation: Explanation | None
+        self,
+        problem: Problem,
+        candidates: Candidates,
+        form: Formulation,
+        solution: Solution,
+        document: dict[str, Any],
+        explanation: Explanation | None,
     ):
         self.explanation = explanation
-        self.problem, self.candidates, self.form, self.solution, self.spec_document = problem, candidates, form, solution, document
+        self.problem, self.candidates, self.form, self.solution, self.spec_document = (
+            problem,
+            candidates,
+            form,
+            solution,
+            document,
+        )
         self.data = form.data
         self.flow = _exactly_served(_without_rounding(solution.values["f"]), form, solution)
         self.active = self._active()
@@ -77,7 +96,9 @@ class _Interpreter:
         )
         if self.data.meters is not None:
             own_w = self.decided.site_power_w(owned_only=True)
-            self.decided = replace(self.decided, meters=MeterDecisions(problem, self.data.meters, solution.values, own_w))
+            self.decided = replace(
+                self.decided, meters=MeterDecisions(problem, self.data.meters, solution.values, own_w)
+            )
         self.count = self.decided.count
         self.accounts = Accounts(self.decided)
 
@@ -126,7 +147,10 @@ class _Interpreter:
     def _lines(self) -> LineDecisions | None:
         if self.problem.lines is None:
             return None
-        used = {w.name: {self.form.points[p].site for p in self.point_id if self.form.points[p].workload is w} for w in self.problem.serving}
+        used = {
+            w.name: {self.form.points[p].site for p in self.point_id if self.form.points[p].workload is w}
+            for w in self.problem.serving
+        }
         return LineDecisions(self.problem, self.form, self.solution.values, self.flow, used)
 
     def _point_ids(self) -> dict[int, str]:
@@ -168,12 +192,28 @@ class _Interpreter:
             **({"quality": quality_rows(problem, self.form, self.flow)} if problem.quality else {}),
             "routes": self._routes(),
             "schedule": self._schedule(),
-            **({} if self.decided.lines is None else {"lines": self.decided.lines.lines(), "placements": self.decided.lines.placements()}),
+            **(
+                {}
+                if self.decided.lines is None
+                else {"lines": self.decided.lines.lines(), "placements": self.decided.lines.placements()}
+            ),
             **({"spread": self.decided.spread()} if is_asked(problem) else {}),
-            **({"failures": self.failures.rows(self.point_id, {q: self._pool_name(q) for q in range(len(self.candidates.pools))})} if self.failures.flow else {}),
+            **(
+                {
+                    "failures": self.failures.rows(
+                        self.point_id, {q: self._pool_name(q) for q in range(len(self.candidates.pools))}
+                    )
+                }
+                if self.failures.flow
+                else {}
+            ),
             **({} if self.decided.meters is None else {"electricity": self.decided.meters.table()}),
             **({"phases": phase_rows(self.decided, self.accounts)} if problem.phases else {}),
-            **({} if self.data.point_restart_s is None else {"preemptions": preemption_rows(self.decided, self.point_id)}),
+            **(
+                {}
+                if self.data.point_restart_s is None
+                else {"preemptions": preemption_rows(self.decided, self.point_id)}
+            ),
             **({} if self.data.site_storage is None else {"storage": storage_rows(self.decided, self.point_id)}),
             "costs": costs,
             "cost_lines": _lines(self.accounts.lines),
@@ -181,7 +221,10 @@ class _Interpreter:
             "limits": self.explanation.of_limits(limit_rows(self.decided, self.accounts, self._all_slo())),
             "runner_up": self.explanation.runner_up,
             "dropped": dropped(self.candidates),
-            "assumptions": assumption_rows(problem.assumptions, self.accounts.carbon if self.data.objective.functional == CARBON else self.accounts.lines),
+            "assumptions": assumption_rows(
+                problem.assumptions,
+                self.accounts.carbon if self.data.objective.functional == CARBON else self.accounts.lines,
+            ),
             "provenance": provenance(problem),
             "versions": versions(),
             "solver": solver(problem, solution),
@@ -194,7 +237,10 @@ class _Interpreter:
         chips = np.zeros(self.problem.calendar.windows)
         for u, (k, term) in enumerate(self.form.holdings):
             chips[term.first : term.last + 1] += self.count[u] * self.form.lots[k].system.chips
-        served = sum(float(self.flow[a] @ self.problem.calendar.seconds) * self.problem.serving[w].spec.lengths.output for a, (w, *_) in enumerate(self.form.arcs))
+        served = sum(
+            float(self.flow[a] @ self.problem.calendar.seconds) * self.problem.serving[w].spec.lengths.output
+            for a, (w, *_) in enumerate(self.form.arcs)
+        )
         return {
             "cost": cost,
             "carbon_kg": sum(self.accounts.carbon.values()),
@@ -234,7 +280,14 @@ class _Interpreter:
             for row in self._slo(workload, mine):
                 if row["predicted_s"] is not None:
                     name = f"{row['metric'].upper()} {row['percentile']} of {workload.name}"
-                    rows.append((f"{workload.path}.slo.{row['metric']}.{row['percentile']}", name, row["predicted_s"], row["limit_s"]))
+                    rows.append(
+                        (
+                            f"{workload.path}.slo.{row['metric']}.{row['percentile']}",
+                            name,
+                            row["predicted_s"],
+                            row["limit_s"],
+                        )
+                    )
         return rows
 
     def _workload(self, workload, cost: float) -> dict[str, Any]:
@@ -246,21 +299,35 @@ class _Interpreter:
             flow = sum((self.flow[a] for a, arc in enumerate(self.form.arcs) if arc[0] == w), np.zeros(len(seconds)))
             tokens = flow * workload.spec.lengths.output
         else:
-            tokens = sum((self.data.point_capacity[p] * working_share(self.data, p, self.active[p]) for p in mine), np.zeros(len(seconds)))
+            tokens = sum(
+                (self.data.point_capacity[p] * working_share(self.data, p, self.active[p]) for p in mine),
+                np.zeros(len(seconds)),
+            )
         chip_seconds = {p: self.form.points[p].chips * float(self.active[p] @ seconds) for p in mine}
         worked = sum(chip_seconds.values())
         shares = ("mfu",) if is_serving else ("mfu", "hfu")
-        used = {name: sum(getattr(self.form.points[p], name) * chip_seconds[p] for p in mine) / worked if worked else None for name in shares}
+        used = {
+            name: sum(getattr(self.form.points[p], name) * chip_seconds[p] for p in mine) / worked if worked else None
+            for name in shares
+        }
         worth = float(tokens @ (seconds * discount))
         return {
             "name": workload.name,
             "kind": workload.spec.kind,
-            **({"of": workload.asked, "architecture": workload.runs} if is_serving and any(workload.name in facts.members.values() for facts in self.problem.quality) else {}),
+            **(
+                {"of": workload.asked, "architecture": workload.runs}
+                if is_serving and any(workload.name in facts.members.values() for facts in self.problem.quality)
+                else {}
+            ),
             "points": [self._point(p) for p in mine],
             "tokens": float(tokens @ seconds),
             "cost": cost,
             "cost_per_million_tokens": cost / worth * 1e6 if worth else None,
-            **({"revenue": worth * workload.sold_at, "margin": worth * workload.sold_at - cost} if is_serving and workload.sold_at is not None else {}),
+            **(
+                {"revenue": worth * workload.sold_at, "margin": worth * workload.sold_at - cost}
+                if is_serving and workload.sold_at is not None
+                else {}
+            ),
             "slo": self._slo(workload, mine) if is_serving else [],
             "utilisation": self._utilisation(mine),
             **used,
@@ -300,7 +367,10 @@ class _Interpreter:
         if point.uses[0].role == ROLE:
             return {"interval_80": None, "tier": ""}
         if point.interval:
-            return {"interval_80": training_bounds(point.interval, point.time_s, point.capacity), "tier": point.interval.tier}
+            return {
+                "interval_80": training_bounds(point.interval, point.time_s, point.capacity),
+                "tier": point.interval.tier,
+            }
         known = self.problem.constants.measured_serving
         tier = serving_tier(known, [(use.lot.system.chip, use.precision) for use in point.uses])
         return {"interval_80": serving_bounds(known, tier, point.latency, point.capacity), "tier": tier}
@@ -311,7 +381,9 @@ class _Interpreter:
         for metric, percentile, limit in workload.spec.slo.limits():
             worst = max((self._at_origin(p, f"{metric}.{percentile}") for p in mine), default=None)
             slack = None if worst is None else limit - worst
-            rows.append({"metric": metric, "percentile": percentile, "limit_s": limit, "predicted_s": worst, "slack_s": slack})
+            rows.append(
+                {"metric": metric, "percentile": percentile, "limit_s": limit, "predicted_s": worst, "slack_s": slack}
+            )
         return rows
 
     def _at_origin(self, p: int, name: str) -> float:
@@ -322,7 +394,9 @@ class _Interpreter:
     def _travel_s(self) -> dict[int, float]:
         """By pool, the longest round trip of those that it serves."""
         found: dict[int, float] = {}
-        for a in np.flatnonzero(self.flow.max(axis=1, initial=0.0) > 0).tolist() + [a for a in range(len(self.form.arcs)) if self.failures.carries(a)]:
+        for a in np.flatnonzero(self.flow.max(axis=1, initial=0.0) > 0).tolist() + [
+            a for a in range(len(self.form.arcs)) if self.failures.carries(a)
+        ]:
             _, o, _, q = self.form.arcs[a]
             pool = self.candidates.pools[q]
             way = self.problem.routes(pool.workload.name, self.form.origins[o], pool.site)[self.form.arc_kinds[a]]
@@ -358,7 +432,11 @@ class _Interpreter:
 
     def _schedule(self) -> list[dict[str, Any]]:
         """One row per site and slot: what runs, what it draws, and what the hour costs."""
-        calendar, every, own = self.problem.calendar, self.decided.site_power_w(owned_only=False), self.decided.site_power_w(owned_only=True)
+        calendar, every, own = (
+            self.problem.calendar,
+            self.decided.site_power_w(owned_only=False),
+            self.decided.site_power_w(owned_only=True),
+        )
         rows = []
         for r, site in enumerate(self.problem.sites):
             here = [p for p in self.point_id if self.form.points[p].site == site.region]
@@ -401,10 +479,15 @@ def _exactly_served(flow: np.ndarray, form: Formulation, solution: Solution) -> 
         if data.wait_slots is not None and data.wait_slots[w]:  # what waits is served in another slot of its ring
             for ring in rings(data.order.next):
                 step = data.order.step_s[ring]
-                wanted[ring] = total[ring] * ((wanted[ring] @ step) / (total[ring] @ step) if total[ring].any() else 1.0)
+                wanted[ring] = total[ring] * (
+                    (wanted[ring] @ step) / (total[ring] @ step) if total[ring].any() else 1.0
+                )
         result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
     return result
 
 
 def _lines(lines: dict[tuple[str, str, str, str], float]) -> list[dict[str, Any]]:
-    return [{"component": c, "site": site, "system": system, "how": how, "amount": amount} for (c, site, system, how), amount in sorted(lines.items())]
+    return [
+        {"component": c, "site": site, "system": system, "how": how, "amount": amount}
+        for (c, site, system, how), amount in sorted(lines.items())
+    ]

@@ -32,11 +32,15 @@ class MeterDecisions:
         clear = lambda block, of: np.where(values[block] > usual[of][:, None], values[block], 0.0)
         self.capacity_w = np.clip(values["contract"], meters.contract_least_w, meters.contract_upper_w)
         taken = np.minimum(clear("taken", meters.contract_meter), meters.contract_share * self.capacity_w[:, None])
-        self.charge, self.discharge, self.stored = self._cycles(clear("charge", meters.battery_meter), clear("discharge", meters.battery_meter))
+        self.charge, self.discharge, self.stored = self._cycles(
+            clear("charge", meters.battery_meter), clear("discharge", meters.battery_meter)
+        )
         need = self.load.copy()
         np.add.at(need, meters.battery_meter, self.charge - self.discharge)
         np.subtract.at(need, meters.contract_meter, taken)
-        for c, m in enumerate(meters.contract_meter):  # what is missing to nothing at all from the grid, for the rounding's sake
+        for c, m in enumerate(
+            meters.contract_meter
+        ):  # what is missing to nothing at all from the grid, for the rounding's sake
             back = np.where(np.abs(need[m]) <= usual[m], np.maximum(-taken[c], need[m]), np.minimum(need[m], 0.0))
             back = np.where(taken[c] > 0, np.maximum(back, -taken[c]), 0.0)
             taken[c] += back
@@ -78,17 +82,29 @@ class MeterDecisions:
                 yield (PEAK, site.region, "", ""), sum(row["cost"] for row in self._peaks(m))
         for c, contract in enumerate(self.contracts):
             paid = self.capacity_w[c] * meters.contract_share[c] if contract.pays_produced else self.taken[c]
-            yield (CONTRACT, self.sites[meters.contract_meter[c]].region, "", ""), contract.price_per_j * float(paid @ weight)
+            yield (
+                (CONTRACT, self.sites[meters.contract_meter[c]].region, "", ""),
+                contract.price_per_j * float(paid @ weight),
+            )
         for b, m in enumerate(meters.battery_meter):
             storage = self.sites[m].meter.storage
-            yield (STORAGE, self.sites[m].region, "", ""), float(self.energy_j[b] * storage.worth_per_j + self.power_w[b] * storage.worth_per_w)
+            yield (
+                (STORAGE, self.sites[m].region, "", ""),
+                float(self.energy_j[b] * storage.worth_per_j + self.power_w[b] * storage.worth_per_w),
+            )
 
     def carbon(self) -> Iterator[tuple[Line, float]]:
         calendar = self.problem.calendar
         for m, site in enumerate(self.sites):
-            yield ("operation", site.region, "", ""), float(self.grid[m] @ (site.carbon_kg_per_j[calendar.hour] * calendar.seconds))
+            yield (
+                ("operation", site.region, "", ""),
+                float(self.grid[m] @ (site.carbon_kg_per_j[calendar.hour] * calendar.seconds)),
+            )
         for c, contract in enumerate(self.contracts):
-            yield (CONTRACT, self.sites[self.meters.contract_meter[c]].region, "", ""), contract.carbon_kg_per_j * float(self.taken[c] @ calendar.seconds)
+            yield (
+                (CONTRACT, self.sites[self.meters.contract_meter[c]].region, "", ""),
+                contract.carbon_kg_per_j * float(self.taken[c] @ calendar.seconds),
+            )
 
     @property
     def drawn_j(self) -> float:
@@ -99,7 +115,8 @@ class MeterDecisions:
     def capital(self) -> float:
         """Purchase price of the batteries."""
         return sum(
-            self.energy_j[b] * self.sites[m].meter.storage.capital_per_j + self.power_w[b] * self.sites[m].meter.storage.capital_per_w
+            self.energy_j[b] * self.sites[m].meter.storage.capital_per_j
+            + self.power_w[b] * self.sites[m].meter.storage.capital_per_w
             for b, m in enumerate(self.meters.battery_meter)
         )
 
@@ -116,7 +133,11 @@ class MeterDecisions:
             row["ppa_w"] = {self.contracts[c].name: float(self.taken[c, t]) for c in here}
         for b, of in enumerate(self.meters.battery_meter):
             if of == m:
-                row |= {"charge_w": float(self.charge[b, t]), "discharge_w": float(self.discharge[b, t]), "stored_j": float(self.stored[b, t])}
+                row |= {
+                    "charge_w": float(self.charge[b, t]),
+                    "discharge_w": float(self.discharge[b, t]),
+                    "stored_j": float(self.stored[b, t]),
+                }
         return row
 
     def table(self) -> list[dict[str, Any]]:
@@ -130,18 +151,62 @@ class MeterDecisions:
             row = lambda item, name, size, unit, energy, cost, kg, region=region: {
                 "site": region, "item": item, "name": name, "size": float(size), "unit": unit, "energy_j": energy, "cost": cost, "carbon_kg": kg,
             }  # fmt: skip
-            rows.append(row("grid", "", self.grid[m].max(), "W", float(self.grid[m] @ seconds), costs[BOUGHT, region, "", ""], carbon["operation", region, "", ""]))
-            rows += [row("peak", peak["name"], peak["peak_w"], "W", None, peak["cost"], None) for peak in self._peaks(m)]
+            rows.append(
+                row(
+                    "grid",
+                    "",
+                    self.grid[m].max(),
+                    "W",
+                    float(self.grid[m] @ seconds),
+                    costs[BOUGHT, region, "", ""],
+                    carbon["operation", region, "", ""],
+                )
+            )
+            rows += [
+                row("peak", peak["name"], peak["peak_w"], "W", None, peak["cost"], None) for peak in self._peaks(m)
+            ]
             for c, of in enumerate(self.meters.contract_meter):
                 if of == m:
                     contract, taken = self.contracts[c], float(self.taken[c] @ seconds)
-                    paid = self.capacity_w[c] * self.meters.contract_share[c] if contract.pays_produced else self.taken[c]
-                    rows.append(row("ppa", contract.name, self.capacity_w[c], "W", taken, contract.price_per_j * float(paid @ weight), contract.carbon_kg_per_j * taken))
+                    paid = (
+                        self.capacity_w[c] * self.meters.contract_share[c] if contract.pays_produced else self.taken[c]
+                    )
+                    rows.append(
+                        row(
+                            "ppa",
+                            contract.name,
+                            self.capacity_w[c],
+                            "W",
+                            taken,
+                            contract.price_per_j * float(paid @ weight),
+                            contract.carbon_kg_per_j * taken,
+                        )
+                    )
             for b, of in enumerate(self.meters.battery_meter):
                 if of == m:
                     storage = site.meter.storage
-                    rows.append(row("battery", "energy", self.energy_j[b], "J", float(self.discharge[b] @ seconds), float(self.energy_j[b] * storage.worth_per_j), None))
-                    rows.append(row("battery", "power", self.power_w[b], "W", None, float(self.power_w[b] * storage.worth_per_w), None))
+                    rows.append(
+                        row(
+                            "battery",
+                            "energy",
+                            self.energy_j[b],
+                            "J",
+                            float(self.discharge[b] @ seconds),
+                            float(self.energy_j[b] * storage.worth_per_j),
+                            None,
+                        )
+                    )
+                    rows.append(
+                        row(
+                            "battery",
+                            "power",
+                            self.power_w[b],
+                            "W",
+                            None,
+                            float(self.power_w[b] * storage.worth_per_w),
+                            None,
+                        )
+                    )
         return rows
 
     def _peaks(self, m: int) -> list[dict[str, Any]]:

@@ -50,7 +50,11 @@ class Failures:
 
     def standing_by(self) -> np.ndarray:
         """[point] whether it is at work when some zone fails."""
-        return np.any([active.max(axis=1) > 0 for active in self.active.values()], axis=0) if self.active else np.zeros(len(self.form.points), dtype=bool)
+        return (
+            np.any([active.max(axis=1) > 0 for active in self.active.values()], axis=0)
+            if self.active
+            else np.zeros(len(self.form.points), dtype=bool)
+        )
 
     def carries(self, arc: int) -> bool:
         return any(flow[arc].max() > 0 for flow in self.flow.values())

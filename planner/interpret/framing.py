@@ -17,7 +17,12 @@ from solvers.solution import Solution
 
 
 def without_answer(
-    problem: Problem, candidates: Candidates, status: str, solution: Solution | None, document: dict[str, Any], diagnosis: dict[str, Any] | None = None
+    problem: Problem,
+    candidates: Candidates,
+    status: str,
+    solution: Solution | None,
+    document: dict[str, Any],
+    diagnosis: dict[str, Any] | None = None,
 ) -> Plan:
     """The same form with nothing decided: infeasible, unbounded, or out of time without any plan."""
     sense, unit = sense_and_unit(document)
@@ -61,7 +66,11 @@ def sense_and_unit(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def dropped(candidates: Candidates | None) -> dict[str, dict[str, int]]:
-    return {} if candidates is None else {name: dict(sorted(counts.items())) for name, counts in candidates.dropped.items()}
+    return (
+        {}
+        if candidates is None
+        else {name: dict(sorted(counts.items())) for name, counts in candidates.dropped.items()}
+    )
 
 
 def provenance(problem: Problem) -> list[dict[str, Any]]:
@@ -102,7 +111,9 @@ def solver(problem: Problem | None, solution: Solution | None) -> dict[str, Any]
     }
 
 
-def assumption_rows(assumptions: Iterable[Assumption], lines: Mapping[tuple[str, str, str, str], float]) -> list[dict[str, Any]]:
+def assumption_rows(
+    assumptions: Iterable[Assumption], lines: Mapping[tuple[str, str, str, str], float]
+) -> list[dict[str, Any]]:
     """Each assumed figure with the share of the objective that is computed from it; `lines`: amounts by component, site, system and way."""
     total = sum(lines.values())
     of_component: dict[str, dict[tuple[str, str, str, str], float]] = {}
@@ -114,10 +125,30 @@ def assumption_rows(assumptions: Iterable[Assumption], lines: Mapping[tuple[str,
         scope, share = assumption.scope, None
         if scope and total:
             if scope not in shares:
-                near = [mine for component, mine in of_component.items() if any(pattern[0] in ("*", component) for pattern in scope)]
-                shares[scope] = sum(amount for mine in near for line, amount in mine.items() if any(_fits(pattern, line) for pattern in scope)) / total
+                near = [
+                    mine
+                    for component, mine in of_component.items()
+                    if any(pattern[0] in ("*", component) for pattern in scope)
+                ]
+                shares[scope] = (
+                    sum(
+                        amount
+                        for mine in near
+                        for line, amount in mine.items()
+                        if any(_fits(pattern, line) for pattern in scope)
+                    )
+                    / total
+                )
             share = shares[scope]
-        rows.append({"path": assumption.path, "value": assumption.value, "unit": assumption.unit, "reason": assumption.reason, "share": share})
+        rows.append(
+            {
+                "path": assumption.path,
+                "value": assumption.value,
+                "unit": assumption.unit,
+                "reason": assumption.reason,
+                "share": share,
+            }
+        )
     return rows
 
 

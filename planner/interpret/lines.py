@@ -51,16 +51,30 @@ class Sent:
 class LineDecisions:
     """`units` of each line; `sent` beside requests; `load` [line, side, slot] bytes/s."""
 
-    def __init__(self, problem: Problem, form: Formulation, values: Mapping[str, np.ndarray], flow: np.ndarray, used_sites: Mapping[str, set[str]]):
+    def __init__(
+        self,
+        problem: Problem,
+        form: Formulation,
+        values: Mapping[str, np.ndarray],
+        flow: np.ndarray,
+        used_sites: Mapping[str, set[str]],
+    ):
         self.problem, self.form, self.flow = problem, form, flow
         self.network, self.when = problem.lines, stages(problem)
         seconds = problem.calendar.seconds
         self.stage_of_slot = self.when.of_window[problem.calendar.window]
         self.stage_seconds = np.bincount(self.stage_of_slot, weights=seconds, minlength=len(self.when.begins_s))
         sends = list(_weights(problem, form, self.when, values, self.stage_seconds))
-        placed = [_with_relays(w, workload.weights_from, used_sites[workload.name], sends) for w, workload in enumerate(problem.serving)]
+        placed = [
+            _with_relays(w, workload.weights_from, used_sites[workload.name], sends)
+            for w, workload in enumerate(problem.serving)
+        ]
         sends = [sent for sent in sends if sent.target in placed[sent.workload]]
-        self.sent = [sent for sent in _streams(problem, self.when, values, self.stage_seconds) if sent.target in placed[sent.workload]] + sends
+        self.sent = [
+            sent
+            for sent in _streams(problem, self.when, values, self.stage_seconds)
+            if sent.target in placed[sent.workload]
+        ] + sends
         self.carried: dict[tuple[int, str, str], float] = defaultdict(float)  # (line, workload, traffic) -> bytes
         self.paid: dict[tuple[int, str], float] = defaultdict(float)  # (line, traffic) -> price of bytes
         self.load = np.zeros((len(self.network.lines), 2, problem.calendar.slots))
@@ -74,7 +88,9 @@ class LineDecisions:
         self.units = rented if self.outlasting else np.minimum(rented, needed).astype(int)
         worth = np.bincount(problem.calendar.window, weights=seconds * problem.calendar.discount)
         ready = form.data.lines.line_usable
-        self.unit_cost = np.array([line.unit_price_per_s * float(worth[ready[i]].sum()) for i, line in enumerate(self.network.lines)])
+        self.unit_cost = np.array(
+            [line.unit_price_per_s * float(worth[ready[i]].sum()) for i, line in enumerate(self.network.lines)]
+        )
 
     def _requests(self) -> None:
         problem = self.problem
@@ -88,8 +104,12 @@ class LineDecisions:
             for line, side in way.uses:
                 self.load[line, side] += answer * self.flow[a]
                 self.load[line, 1 - side] += prompt * self.flow[a]
-                self.carried[line, workload.name, REQUESTS] += (answer + prompt) * float(self.flow[a] @ problem.calendar.seconds)
-                self.paid[line, REQUESTS] += answer * self.network.lines[line].price_per_byte * float(self.flow[a] @ weight)
+                self.carried[line, workload.name, REQUESTS] += (answer + prompt) * float(
+                    self.flow[a] @ problem.calendar.seconds
+                )
+                self.paid[line, REQUESTS] += (
+                    answer * self.network.lines[line].price_per_byte * float(self.flow[a] @ weight)
+                )
 
     def _others(self) -> None:
         for sent in self.sent:
@@ -151,10 +171,25 @@ class LineDecisions:
         """On which line each stream, and each share of the weights, travels in which phases."""
         phases: dict[tuple, list[int]] = defaultdict(list)
         for sent in self.sent:
-            key = self.problem.serving[sent.workload].name, sent.traffic, sent.source, sent.target, sent.kind, sent.share
+            key = (
+                self.problem.serving[sent.workload].name,
+                sent.traffic,
+                sent.source,
+                sent.target,
+                sent.kind,
+                sent.share,
+            )
             phases[key] += [int(v) for v in np.flatnonzero(self.when.of_window == sent.stage)]
         return [
-            {"workload": name, "traffic": traffic, "from": source, "to": target, "kind": kind, "phases": sorted(when), "share": share}
+            {
+                "workload": name,
+                "traffic": traffic,
+                "from": source,
+                "to": target,
+                "kind": kind,
+                "phases": sorted(when),
+                "share": share,
+            }
             for (name, traffic, source, target, kind, share), when in phases.items()
         ]
 
@@ -185,7 +220,19 @@ def _streams(problem: Problem, when: Stages, values, stage_seconds) -> Iterator[
         (w, kind, site), part = streams[i], float(share[x] / total[i, g])
         rate = part * problem.lines.rates[problem.serving[w].name, kind]
         uses = tuple((line, stream_side(kind, side)) for line, side in way.uses)
-        yield Sent(w, kind, problem.serving[w].weights_from, site, way.kind, g, part, uses, rate, rate * float(stage_seconds[g]), rate * way.price_per_byte * when.worth_s[g])
+        yield Sent(
+            w,
+            kind,
+            problem.serving[w].weights_from,
+            site,
+            way.kind,
+            g,
+            part,
+            uses,
+            rate,
+            rate * float(stage_seconds[g]),
+            rate * way.price_per_byte * when.worth_s[g],
+        )
 
 
 def _weights(problem: Problem, form: Formulation, when: Stages, values, stage_seconds) -> Iterator[Sent]:
@@ -213,5 +260,7 @@ def _with_relays(w: int, home: str, used: set[str], sends: list[Sent]) -> set[st
     placed, grown = set(), used - {home}
     while grown != placed:
         placed = set(grown)
-        grown = placed | {sent.source for sent in sends if sent.workload == w and sent.target in placed and sent.source != home}
+        grown = placed | {
+            sent.source for sent in sends if sent.workload == w and sent.target in placed and sent.source != home
+        }
     return placed

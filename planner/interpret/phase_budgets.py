@@ -22,7 +22,13 @@ def of_lines(problem: Problem, lines: LineDecisions, p: int) -> float:
     of_stage = np.bincount(lines.when.of_window, weights=seconds, minlength=len(lines.when.worth_s))
     sent = sum(sent.cost / lines.when.worth_s[sent.stage] * of_stage[sent.stage] for sent in lines.sent)
     ready = lines.form.data.lines.line_usable
-    return float(sent + sum(units * line.unit_price_per_s * (ready[i] @ seconds) for i, (units, line) in enumerate(zip(lines.units, problem.lines.lines))))
+    return float(
+        sent
+        + sum(
+            units * line.unit_price_per_s * (ready[i] @ seconds)
+            for i, (units, line) in enumerate(zip(lines.units, problem.lines.lines))
+        )
+    )
 
 
 def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
@@ -30,10 +36,15 @@ def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
     problem, form = decided.problem, decided.form
     if not told(problem):
         return []
-    once = [sum(amount for (component, *_), amount in accounts.lines.items() if component == name) for name in ("weights", "porting")]
+    once = [
+        sum(amount for (component, *_), amount in accounts.lines.items() if component == name)
+        for name in ("weights", "porting")
+    ]
     found = []
     for p in range(len(problem.phases)):
-        due = (of_slots(problem, p, form.data.point_cost[COST]) * decided.active).sum() + (of_slots(problem, p, form.data.arc_cost[COST]) * decided.flow).sum()
+        due = (of_slots(problem, p, form.data.point_cost[COST]) * decided.active).sum() + (
+            of_slots(problem, p, form.data.arc_cost[COST]) * decided.flow
+        ).sum()
         held = of_holdings(problem, form.lots, form.holdings, p) @ decided.count
         sites = sum(of_site(problem, site, p) for site, opened in zip(problem.sites, decided.opened) if opened)
         lines = of_lines(problem, decided.lines, p) if decided.lines is not None else once[0] * of_weights(problem, p)

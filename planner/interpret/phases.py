@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from planner.interpret.accounts import Accounts
     from planner.interpret.decisions import Decisions
 
-DATED, ENERGY = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api"), "energy"  # energy of a meter belongs to no system
+DATED, ENERGY = (
+    ("systems", "fabric", "facility", "colocation", "rent", "egress", "api"),
+    "energy",
+)  # energy of a meter belongs to no system
 
 
 def obtained(problem: Problem, term: Term) -> dict[str, Any]:
     """What a fleet row says of its time."""
-    return {"obtained": problem.phases[term.phase].name if problem.phases else None, "windows": [term.first, term.last], "price": term.price}
+    return {
+        "obtained": problem.phases[term.phase].name if problem.phases else None,
+        "windows": [term.first, term.last],
+        "price": term.price,
+    }
 
 
 def windows_of(problem: Problem, phase: PhaseFacts) -> tuple[int, int]:
@@ -39,7 +46,11 @@ def windows_of(problem: Problem, phase: PhaseFacts) -> tuple[int, int]:
 def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     """A row for each phase."""
     problem = decided.problem
-    undated = sum(amount for (component, _, system, _), amount in accounts.lines.items() if component not in DATED and not (component == ENERGY and system))
+    undated = sum(
+        amount
+        for (component, _, system, _), amount in accounts.lines.items()
+        if component not in DATED and not (component == ENERGY and system)
+    )
     cost = _cost_by_window(decided, undated)
     tokens = _tokens(decided)
     worth = problem.calendar.seconds * problem.calendar.discount
@@ -47,7 +58,11 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     for p, phase in enumerate(problem.phases):
         first, last = windows_of(problem, phase)
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
-        bought = [(term, count * (term.price + lot.fabric_capital), lot) for term, count, lot, _ in decided.held() if lot.owned and term.phase == p]
+        bought = [
+            (term, count * (term.price + lot.fabric_capital), lot)
+            for term, count, lot, _ in decided.held()
+            if lot.owned and term.phase == p
+        ]
         spent = float(cost[first : last + 1].sum())
         paid_for = float(sum(rate[inside] @ worth[inside] for rate in tokens.values()))
         rows.append(
@@ -59,9 +74,17 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "capital": float(sum(amount for _, amount, _ in bought)),
                 "paid": paid[p] if paid else None,
                 "residual": float(sum(amount * _left(problem, term, lot.offer) for term, amount, lot in bought)),
-                "chips": int(sum(count * lot.system.chips * held for _, count, lot, held in decided.held())[inside].max(initial=0)) if any(decided.count) else 0,
+                "chips": int(
+                    sum(count * lot.system.chips * held for _, count, lot, held in decided.held())[inside].max(
+                        initial=0
+                    )
+                )
+                if any(decided.count)
+                else 0,
                 "cost": spent,
-                "tokens": {name: float(rate[inside] @ problem.calendar.seconds[inside]) for name, rate in tokens.items()},
+                "tokens": {
+                    name: float(rate[inside] @ problem.calendar.seconds[inside]) for name, rate in tokens.items()
+                },
                 "cost_per_million_tokens": spent / paid_for * MILLION if paid_for else None,
                 "pools": _pools(decided, inside),
             }
@@ -93,10 +116,14 @@ def _cost_by_window(decided: Decisions, undated: float) -> np.ndarray:
     cost, by_slot = np.zeros(calendar.windows), np.zeros(calendar.slots)
     for term, count, lot, held in decided.held():
         if lot.owned:
-            yearly = (term.price + lot.fabric_capital) * annuity(1.0, money.discount_rate, lot.offer.life_s(money) / YEAR_S)
+            yearly = (term.price + lot.fabric_capital) * annuity(
+                1.0, money.discount_rate, lot.offer.life_s(money) / YEAR_S
+            )
             yearly += lot.facility_capital * annuity(1.0, money.discount_rate, money.facility_life_years)
             cost[term.first : term.last + 1] += count * yearly * worth[term.first : term.last + 1]
-        by_slot[held] += count * (lot.hall_per_s if lot.owned else term.price) * (calendar.seconds * calendar.discount)[held]
+        by_slot[held] += (
+            count * (lot.hall_per_s if lot.owned else term.price) * (calendar.seconds * calendar.discount)[held]
+        )
         r = place[lot.site.region]
         if lot.owned and not rates.metered[r]:
             by_slot[held] += count * lot.idle_it_w * lot.site.pue * rates.cost_per_w[r, held]
@@ -119,7 +146,9 @@ def _tokens(decided: Decisions) -> dict[str, np.ndarray]:
         rates[problem.serving[w].name] += decided.flow[a] * problem.serving[w].spec.lengths.output
     for p in decided.used:
         if form.points[p].workload in problem.training:
-            rates[form.points[p].workload.name] += form.data.point_capacity[p] * working_share(form.data, p, decided.active[p])
+            rates[form.points[p].workload.name] += form.data.point_capacity[p] * working_share(
+                form.data, p, decided.active[p]
+            )
     return rates
 
 
@@ -129,7 +158,9 @@ def _pools(decided: Decisions, inside: np.ndarray) -> list[dict[str, Any]]:
     for p in decided.used:
         point = decided.form.points[p]
         for use in point.uses:
-            chips[point.workload.name, use.role, use.lot.system.name] += use.systems * use.lot.system.chips * decided.active[p]
+            chips[point.workload.name, use.role, use.lot.system.name] += (
+                use.systems * use.lot.system.chips * decided.active[p]
+            )
     return [
         {"workload": workload, "role": role, "system": system, "chips": float(busy[inside].max())}
         for (workload, role, system), busy in sorted(chips.items())

@@ -26,5 +26,14 @@ def preemption_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str,
             active, restart = decided.active[p], float(data.point_restart_s[p])
             resumptions = float(width_back(data, active) @ (data.slot_hours_s / data.order.step_s))
             run, lost = float(active @ data.slot_hours_s), restart * resumptions
-            rows.append({"workload": job.name, "point": names[p], "restart_s": restart, "resumptions": resumptions, "lost_s": lost, "lost_share": lost / run if run else 0.0})
+            rows.append(
+                {
+                    "workload": job.name,
+                    "point": names[p],
+                    "restart_s": restart,
+                    "resumptions": resumptions,
+                    "lost_s": lost,
+                    "lost_share": lost / run if run else 0.0,
+                }
+            )
     return rows

@@ -21,7 +21,9 @@ def requests_by_member(problem: Problem, form: Formulation, flow: np.ndarray) ->
 def shares(facts: QualityFacts, requests: dict[str, float]) -> dict[str, float]:
     """Share of a workload's requests that each architecture answers."""
     total = sum(requests.get(name, 0.0) for name in facts.members.values())
-    return {architecture: requests.get(name, 0.0) / total if total else 0.0 for architecture, name in facts.members.items()}
+    return {
+        architecture: requests.get(name, 0.0) / total if total else 0.0 for architecture, name in facts.members.items()
+    }
 
 
 # -- told --------------------------------------------------------------------------------------------------------------
@@ -32,7 +34,9 @@ def quality_rows(problem: Problem, form: Formulation, flow: np.ndarray) -> list[
     requests, rows = requests_by_member(problem, form, flow), []
     for facts in problem.quality:
         share = shares(facts, requests)
-        answering = [architecture for architecture in facts.members if share[architecture] > 0] or list(facts.members)[:1]
+        answering = [architecture for architecture in facts.members if share[architecture] > 0] or list(facts.members)[
+            :1
+        ]
         part = {architecture: share[architecture] or 1.0 for architecture in answering}
         rows.append({
             "workload": facts.workload,

@@ -19,7 +19,10 @@ def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndar
             continue
         total = sum((flow[a] for a, arc in enumerate(arcs) if arc[0] == w), np.zeros(problem.calendar.slots))
         for zone in zones_of(problem):
-            inside = sum((flow[a] for a, arc in enumerate(arcs) if arc[0] == w and problem.sites[arc[2]].fails_with == zone), np.zeros(len(total)))
+            inside = sum(
+                (flow[a] for a, arc in enumerate(arcs) if arc[0] == w and problem.sites[arc[2]].fails_with == zone),
+                np.zeros(len(total)),
+            )
             share = inside[total > 0] / total[total > 0]
             rows.append({
                 "workload": workload.name,
@@ -34,7 +37,12 @@ def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndar
 def limit_values(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
     """(path, name, value, limit) of the largest shares."""
     return [
-        (f"{w.path}.spread.largest_share", share_name(w.name), max(row["largest_share"] for row in rows if row["workload"] == w.name), w.spec.spread.largest_share)
+        (
+            f"{w.path}.spread.largest_share",
+            share_name(w.name),
+            max(row["largest_share"] for row in rows if row["workload"] == w.name),
+            w.spec.spread.largest_share,
+        )
         for w in problem.serving
         if w.spec.spread is not None and w.spec.spread.largest_share is not None
     ]

@@ -26,7 +26,9 @@ def storage_used(decided: Decisions) -> Iterator[tuple[str, str, float, float]]:
     problem = decided.problem
     for site in limited(problem):
         here = [p for p in decided.used if decided.form.points[p].site == site.region]
-        used = sum((decided.form.data.point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots))
+        used = sum(
+            (decided.form.data.point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots)
+        )
         yield f"{site.path}.storage_bandwidth", limit_name(site), float(used.max()), site.storage_bytes_per_s
 
 
@@ -38,7 +40,11 @@ def storage_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, An
         site, job = point.uses[0].lot.site, point.workload
         if math.isfinite(site.storage_bytes_per_s) and site.api is None:
             read, written = rates(problem, point)
-            size = interruptions(job, problem.constants.reliability).checkpoint_bytes if isinstance(job, TrainingFacts) else job.weights_bytes
+            size = (
+                interruptions(job, problem.constants.reliability).checkpoint_bytes
+                if isinstance(job, TrainingFacts)
+                else job.weights_bytes
+            )
             rows.append({
                 "workload": job.name, "point": names[p], "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,
                 "load_bytes": size, "load_s": float(load_s(size, [1.0], [site.storage_bytes_per_s])),

@@ -24,7 +24,9 @@ def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Col
         if math.isfinite(site.meter.connection_w):
             path, most = f"{site.meter.path}.connection", site.meter.connection_w
             words = f"the grid delivers at most {show(most, 'W')} to our own systems in {site.region}"
-            yield Limit(path, f"connection of {site.region}", words, at(document, path), is_row=True, unit="W", amount=most)
+            yield Limit(
+                path, f"connection of {site.region}", words, at(document, path), is_row=True, unit="W", amount=most
+            )
         for contract in site.meter.contracts:
             yield from _contract(document, contract, site.region)
         if site.meter.storage is not None and site.meter.storage.least_j:
@@ -38,12 +40,28 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
     """How much of a plant may, and how much must, be contracted."""
     path = f"{contract.path}.capacity"
     words = f"at most {show(contract.upper_w, 'W')} of {contract.name} can be contracted for {region}"
-    yield Limit(path, f"capacity of {contract.name} in {region}", words, at(document, path), loose=((path, MOST),), unit="W", amount=contract.upper_w, most=parse(MOST, "W"))
+    yield Limit(
+        path,
+        f"capacity of {contract.name} in {region}",
+        words,
+        at(document, path),
+        loose=((path, MOST),),
+        unit="W",
+        amount=contract.upper_w,
+        most=parse(MOST, "W"),
+    )
     if contract.least_w:
         path = f"{contract.path}.least"
         words = f"at least {show(contract.least_w, 'W')} of {contract.name} must be contracted for {region}"
         fewer = tuple(((path, show(contract.least_w * share, "W")),) for share in LESS)
-        yield Limit(path, f"least of {contract.name} in {region}", words, at(document, path), loose=((path, None),), choices=(*fewer, ((path, None),)))
+        yield Limit(
+            path,
+            f"least of {contract.name} in {region}",
+            words,
+            at(document, path),
+            loose=((path, None),),
+            choices=(*fewer, ((path, None),)),
+        )
 
 
 def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) -> Limit:
@@ -57,4 +75,11 @@ def _waiting(document: Mapping[str, Any], workload) -> Limit:
     path, hours = f"{workload.path}.demand.deferral", int(workload.spec.demand.deferral // HOUR_S)
     words = f"requests of {workload.name} may wait at most {show(workload.spec.demand.deferral, 's')}"
     longer = tuple(((path, f"{h} h"),) for h in range(hours + 1, LONGEST_WAIT_H))
-    return Limit(path, f"waiting of {workload.name}", words, at(document, path), loose=((path, f"{LONGEST_WAIT_H - 1} h"),), choices=longer)
+    return Limit(
+        path,
+        f"waiting of {workload.name}",
+        words,
+        at(document, path),
+        loose=((path, f"{LONGEST_WAIT_H - 1} h"),),
+        choices=longer,
+    )

@@ -36,7 +36,13 @@ NETWORK_PARTS = (
     "switch_power_w",
     "optic_power_w",
 )
-WAYS = {"buy": "bought", "reserved": "reserved", "on_demand": "rented on demand", "spot": "rented on the spot market", "api": "had, in output tokens per second"}
+WAYS = {
+    "buy": "bought",
+    "reserved": "reserved",
+    "on_demand": "rented on demand",
+    "spot": "rented on the spot market",
+    "api": "had, in output tokens per second",
+}
 METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}
 
 
@@ -186,7 +192,9 @@ def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
 def _workloads(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
     for workload in of_the_spec((*problem.training, *problem.serving)):
         if workload.asked in names:
-            yield from _dates(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
+            yield from (
+                _dates(document, problem, workload) if isinstance(workload, TrainingFacts) else _slo(document, workload)
+            )
             if workload.spec.residency is not None:
                 yield from _residency(problem, workload)
             if isinstance(workload, ServingFacts) and workload.spec.disaggregation == "always":
@@ -202,7 +210,11 @@ def of_the_spec(workloads: Iterable[ServingFacts | TrainingFacts]) -> Iterator[S
     for workload in workloads:
         if workload.asked not in seen:
             seen.add(workload.asked)
-            yield workload if workload.name == workload.asked else replace(workload, spec=workload.spec.model_copy(update={"name": workload.asked}))
+            yield (
+                workload
+                if workload.name == workload.asked
+                else replace(workload, spec=workload.spec.model_copy(update={"name": workload.asked}))
+            )
 
 
 def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
@@ -221,7 +233,14 @@ def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) ->
         path = f"{job.path}.start"
         earlier = tuple(((path, f"{job.spec.start * share / DAY_S:.4g} d"),) for share in EARLIER)
         words = f"{job.name} must not begin before {show(job.spec.start, 's')} after the start of the horizon"
-        yield Limit(path, f"start of {job.name}", words, at(document, path), loose=((path, "0 s"),), choices=(*earlier, ((path, "0 s"),)))
+        yield Limit(
+            path,
+            f"start of {job.name}",
+            words,
+            at(document, path),
+            loose=((path, "0 s"),),
+            choices=(*earlier, ((path, "0 s"),)),
+        )
     path, spec = f"{job.path}.deadline", job.spec
     words = f"{job.name} must be done {show(spec.deadline, 's')} after the start of the horizon"
     latest = problem.spec.horizon.years * YEAR_S
@@ -251,7 +270,9 @@ def _residency(problem: Problem, workload: ServingFacts | TrainingFacts) -> Iter
 
 def _places(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
     own = [site for site in problem.sites if site.api is None]
-    offered = list(dict.fromkeys(offer.system for offer in problem.offers if any(site.region in offer.prices for site in own)))
+    offered = list(
+        dict.fromkeys(offer.system for offer in problem.offers if any(site.region in offer.prices for site in own))
+    )
     for i, site in enumerate(own):
         path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
         if missing:

@@ -21,7 +21,9 @@ from planner.spec.lines import SECURITY
 CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}
 
 
-def line_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]) -> Iterator[Limit]:
+def line_limits(
+    document: Mapping[str, Any], problem: Problem, catalog: Catalog, names: Collection[str]
+) -> Iterator[Limit]:
     for workload in of_the_spec(problem.serving):
         if workload.name in names:
             if problem.lines is not None:
@@ -33,7 +35,12 @@ def line_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog,
 
 def _demands(document: Mapping[str, Any], problem: Problem, workload: ServingFacts) -> Iterator[Limit]:
     """Class and availability that traffic asks of its lines."""
-    of = {"": "requests", "traffic.control.": "control", "traffic.telemetry.": "telemetry", "traffic.weights.": "weights"}
+    of = {
+        "": "requests",
+        "traffic.control.": "control",
+        "traffic.telemetry.": "telemetry",
+        "traffic.weights.": "weights",
+    }
     for inside, traffic in of.items():
         path = f"{workload.path}.{inside}security"
         written = at(document, path)
@@ -49,17 +56,28 @@ def _demands(document: Mapping[str, Any], problem: Problem, workload: ServingFac
             asked = workload.spec
             for part in inside.split(".")[:-1]:
                 asked = getattr(asked, part)
-            lower = sorted({line.availability for line in problem.lines.lines if line.availability < asked.availability}, reverse=True)
+            lower = sorted(
+                {line.availability for line in problem.lines.lines if line.availability < asked.availability},
+                reverse=True,
+            )
             yield Limit(
                 path, f"availability of lines for {traffic} of {workload.name}", f"lines for {traffic} of {workload.name} must be up {asked.availability:.6%} of the time",
                 written, loose=((path, 0),), choices=tuple(((path, value),) for value in (*lower, 0)),
             )  # fmt: skip
 
-
     path, asked = f"{workload.path}.traffic.weights.window", workload.spec.traffic.weights.window
     if asked is not None:
         words = f"an update of the weights of {workload.name} must have crossed each line within {show(asked, 's')}"
-        yield Limit(path, f"time for updates of {workload.name}", words, at(document, path), loose=((path, "365 d"),), unit="s", amount=asked, most=YEAR_S)
+        yield Limit(
+            path,
+            f"time for updates of {workload.name}",
+            words,
+            at(document, path),
+            loose=((path, "365 d"),),
+            unit="s",
+            amount=asked,
+            most=YEAR_S,
+        )
 
 
 def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
@@ -79,7 +97,14 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
         )  # fmt: skip
     if asked.survive:
         give_up = ((f"{path}.survive", 0),)
-        yield Limit(f"{path}.survive", f"failure of a zone of {workload.name}", f"{workload.name} must outlast the failure of any one zone", asked.survive, loose=give_up, choices=(give_up,))
+        yield Limit(
+            f"{path}.survive",
+            f"failure of a zone of {workload.name}",
+            f"{workload.name} must outlast the failure of any one zone",
+            asked.survive,
+            loose=give_up,
+            choices=(give_up,),
+        )
 
 
 def _offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
@@ -98,8 +123,22 @@ def _offers(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> 
             path = f"lines[{i}].units"
             more = tuple(((path, max(line.units, 1) * factor),) for factor in (2, 4, 16, 64))
             words = f"at most {line.units} units of {kind.name}{where} can be rented"
-            yield Limit(path, f"units of {kind.name}{where}", words, line.units, loose=((path, None),), choices=(*more, ((path, None),)))
+            yield Limit(
+                path,
+                f"units of {kind.name}{where}",
+                words,
+                line.units,
+                loose=((path, None),),
+                choices=(*more, ((path, None),)),
+            )
         ready = next((facts.ready_s for facts in problem.lines.lines if facts.path == f"lines[{i}]"), 0.0)
         if ready:
             path, at_once = f"lines[{i}].setup", ((f"lines[{i}].setup", "0 s"),)
-            yield Limit(path, f"set-up of {kind.name}{where}", f"{kind.name}{where} is ready {show(ready, 's')} after the start", at(document, path), loose=at_once, choices=(at_once,))
+            yield Limit(
+                path,
+                f"set-up of {kind.name}{where}",
+                f"{kind.name}{where} is ready {show(ready, 's')} after the start",
+                at(document, path),
+                loose=at_once,
+                choices=(at_once,),
+            )

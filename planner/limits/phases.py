@@ -15,21 +15,45 @@ from planner.spec.document import Edits, at
 
 def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
     """Budgets and supplies of phases, and the dates of offers and sites."""
-    return [*_money(document, problem), *_supplies(document, problem), *_dates(document, problem), *_lives(document, problem)]
+    return [
+        *_money(document, problem),
+        *_supplies(document, problem),
+        *_dates(document, problem),
+        *_lives(document, problem),
+    ]
 
 
 def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for phase in problem.phases:
         for key, held, name, words in (
-            ("capital", phase.capital, f"purchase price in {phase.name}", f"what is bought in {phase.name} may cost at most"),
-            ("budget", phase.budget, f"payments in {phase.name}", f"what is paid in {phase.name}, purchases and running costs, may be at most"),
+            (
+                "capital",
+                phase.capital,
+                f"purchase price in {phase.name}",
+                f"what is bought in {phase.name} may cost at most",
+            ),
+            (
+                "budget",
+                phase.budget,
+                f"payments in {phase.name}",
+                f"what is paid in {phase.name}, purchases and running costs, may be at most",
+            ),
         ):
             if math.isfinite(held):
                 written = at(document, f"{phase.path}.{key}")
                 amount, unit = parse_money(written)
                 if not amount:
                     written, unit = f"0 {problem.spec.currency}", problem.spec.currency
-                yield Limit(f"{phase.path}.{key}", name, f"{words} {written}", written, is_row=True, unit=unit, amount=amount, scale=amount / held if held else 1.0)
+                yield Limit(
+                    f"{phase.path}.{key}",
+                    name,
+                    f"{words} {written}",
+                    written,
+                    is_row=True,
+                    unit=unit,
+                    amount=amount,
+                    scale=amount / held if held else 1.0,
+                )
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
@@ -50,18 +74,29 @@ def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for site in problem.sites:
         if site.from_s:
             path = f"{site.path}.available_from"
-            words = f"nothing {'stands in' if site.api is None else 'comes from'} {site.region} before {at(document, path)}"
+            words = (
+                f"nothing {'stands in' if site.api is None else 'comes from'} {site.region} before {at(document, path)}"
+            )
             yield _earlier(path, f"first day of {site.region}", words, at(document, path), site.from_s, starts)
     for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())]):
         if offer.from_s:
             path = f"offers[{i}].available_from"
             words = f"{offer.system} cannot be {WAYS[offer.how]} before {at(document, path)}"
-            yield _earlier(path, f"first delivery of {offer.system} ({offer.how})", words, at(document, path), offer.from_s, starts)
+            yield _earlier(
+                path, f"first delivery of {offer.system} ({offer.how})", words, at(document, path), offer.from_s, starts
+            )
         if math.isfinite(offer.until_s):
             path = f"offers[{i}].available_until"
             always: Edits = ((path, None),)
             words = f"{offer.system} cannot be {WAYS[offer.how]} from {at(document, path)} on"
-            yield Limit(path, f"last delivery of {offer.system} ({offer.how})", words, at(document, path), loose=always, choices=(always,))
+            yield Limit(
+                path,
+                f"last delivery of {offer.system} ({offer.how})",
+                words,
+                at(document, path),
+                loose=always,
+                choices=(always,),
+            )
 
 
 def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, starts: Sequence[float]) -> Limit:

@@ -21,12 +21,23 @@ def quality_limits(document: Mapping[str, Any], problem: Problem, names: Collect
             path = f"{facts.path}.least"
             words = f"{ANSWERS.get(facts.mix, 'the answers')} of {facts.workload} must score at least {facts.least:g} ({facts.source}){_best(facts)}"
             choices = tuple(((path, level),) for level in _levels(facts, lowest))
-            yield Limit(path, f"quality of {facts.workload}", words, at(document, path), loose=((path, lowest),), choices=choices)
+            yield Limit(
+                path,
+                f"quality of {facts.workload}",
+                words,
+                at(document, path),
+                loose=((path, lowest),),
+                choices=choices,
+            )
 
 
 def _best(facts: QualityFacts) -> str:
     best = max(facts.scores, key=facts.scores.__getitem__)
-    return f"; the best of its alternatives, {best}, scores {facts.scores[best]:g}" if facts.scores[best] < facts.least else ""
+    return (
+        f"; the best of its alternatives, {best}, scores {facts.scores[best]:g}"
+        if facts.scores[best] < facts.least
+        else ""
+    )
 
 
 def _levels(facts: QualityFacts, lowest: float) -> list[float]:

@@ -20,4 +20,13 @@ def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Li
         path, most = f"{site.path}.storage_bandwidth", site.storage_bytes_per_s
         words = f"jobs in {site.region} may read and write at most {show(most, 'byte/s')}"
         # slower storage makes checkpoints cost more time, so the points change too
-        yield Limit(path, limit_name(site), words, at(document, path), is_row=True, loose=((path, AMPLE),), unit="byte/s", amount=most)
+        yield Limit(
+            path,
+            limit_name(site),
+            words,
+            at(document, path),
+            is_row=True,
+            loose=((path, AMPLE),),
+            unit="byte/s",
+            amount=most,
+        )

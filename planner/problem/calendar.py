@@ -22,7 +22,12 @@ from models.economics import discount_factor, window_present_worth
 SLOTS_PER_DAY = 24
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
-TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = CALENDARS = ("representative-day", "representative-days", "sampled-days", "full-year")
+TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = CALENDARS = (
+    "representative-day",
+    "representative-days",
+    "sampled-days",
+    "full-year",
+)
 
 
 def sampled_days(count: int) -> np.ndarray:
@@ -129,7 +134,11 @@ class Calendar:
 
 
 def build_calendar(
-    years: int, discount_rate: float, borders_s: Iterable[float], start: date = date(2027, 1, 1), stands_for: np.ndarray | None = None
+    years: int,
+    discount_rate: float,
+    borders_s: Iterable[float],
+    start: date = date(2027, 1, 1),
+    stands_for: np.ndarray | None = None,
 ) -> Calendar:
     """Windows between 0, the `borders_s` inside the horizon and its end; each stands for its own length of time.
 
@@ -140,9 +149,13 @@ def build_calendar(
     inner = sorted({float(border) for border in borders_s if 0 < border < horizon_s})
     edges = np.array([0.0, *inner, horizon_s])
     windows = len(edges) - 1
-    worth = window_present_worth(discount_rate, edges[:-1] / YEAR_S, edges[1:] / YEAR_S, years) / (np.diff(edges) / YEAR_S)
+    worth = window_present_worth(discount_rate, edges[:-1] / YEAR_S, edges[1:] / YEAR_S, years) / (
+        np.diff(edges) / YEAR_S
+    )
     typical = stands_for is None
-    kept, day_of = np.unique(np.zeros(DAYS_PER_YEAR, dtype=int) if stands_for is None else stands_for, return_inverse=True)
+    kept, day_of = np.unique(
+        np.zeros(DAYS_PER_YEAR, dtype=int) if stands_for is None else stands_for, return_inverse=True
+    )
     full = len(kept) == DAYS_PER_YEAR
     if typical:
         window, hour = np.repeat(np.arange(windows), SLOTS_PER_DAY), np.tile(np.arange(SLOTS_PER_DAY), windows)
@@ -176,10 +189,16 @@ def _lasting(edges: np.ndarray, year: int, day_of: np.ndarray, full: bool) -> np
     return np.repeat(by_day / SLOTS_PER_DAY, SLOTS_PER_DAY, axis=1)
 
 
-def _chain(window: np.ndarray, hour: np.ndarray, seconds: np.ndarray, years: int, full: bool) -> tuple[np.ndarray, np.ndarray]:
+def _chain(
+    window: np.ndarray, hour: np.ndarray, seconds: np.ndarray, years: int, full: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """(next slot, seconds each time). Days of a period are rings of their own; a whole year is one ring, or, where a year comes
     round several times, one ring per window."""
-    group = (np.zeros(len(window), dtype=int) if years == 1 else window) if full else window * DAYS_PER_YEAR + hour // SLOTS_PER_DAY
+    group = (
+        (np.zeros(len(window), dtype=int) if years == 1 else window)
+        if full
+        else window * DAYS_PER_YEAR + hour // SLOTS_PER_DAY
+    )
     follows = np.arange(1, len(window) + 1)
     first = np.r_[True, group[1:] != group[:-1]]
     last = np.r_[first[1:], True]

@@ -28,9 +28,16 @@ def derating_at(problem: Problem, level: float) -> Derating:
 
     return Derating(
         level=level,
-        demand={w.name: max(float(demand_at(problem, level)), 1.0) for w in problem.serving if not scaled(problem, w.name)},
+        demand={
+            w.name: max(float(demand_at(problem, level)), 1.0) for w in problem.serving if not scaled(problem, w.name)
+        },
         serving={chip: {label: of(chip, label) for label in SERVING} for chip in chips} if problem.serving else {},
-        training={chip: {label: max(float(error_at(training, chip, label, level)), 1.0) for label in (DENSE, EXPERTS)} for chip in chips} if problem.training else {},
+        training={
+            chip: {label: max(float(error_at(training, chip, label, level)), 1.0) for label in (DENSE, EXPERTS)}
+            for chip in chips
+        }
+        if problem.training
+        else {},
     )
 
 
@@ -40,7 +47,9 @@ def scaled(problem: Problem, workload: str) -> bool:
     return bool(asked.maximise) and asked.workload in (None, workload)
 
 
-def counted_share(derating: Derating | None, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]) -> float:
+def counted_share(
+    derating: Derating | None, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]
+) -> float:
     """Share of a predicted capacity that is counted on; all of it in a plan that is not robust."""
     return 1.0 if derating is None else derating.capacity(workload, systems)
 

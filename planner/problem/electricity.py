@@ -51,6 +51,14 @@ class MeterFacts:
 def peak_name(months: list[int], window: np.ndarray, windows: int) -> str:
     """Such as "months 2-12 of phase 1", with each month once."""
     once = sorted(set(months))
-    months_text = f"months {once[0]}-{once[-1]}" if len(once) > 1 and once[-1] - once[0] == len(once) - 1 else f"month{'s' * (len(once) > 1)} {', '.join(map(str, once))}"
+    months_text = (
+        f"months {once[0]}-{once[-1]}"
+        if len(once) > 1 and once[-1] - once[0] == len(once) - 1
+        else f"month{'s' * (len(once) > 1)} {', '.join(map(str, once))}"
+    )
     phases = np.unique(window)
-    return months_text if windows == 1 else f"{months_text} of phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
+    return (
+        months_text
+        if windows == 1
+        else f"{months_text} of phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
+    )

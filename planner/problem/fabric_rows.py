@@ -28,7 +28,9 @@ def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) 
         "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s,
         "mean_hops": float(net.mean_hops),
         "most_hops": int(net.most_hops),
-        "latency_s": float(latency_s(net.most_hops, plant.alpha_s, plant.hop_latency_s)) if known and net.most_hops else None,
+        "latency_s": float(latency_s(net.most_hops, plant.alpha_s, plant.hop_latency_s))
+        if known and net.most_hops
+        else None,
     }
 
 
@@ -41,5 +43,11 @@ def other_designs(site: SiteFacts, system: SystemFacts, design: str, systems: in
         net = None if plant is None else whole_network(plant, systems, parts)
         if net is not None and bool(net.holds):
             price = float(price_of(net, parts)) / systems
-            rows.append({"design": other, "price_per_system": price, "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s})
+            rows.append(
+                {
+                    "design": other,
+                    "price_per_system": price,
+                    "uniform_bytes_per_s": float(net.uniform_share) * plant.nic_bytes_per_s,
+                }
+            )
     return rows

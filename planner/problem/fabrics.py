@@ -55,7 +55,15 @@ def plant_of(design: str, systems: int, system: SystemFacts, parts: NetworkFacts
         return None
     rate = parts.used_share * system.chips * system.nic_bytes_per_s / ports
     return Plant(
-        kind, systems, system.chips, ports, rate, parts.radix, system.scaleup_bytes_per_s, parts.alpha_s or 0.0, parts.hop_latency_s or 0.0
+        kind,
+        systems,
+        system.chips,
+        ports,
+        rate,
+        parts.radix,
+        system.scaleup_bytes_per_s,
+        parts.alpha_s or 0.0,
+        parts.hop_latency_s or 0.0,
     )
 
 
@@ -81,7 +89,9 @@ def price_of(net: Network, parts: NetworkFacts) -> np.ndarray:
     between_price = np.where(host > 0, parts.link_price_two_tier - parts.link_price_one_tier, parts.link_price_one_tier)
     short = np.minimum(copper, host)
     copper_price = parts.copper_link_price or 0.0
-    links = copper * copper_price + (host - short) * parts.link_price_one_tier + (between - copper + short) * between_price
+    links = (
+        copper * copper_price + (host - short) * parts.link_price_one_tier + (between - copper + short) * between_price
+    )
     return np.asarray(net.switches * parts.switch_price + links)
 
 
@@ -122,7 +132,9 @@ def _bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float) 
         elif largest <= reach:
             sizes = np.append(sizes, largest)
         net = whole_network(plant, sizes, parts)
-        yield Band(plant, *(float((whole / sizes).min()) for whole in (price_of(net, parts), power_of(net, parts))), largest)
+        yield Band(
+            plant, *(float((whole / sizes).min()) for whole in (price_of(net, parts), power_of(net, parts))), largest
+        )
         previous = largest
 
 
@@ -159,7 +171,9 @@ def share_a_network(first: Any, second: Any) -> bool:
     if first is second:
         return True
     one_kind = first.system.name == second.system.name
-    return first.owned and second.owned and first.fabric == second.fabric and (not one_kind or first.plant == second.plant)
+    return (
+        first.owned and second.owned and first.fabric == second.fabric and (not one_kind or first.plant == second.plant)
+    )
 
 
 def uneven(plant: Plant | None) -> Plant | None:
@@ -202,4 +216,8 @@ def carries_as_much(one: Plant | None, other: Plant | None, reach: float = math.
         return True
     mine = {probe[:3]: probe[3] for probe in probes(one)}
     most = min(other.systems, reach) * other.chips_per_system
-    return all(mine[group, stride, pattern] >= rate * (1 - 1e-9) for group, stride, pattern, rate in probes(other) if group * stride <= most)
+    return all(
+        mine[group, stride, pattern] >= rate * (1 - 1e-9)
+        for group, stride, pattern, rate in probes(other)
+        if group * stride <= most
+    )

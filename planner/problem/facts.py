@@ -163,7 +163,9 @@ class SiteFacts:
     hall_per_w_s: float = 0.0  # rent of a hall, by nameplate; there is no building then
     storage_bytes_per_s: float = math.inf  # of what runs there
     api: ApiFacts | None = None  # None: a site of our own
-    phase_power_w: tuple[float | None, ...] = ()  # by phase, from which on it is the limit; None where nothing changes then
+    phase_power_w: tuple[
+        float | None, ...
+    ] = ()  # by phase, from which on it is the limit; None where nothing changes then
     first_power_w: float = math.inf  # before any of them
 
     @property
@@ -347,7 +349,12 @@ class Problem:
         if self.spec.horizon.calendar != SAMPLED_DAYS:
             return self.calendar.kind == TYPICAL_DAYS or any(site.hourly for site in self.spec.sites)
         hours = len(self.calendar.days) * SLOTS_PER_DAY
-        given = (values for site in self.spec.sites if site.hourly for values in self.spec.series[site.hourly.file].columns.values())
+        given = (
+            values
+            for site in self.spec.sites
+            if site.hourly
+            for values in self.spec.series[site.hourly.file].columns.values()
+        )
         return any(sum(value is not None for value in values) > hours for values in given)
 
     def tenant_of(self, workload: ServingFacts | TrainingFacts) -> str:
@@ -412,4 +419,8 @@ class Derating:
     def stretch(self, systems: Iterable[SystemFacts]) -> dict[str, float]:
         """Factor on each latency metric of a point on these systems."""
         known = [self.serving[system.chip] for system in systems if system.chip in self.serving]
-        return {metric: max((errors[label] for errors in known), default=1.0) for metric, label in SERVING_LABEL.items() if metric != "capacity"}
+        return {
+            metric: max((errors[label] for errors in known), default=1.0)
+            for metric, label in SERVING_LABEL.items()
+            if metric != "capacity"
+        }

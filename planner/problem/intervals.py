@@ -14,7 +14,10 @@ import numpy as np
 from models.statistics.intervals import TIERS, tier_of
 
 DENSE, EXPERTS = "dense", "moe"
-LABELS = {"training": (DENSE, EXPERTS), "serving": ("tpot", "ttft", "throughput")}  # what the bands of a model are told apart by
+LABELS = {
+    "training": (DENSE, EXPERTS),
+    "serving": ("tpot", "ttft", "throughput"),
+}  # what the bands of a model are told apart by
 # The band of each figure of a serving point; end to end is mostly decode.
 SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "capacity": "throughput"}
 
@@ -43,9 +46,13 @@ class Calibration:
 
     bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
     chips: frozenset[str]
-    anchors: Mapping[tuple[str, str, str], float]  # (chip, precision, label) -> measured / predicted of the user's own runs
+    anchors: Mapping[
+        tuple[str, str, str], float
+    ]  # (chip, precision, label) -> measured / predicted of the user's own runs
     levels: tuple[float, ...] = ()  # of the quantiles below
-    residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)  # (tier, label) -> quantiles of measured / predicted
+    residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(
+        default_factory=dict
+    )  # (tier, label) -> quantiles of measured / predicted
     rank_correlation: np.ndarray | None = None  # [label, label] of the errors of one run
 
     def tier(self, chip: str, precision: str, label: str) -> str:
@@ -60,7 +67,9 @@ class Calibration:
 
 def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
     """[low, high] of the times of a job and of its tokens/s."""
-    return {name: interval.around(time) for name, time in times_s.items()} | {"capacity": interval.around_rate(capacity)}
+    return {name: interval.around(time) for name, time in times_s.items()} | {
+        "capacity": interval.around_rate(capacity)
+    }
 
 
 def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
@@ -68,8 +77,11 @@ def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
     return max((known.tier(*chip, label) for chip in chips for label in LABELS["serving"]), key=TIERS.index)
 
 
-def serving_bounds(known: Calibration, tier: str, latency_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
+def serving_bounds(
+    known: Calibration, tier: str, latency_s: Mapping[str, float], capacity: float
+) -> dict[str, list[float]]:
     """[low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s]."""
+
     def around(name: str, value: float) -> list[float]:
         low, high = known.bands[tier, SERVING_LABEL[name.split(".")[0]]]
         return [value * low, value * high]

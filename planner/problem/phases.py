@@ -72,13 +72,21 @@ def retired_s(came_s: float, offer: OfferFacts, money: Economics, phased: bool) 
     return came_s + float(round(offer.life_s(money))) if phased and offer.how == "buy" else math.inf
 
 
-def borders(phases: Sequence[PhaseFacts], offers: Sequence[OfferFacts], sites: Sequence[SiteFacts], money: Economics, growing: bool) -> Iterator[float]:
+def borders(
+    phases: Sequence[PhaseFacts],
+    offers: Sequence[OfferFacts],
+    sites: Sequence[SiteFacts],
+    money: Economics,
+    growing: bool,
+) -> Iterator[float]:
     """Times at which something comes, goes or changes, for the calendar."""
     yield from (phase.start_s for phase in phases)
     yield from (site.from_s for site in sites)
     yield from (year * YEAR_S for year in range(1, money.years if growing else 1))
     for offer in offers:
-        yield from (moment for moment in (offer.from_s, offer.until_s) if offer.how in BY_WINDOW or moment == offer.from_s)
+        yield from (
+            moment for moment in (offer.from_s, offer.until_s) if offer.how in BY_WINDOW or moment == offer.from_s
+        )
         for phase in phases:
             for site in sites:
                 if (came := delivered_s(phase, offer, site)) is not None:
@@ -117,10 +125,14 @@ def window_at(calendar: Calendar, moment_s: float) -> int:
 
 def shares(money: Economics, offer: OfferFacts, begin: float, end: float) -> tuple[float, float]:
     """Present value of the annuities of what is held from one year to another, per unit of price: of systems, and of the building."""
+
     def of(years: float) -> float:
         if begin == 0 and end == money.years:
             return float(horizon_share(money.discount_rate, years, money.years))
-        return float(annuity(1.0, money.discount_rate, years) * window_present_worth(money.discount_rate, begin, end, money.years))
+        return float(
+            annuity(1.0, money.discount_rate, years)
+            * window_present_worth(money.discount_rate, begin, end, money.years)
+        )
 
     return of(offer.life_s(money) / YEAR_S), of(money.facility_life_years)
 
@@ -128,7 +140,11 @@ def shares(money: Economics, offer: OfferFacts, begin: float, end: float) -> tup
 def worth_from(calendar: Calendar, site: SiteFacts) -> float:
     """Present worth of a unit per second through the time in which a site is there [s]."""
     weight = calendar.seconds * calendar.discount
-    return float(weight @ (calendar.window >= window_at(calendar, site.from_s))) if site.from_s else float(calendar.seconds @ calendar.discount)
+    return (
+        float(weight @ (calendar.window >= window_at(calendar, site.from_s)))
+        if site.from_s
+        else float(calendar.seconds @ calendar.discount)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +200,28 @@ def power_limits(problem: Problem) -> list[PowerLimit]:
             continue
         borders = [*(window_at(problem.calendar, phase.start_s) for phase, _ in stated), problem.calendar.windows]
         if borders[0]:
-            found.append(PowerLimit(path, name, r, site.first_power_w, (0, borders[0] - 1), f" before {stated[0][0].name}"))
+            found.append(
+                PowerLimit(path, name, r, site.first_power_w, (0, borders[0] - 1), f" before {stated[0][0].name}")
+            )
         for (phase, limit), begins, ends in zip(stated, borders, borders[1:]):
             when = f" from {phase.name} on"
-            found.append(PowerLimit(f"{site.path}.power_by_phase.{phase.name}", name + when, r, limit, (begins, ends - 1), when))
+            found.append(
+                PowerLimit(f"{site.path}.power_by_phase.{phase.name}", name + when, r, limit, (begins, ends - 1), when)
+            )
     return [limit for limit in found if math.isfinite(limit.most_w)]
 
 
-def demand_growth(calendar: Calendar, per_year: float, phases: Sequence[PhaseFacts], factors: Sequence[float]) -> np.ndarray | None:
+def demand_growth(
+    calendar: Calendar, per_year: float, phases: Sequence[PhaseFacts], factors: Sequence[float]
+) -> np.ndarray | None:
     """[window] what the demand is multiplied by; None where it is the same throughout."""
     if not per_year and not any(factor != 1.0 for factor in factors):
         return None
     begin = calendar.edges_s[:-1]
     growth = (1.0 + per_year) ** np.floor((begin + 1e-6) / YEAR_S)
     if len(factors):
-        growth = growth * np.asarray(factors)[np.searchsorted([phase.start_s for phase in phases], begin + 1e-6, side="right") - 1]
+        growth = (
+            growth
+            * np.asarray(factors)[np.searchsorted([phase.start_s for phase in phases], begin + 1e-6, side="right") - 1]
+        )
     return growth

@@ -28,7 +28,13 @@ STATED = {  # place of a price that the spec states: (way to obtain, how it is r
     "offers.price": ("", None), "sites.colocation": ("colocation", PeakPrice), "sites.electricity_price": ("electricity", EnergyPrice),
     "apis.input": ("api", TokenPrice), "apis.output": ("api", TokenPrice),
 }  # fmt: skip
-PER = {"price": "/s", "colocation": "/W s", "electricity_price": "/J", "input": "/token", "output": "/token"}  # units of prices that are stated, but of what is bought
+PER = {
+    "price": "/s",
+    "colocation": "/W s",
+    "electricity_price": "/J",
+    "input": "/token",
+    "output": "/token",
+}  # units of prices that are stated, but of what is bought
 _PLACE = re.compile(r"(\w+)\[(\d+)\]\.(\w+)")
 
 Scope = tuple[tuple[str, str, str], ...]
@@ -51,7 +57,11 @@ def at_level(figure: Figure, level: str) -> Figure:
     number = None if level == TYPICAL else figure.low if level == "low" else figure.high
     if number is None or number == figure.number:
         return figure
-    return replace(figure, value=number, printed=scaled(figure.printed, number / figure.number) if figure.number else show(number, figure.unit))
+    return replace(
+        figure,
+        value=number,
+        printed=scaled(figure.printed, number / figure.number) if figure.number else show(number, figure.unit),
+    )
 
 
 def told(figure: Figure, level: str) -> str:
@@ -66,7 +76,11 @@ def scope_of(record: Record, way: str) -> Scope:
     if record.kind == "offers":
         return (("systems" if way == "buy" else "rent", "*", record.words("system")),)
     region = record.name if record.kind == "regions" else "*"
-    components = {"electricity": ("energy", "demand charge"), "egress": ("egress", "weights"), "lines": ("lines", "egress", "weights")}
+    components = {
+        "electricity": ("energy", "demand charge"),
+        "egress": ("egress", "weights"),
+        "lines": ("lines", "egress", "weights"),
+    }
     return tuple((component, region, "*") for component in components.get(way, (way,)))
 
 
@@ -79,7 +93,11 @@ def stated_level(prices: PriceLevels | None, path: str, way: str) -> str:
     if level == TYPICAL:
         return ""
     known = prices.ranges.get(path)
-    return f"; the {level} figure" if known is not None and getattr(known, level) is not None else f"; no {level} figure is stated: this one is taken"
+    return (
+        f"; the {level} figure"
+        if known is not None and getattr(known, level) is not None
+        else f"; no {level} figure is stated: this one is taken"
+    )
 
 
 def at_stated_levels(spec: PlanSpec, wrong: Wrong) -> PlanSpec:
@@ -90,13 +108,19 @@ def at_stated_levels(spec: PlanSpec, wrong: Wrong) -> PlanSpec:
         place = _PLACE.fullmatch(path)
         where, key = f"prices.ranges.{path}", f"{place[1]}.{place[3]}" if place else ""
         if key not in STATED:
-            wrong(where, 'expected the place of a price such as "offers[0].price", "apis[0].output", "sites[0].colocation" or "sites[0].electricity_price"; ranges of the catalog\'s prices stand under "overrides"')
+            wrong(
+                where,
+                'expected the place of a price such as "offers[0].price", "apis[0].output", "sites[0].colocation" or "sites[0].electricity_price"; ranges of the catalog\'s prices stand under "overrides"',
+            )
             continue
         blocks, i, name = list(getattr(spec, place[1]) or ()), int(place[2]), place[3]
         if i >= len(blocks) or getattr(blocks[i], name) is None:
             wrong(where, "the spec states no price there; state one, or remove the range")
             continue
-        way, typical = STATED[key][0] or blocks[i].how, blocks[i].amount() if key == "offers.price" else getattr(blocks[i], name)
+        way, typical = (
+            STATED[key][0] or blocks[i].how,
+            blocks[i].amount() if key == "offers.price" else getattr(blocks[i], name),
+        )
         levels: dict[str, Any] = {}
         for level in ("low", "high"):
             if (text := getattr(known, level)) is None:
@@ -110,7 +134,10 @@ def at_stated_levels(spec: PlanSpec, wrong: Wrong) -> PlanSpec:
                 wrong(f"{where}.{level}", str(error))
                 continue
             if amount[1] != typical[1] or (amount[0] > typical[0] if level == "low" else amount[0] < typical[0]):
-                wrong(f"{where}.{level}", f"expected {'at most' if level == 'low' else 'at least'} the price at {path}, in {typical[1]}")
+                wrong(
+                    f"{where}.{level}",
+                    f"expected {'at most' if level == 'low' else 'at least'} the price at {path}, in {typical[1]}",
+                )
             levels[level] = text if key == "offers.price" else amount
         if (level := spec.prices.of(way)) in levels:
             blocks[i] = blocks[i].model_copy(update={name: levels[level]})
@@ -123,7 +150,9 @@ def stated_ranges(spec: PlanSpec) -> Iterator[tuple[str, Figure]]:
     for path, known in () if spec.prices is None else spec.prices.ranges.items():
         block, name, way = _stated_at(spec, path)
         number, currency = block.amount() if name == "price" else getattr(block, name)
-        low, high = (None if text is None else amount_of(path, {"how": way}, text)[0] for text in (known.low, known.high))
+        low, high = (
+            None if text is None else amount_of(path, {"how": way}, text)[0] for text in (known.low, known.high)
+        )
         unit = currency + ("" if way == "buy" else PER[name])
         yield path, Figure(number, unit, (), None, "user", "stated", low=low, high=high)
 
@@ -132,7 +161,11 @@ def at_times(spec: PlanSpec, path: str, times: float) -> PlanSpec:
     """The spec with the price stated at a place so many times as high, and no ranges."""
     block, name, way = _stated_at(spec, path)
     number, currency = block.amount() if name == "price" else getattr(block, name)
-    price = f"{number * times:.15g} {currency}{'' if way == 'buy' else PER[name]}" if name == "price" else (number * times, currency)
+    price = (
+        f"{number * times:.15g} {currency}{'' if way == 'buy' else PER[name]}"
+        if name == "price"
+        else (number * times, currency)
+    )
     place = _PLACE.fullmatch(path)
     blocks = list(getattr(spec, place[1]))
     blocks[int(place[2])] = block.model_copy(update={name: price})

@@ -27,7 +27,9 @@ def is_open(problem: Problem) -> bool:
 def below_floors(problem: Problem, of_choices: bool = True) -> frozenset[str]:
     """Serving workloads of the problem that may not answer, since they are below the floor; `of_choices`: where the program chooses, too."""
     open_to = [facts for facts in problem.quality if of_choices or len(facts.members) == 1]
-    return frozenset(name for facts in open_to for architecture, name in facts.members.items() if not facts.is_able(architecture))
+    return frozenset(
+        name for facts in open_to for architecture, name in facts.members.items() if not facts.is_able(architecture)
+    )
 
 
 # -- once it is chosen -------------------------------------------------------------------------------------------------
@@ -41,7 +43,9 @@ def settled(problem: Problem, chosen: Chosen) -> Problem:
     quality = []
     for facts in problem.quality:
         kept = [architecture for architecture in facts.members if architecture in chosen[facts.workload]]
-        left = {architecture: facts.workload if len(kept) == 1 else facts.members[architecture] for architecture in kept}
+        left = {
+            architecture: facts.workload if len(kept) == 1 else facts.members[architecture] for architecture in kept
+        }
         name_of |= {old: left.get(architecture) for architecture, old in facts.members.items()}
         quality.append(replace(facts, members=left))
 
@@ -56,10 +60,20 @@ def settled(problem: Problem, chosen: Chosen) -> Problem:
     lines = problem.lines
     return replace(
         problem,
-        serving=tuple(_named(workload, new) for workload in problem.serving if (new := name(workload.name)) is not None),
+        serving=tuple(
+            _named(workload, new) for workload in problem.serving if (new := name(workload.name)) is not None
+        ),
         paths=moved(problem.paths),
         trees=moved(problem.trees),
-        lines=None if lines is None else replace(lines, requests=moved(lines.requests), streams=moved(lines.streams), hops=moved(lines.hops), rates=moved(lines.rates)),
+        lines=None
+        if lines is None
+        else replace(
+            lines,
+            requests=moved(lines.requests),
+            streams=moved(lines.streams),
+            hops=moved(lines.hops),
+            rates=moved(lines.rates),
+        ),
         porting=tuple(
             replace(facts, workloads=users)
             for facts in problem.porting

@@ -51,9 +51,16 @@ def draw(problem: Problem, count: int, seed: int) -> Worlds:
     chips = chips_of(problem) if asked.times else ()
     return Worlds(
         demand={w.name: demand_at(problem, uniform(f"demand {w.name}")) for w in problem.serving},
-        serving={chip: {label: error_at(problem.constants.measured_serving, chip, label, u) for label, u in times(chip).items()} for chip in chips},
+        serving={
+            chip: {
+                label: error_at(problem.constants.measured_serving, chip, label, u) for label, u in times(chip).items()
+            }
+            for chip in chips
+        },
         training={
-            (chip, label): error_at(problem.constants.measured_training, chip, label, uniform(f"training {chip}")) for chip in chips for label in (DENSE, EXPERTS)
+            (chip, label): error_at(problem.constants.measured_training, chip, label, uniform(f"training {chip}"))
+            for chip in chips
+            for label in (DENSE, EXPERTS)
         },
         prices={path: price_at(figure, uniform(f"price {path}")) for path, figure in uncertain_prices(problem)},
         count=count,
@@ -85,9 +92,18 @@ LEVELS_SHOWN = (0.1, 0.5, 0.9)
 def uncertain(problem: Problem) -> list[dict[str, Any]]:
     """Factors at three levels on all that the question leaves uncertain but prices, for people."""
     rows = [
-        {"what": "demand", "of": w.name, "metric": "requests/s", "factors": [float(demand_at(problem, level)) for level in LEVELS_SHOWN]} for w in problem.serving
+        {
+            "what": "demand",
+            "of": w.name,
+            "metric": "requests/s",
+            "factors": [float(demand_at(problem, level)) for level in LEVELS_SHOWN],
+        }
+        for w in problem.serving
     ]
-    models = (("serving", problem.constants.measured_serving, bool(problem.serving)), ("training", problem.constants.measured_training, bool(problem.training)))
+    models = (
+        ("serving", problem.constants.measured_serving, bool(problem.serving)),
+        ("training", problem.constants.measured_training, bool(problem.training)),
+    )
     for chip in chips_of(problem) if problem.spec.robust.times else ():
         for model, known, there in models:
             for label in LABELS[model] if there else ():
@@ -102,7 +118,12 @@ def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
         yield from stated_ranges(problem.spec)
     for citation in problem.citations if problem.spec.robust.prices else ():
         figure = citation.figure
-        if is_money(figure.unit) and not isinstance(figure.value, tuple) and figure.value > 0 and (figure.low, figure.high) != (None, None):
+        if (
+            is_money(figure.unit)
+            and not isinstance(figure.value, tuple)
+            and figure.value > 0
+            and (figure.low, figure.high) != (None, None)
+        ):
             yield citation.path, figure
 
 

@@ -11,7 +11,11 @@ from planner.report.hours import by_hour
 
 ELECTRICITY = "electricity"
 TABLES = (ELECTRICITY,)  # there only where the spec asks for it
-COMPONENT_WORDS = {"demand charge": "demand charges", "ppa": "power purchase agreements", "battery": "batteries (capital)"}
+COMPONENT_WORDS = {
+    "demand charge": "demand charges",
+    "ppa": "power purchase agreements",
+    "battery": "batteries (capital)",
+}
 ITEM_WORDS = {"grid": "from the grid", "peak": "peak of", "ppa": "contract", "battery": "battery,"}
 
 
@@ -42,7 +46,9 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
                 "days": f"{sum(row['seconds'] for row in listed) / DAY_S:.0f}",
                 "price by UTC hour": _bars([row["price_per_j"] for row in hours]),
                 "load by UTC hour": _bars([row["power_w"] for row in hours]),
-                "price per MWh": f"{min(prices):.0f}-{max(prices):.0f}" if min(prices) >= 0 else f"{min(prices):.0f} to {max(prices):.0f}",
+                "price per MWh": f"{min(prices):.0f}-{max(prices):.0f}"
+                if min(prices) >= 0
+                else f"{min(prices):.0f} to {max(prices):.0f}",
                 "load": f"{show(min(loads), 'W')} to {show(max(loads), 'W')}",
             }
         )

@@ -19,12 +19,16 @@ def grade_rows(plan: Plan) -> list[dict[str, Any]]:
             by_grade.setdefault(asked[row.get("of", row["name"])].get("grade") or "", []).append(row)
     if set(by_grade) <= {""} and not any("revenue" in row for row in by_grade.get("", ())):
         return []
-    return [_summed(grade, by_grade[grade]) for grade in ("consumer", "professional", "frontier", "") if grade in by_grade]
+    return [
+        _summed(grade, by_grade[grade]) for grade in ("consumer", "professional", "frontier", "") if grade in by_grade
+    ]
 
 
 def _summed(grade: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     cost = sum(row["cost"] for row in rows)
-    millions = sum(row["cost"] / row["cost_per_million_tokens"] for row in rows if row["cost_per_million_tokens"])  # as present values
+    millions = sum(
+        row["cost"] / row["cost_per_million_tokens"] for row in rows if row["cost_per_million_tokens"]
+    )  # as present values
     revenue = sum(row["revenue"] for row in rows) if all("revenue" in row for row in rows) else None
     return {
         "grade": grade or None,
@@ -52,7 +56,11 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         }
         for row in grade_rows(plan)
     ]
-    return [("What each grade of tokens costs and earns (per token of the answers, prompts included)", rows)] if rows else []
+    return (
+        [("What each grade of tokens costs and earns (per token of the answers, prompts included)", rows)]
+        if rows
+        else []
+    )
 
 
 def _number(value: float | None) -> str:

@@ -23,4 +23,10 @@ def by_hour(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _mean(hour: int, group: list[dict[str, Any]]) -> dict[str, Any]:
     seconds = sum(row["seconds"] for row in group)
     means = {key: sum(row[key] * row["seconds"] for row in group) / seconds for key in MEANS if key in group[0]}
-    return {**group[0], **means, "hour_utc": hour, "seconds": seconds, "energy_j": sum(row["energy_j"] for row in group)}
+    return {
+        **group[0],
+        **means,
+        "hour_utc": hour,
+        "seconds": seconds,
+        "energy_j": sum(row["energy_j"] for row in group),
+    }

@@ -11,8 +11,12 @@ PREEMPTIONS, STORAGE = "preemptions", "storage"
 TABLES = (PREEMPTIONS, STORAGE)
 HEADINGS = {PREEMPTIONS: "How often jobs make room", STORAGE: "What runs through storage"}
 NOTES = {
-    HEADINGS[PREEMPTIONS]: "Resumptions: how often a job's whole width comes back over the horizon; half of it counts half.",
-    HEADINGS[STORAGE]: "Rates at full width, in the mean. To load: the weights of a replica, or the state of a job, with the storage to itself.",
+    HEADINGS[
+        PREEMPTIONS
+    ]: "Resumptions: how often a job's whole width comes back over the horizon; half of it counts half.",
+    HEADINGS[
+        STORAGE
+    ]: "Rates at full width, in the mean. To load: the weights of a replica, or the state of a job, with the storage to itself.",
 }
 
 

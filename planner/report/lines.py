@@ -28,11 +28,15 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
         "line": row["line"],
         "kind": row["kind"],
         "units": "" if row["units"] is None else f"{row['units']}",
-        "capacity": "by the byte" if row["capacity_bytes_per_s"] is None else show(row["capacity_bytes_per_s"], "byte/s"),
+        "capacity": "by the byte"
+        if row["capacity_bytes_per_s"] is None
+        else show(row["capacity_bytes_per_s"], "byte/s"),
         "busiest": show(row["peak_bytes_per_s"], "byte/s"),
         "use": "" if row["use"] is None else f"{row['use']:.1%}",
         "cost": f"{sum(row['cost'].values()):,.0f}",
-        "carries": "; ".join(f"{part['traffic']} of {part['workload']} {show(part['bytes'], 'byte')}" for part in row["traffic"]),
+        "carries": "; ".join(
+            f"{part['traffic']} of {part['workload']} {show(part['bytes'], 'byte')}" for part in row["traffic"]
+        ),
     }
 
 

@@ -33,7 +33,13 @@ def _told(plan: Plan) -> Iterator[tuple[float, str]]:
         if max(free, held) <= LEAST * abs(plan.objective["value"]):
             continue
         if free > held:
-            same = f"; with the fleet as it is, {_worth(plan, held, years)}" if held > 0 else "; to the fleet as it is, nothing" if row["marginal_value"] is not None else ""
+            same = (
+                f"; with the fleet as it is, {_worth(plan, held, years)}"
+                if held > 0
+                else "; to the fleet as it is, nothing"
+                if row["marginal_value"] is not None
+                else ""
+            )
             by_the_bound = _by_the_bound(row) if BY_THE_BOUND in row["note"] else ""
             yield free, f"{thing} is worth {_worth(plan, free, years)} where systems may be added{by_the_bound}{same}."
         else:
@@ -60,7 +66,9 @@ def _one_more(row: Mapping[str, Any]) -> tuple[str, float]:
     if unit == "W":
         return (f"The next MW of {name}", MEGA) if row["limit"] >= MEGA else (f"The next kW of {name}", KILO)
     if unit == "system":
-        return f"One more {name.removeprefix('supply of ')}" if name.startswith("supply of ") else f"Room for one more on {name.removeprefix('size of ')}", 1.0
+        return f"One more {name.removeprefix('supply of ')}" if name.startswith(
+            "supply of "
+        ) else f"Room for one more on {name.removeprefix('size of ')}", 1.0
     if unit == "byte/s":
         return f"The next GB/s of {name}", GIGA
     if unit == "kg":

@@ -23,7 +23,9 @@ def _row(row: dict[str, Any], budget: float | None) -> dict[str, Any]:
         "phase": row["name"],
         "from": row["start"],
         "bought for": f"{row['capital']:,.0f}",
-        "paid in it": "" if row["paid"] is None else f"{row['paid']:,.0f}" + ("" if budget is None else f" of {budget:,.0f}"),
+        "paid in it": ""
+        if row["paid"] is None
+        else f"{row['paid']:,.0f}" + ("" if budget is None else f" of {budget:,.0f}"),
         "worth at the end": f"{row['residual']:,.0f}",
         "chips": f"{row['chips']:,}",
         "tokens": f"{sum(row['tokens'].values()) / 1e12:,.3f}T",

@@ -49,9 +49,13 @@ def sentences(plan: Plan) -> Iterator[str]:
     """Who answers each workload that has a floor, and why."""
     for row in plan.document.get("quality", ()):
         answering = [each for each in row["architectures"] if each["name"] is not None]
-        who = _listed([f"{each['architecture']}{f' ({_part(each)})' if len(answering) > 1 else ''}" for each in answering])
+        who = _listed(
+            [f"{each['architecture']}{f' ({_part(each)})' if len(answering) > 1 else ''}" for each in answering]
+        )
         verb = "answer" if len(answering) > 1 else "answers"
-        worst = f" ({row['lowest_hour']:g} in the worst hour)" if row["lowest_hour"] < row["reached"] * (1 - SAME) else ""
+        worst = (
+            f" ({row['lowest_hour']:g} in the worst hour)" if row["lowest_hour"] < row["reached"] * (1 - SAME) else ""
+        )
         mean = f"a mean of {row['reached']:g}{worst}" if len(answering) > 1 else f"{row['reached']:g}"
         yield f"{who} {verb} {row['workload']}: {mean} by {row['source']}, asked at least {row['floor']:g} ({MIX[row['mix']]}){_next(plan, row)}."
 
@@ -65,7 +69,11 @@ def _next(plan: Plan, row: Row) -> str:
     if after is None:
         return "; no other of its alternatives is as good" if row["mix"] not in FLOOR else ""
     if after["value"] is None:
-        return f"; without {after['without']} there is no plan" if after["status"] == "infeasible" else f"; without {after['without']} none was found in time"
+        return (
+            f"; without {after['without']} there is no plan"
+            if after["status"] == "infeasible"
+            else f"; without {after['without']} none was found in time"
+        )
     value = plan.objective["value"]
     others = _listed(after["architectures"])
     if plan.objective["sense"] == "max":

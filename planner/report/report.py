@@ -68,7 +68,17 @@ def render(plan: Plan, form: str) -> str:
 def csv_tables(plan: Plan) -> dict[str, str]:
     """One CSV text per table of the plan."""
     tables = {name: as_csv(plan[name]) for name in TABLES}
-    tables |= {name: as_csv(plan[name]) for name in (*line_report.TABLES, *electricity_report.TABLES, *interruption_tables.TABLES, *quality_report.TABLES, phase_tables.PHASES) if name in plan.document}
+    tables |= {
+        name: as_csv(plan[name])
+        for name in (
+            *line_report.TABLES,
+            *electricity_report.TABLES,
+            *interruption_tables.TABLES,
+            *quality_report.TABLES,
+            phase_tables.PHASES,
+        )
+        if name in plan.document
+    }
     tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan["costs"].items()])
     return tables
 
@@ -81,7 +91,11 @@ def headline(plan: Plan) -> str:
     objective = plan.objective
     value = f"{_amount(objective['value'])} {objective['unit']}"
     of = {"reduced": " on these typical days", "fleet": " with at least this fleet"}.get(plan["bound_of"], "")
-    proof = f"; no plan{of} is better than {_amount(plan['bound'])} (gap {plan.gap:.3%})" if plan.gap is not None else "; no bound was proven"
+    proof = (
+        f"; no plan{of} is better than {_amount(plan['bound'])} (gap {plan.gap:.3%})"
+        if plan.gap is not None
+        else "; no bound was proven"
+    )
     return f"{words}: {_goal(plan)} {value}{proof}"
 
 
@@ -109,7 +123,14 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
         *interruption_tables.sections(plan),
         (LIMITS, [_limit_row(row) for row in plan["limits"]]),
         (RUNNER_UP, [_runner_up_row(row) for row in plan["runner_up"]]),
-        ("Dropped on the way", [{"workload": w, "reason": reason, "count": n} for w, reasons in plan["dropped"].items() for reason, n in reasons.items()]),
+        (
+            "Dropped on the way",
+            [
+                {"workload": w, "reason": reason, "count": n}
+                for w, reasons in plan["dropped"].items()
+                for reason, n in reasons.items()
+            ],
+        ),
         ("Assumptions", [_assumption_row(row) for row in plan["assumptions"]]),
     ]
     return [(heading, rows) for heading, rows in sections if rows]
@@ -118,17 +139,36 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 def _text(plan: Plan) -> str:
     parts = [plan["name"], headline(plan), _totals_line(plan), robust_report.words(plan)]
     for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan)):
-        parts.append(f"{heading}\n" + "".join(textwrap.fill(line, 118, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False) + "\n" for line in lines))
+        parts.append(
+            f"{heading}\n"
+            + "".join(
+                textwrap.fill(line, 118, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False) + "\n"
+                for line in lines
+            )
+        )
     for heading, rows in _sections(plan):
-        note = textwrap.fill(NOTES[heading], 118, initial_indent="  ", subsequent_indent="  ") + "\n" if heading in NOTES else ""
+        note = (
+            textwrap.fill(NOTES[heading], 118, initial_indent="  ", subsequent_indent="  ") + "\n"
+            if heading in NOTES
+            else ""
+        )
         parts.append(f"{heading}\n{as_text(rows, indent='  ')}{note}")
     parts.append(_closing(plan))
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
 def _markdown(plan: Plan) -> str:
-    parts = [f"# {plan['name']}", plan["spec"].get("note", ""), f"**{headline(plan)}**", _totals_line(plan), robust_report.words(plan)]
-    parts += [f"## {heading}\n\n" + "".join(f"- {line}\n" for line in lines) for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan))]
+    parts = [
+        f"# {plan['name']}",
+        plan["spec"].get("note", ""),
+        f"**{headline(plan)}**",
+        _totals_line(plan),
+        robust_report.words(plan),
+    ]
+    parts += [
+        f"## {heading}\n\n" + "".join(f"- {line}\n" for line in lines)
+        for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan))
+    ]
     for heading, rows in _sections(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""
         parts.append(f"## {heading}\n\n{as_markdown(rows)}{note}")
@@ -141,12 +181,20 @@ def _diagnosis(plan: Plan) -> list[tuple[str, list[str]]]:
     found = plan["diagnosis"]
     if found is None:
         return []
-    conflict = [f"{row['words']} ({row['path']})" for row in found["conflict"]] or ["which limits those are was not found in the time"]
+    conflict = [f"{row['words']} ({row['path']})" for row in found["conflict"]] or [
+        "which limits those are was not found in the time"
+    ]
     if found.get("conflict_of") == "amounts":
-        conflict.append("all that is no amount was kept as stated: which of it this conflict needs was not looked for in the time")
+        conflict.append(
+            "all that is no amount was kept as stated: which of it this conflict needs was not looked for in the time"
+        )
     parts = [("These limits cannot all be met" if len(conflict) > 1 else "This limit cannot be met", conflict)]
     if found["repair"]:
-        checked = "with this change there is a plan" if found["repair_checked"] else "whether this is enough was not found in the time"
+        checked = (
+            "with this change there is a plan"
+            if found["repair_checked"]
+            else "whether this is enough was not found in the time"
+        )
         parts.append(("The smallest change", [*(row["words"] for row in found["repair"]), checked]))
     elif found["conflict"]:
         parts.append(("The smallest change", ["no change that is enough was found"]))
@@ -178,7 +226,14 @@ def _fleet_row(row: dict[str, Any]) -> dict[str, Any]:
     when = "throughout" if row["phase"] is None else f"phase {row['phase']}"
     if "windows" in row:
         when = row["obtained"] or "phases {} to {}".format(*row["windows"])
-    return {"site": row["site"], "system": row["system"], "count": row["count"], "how": row["how"].replace("_", " "), "fabric": row["fabric"], "when": when}
+    return {
+        "site": row["site"],
+        "system": row["system"],
+        "count": row["count"],
+        "how": row["how"].replace("_", " "),
+        "fabric": row["fabric"],
+        "when": when,
+    }
 
 
 def _fabric_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +241,12 @@ def _fabric_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "site": row["site"],
         "system": row["system"],
-        "design": row["design"] + (f", {row['tiers']} tier{'s' if row['tiers'] > 1 else ''}" if row["tiers"] and row["design"] != "dragonfly" else ""),
+        "design": row["design"]
+        + (
+            f", {row['tiers']} tier{'s' if row['tiers'] > 1 else ''}"
+            if row["tiers"] and row["design"] != "dragonfly"
+            else ""
+        ),
         "systems": f"{row['systems']:,} of {row['size']:,}",
         "switches": f"{row['switches']:,}",
         "links": f"{row['links']:,}",
@@ -227,7 +287,14 @@ def _point_row(workload: dict[str, Any], point: dict[str, Any]) -> dict[str, Any
 
 
 def _layout(pool: dict[str, Any]) -> str:
-    sizes = " ".join(f"{key}{value}" for key, value in pool["layout"].items() if key in ("tp", "pp", "dp", "cp", "ep") and value != 1) or "1 chip"
+    sizes = (
+        " ".join(
+            f"{key}{value}"
+            for key, value in pool["layout"].items()
+            if key in ("tp", "pp", "dp", "cp", "ep") and value != 1
+        )
+        or "1 chip"
+    )
     copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
     batch = f" batch {pool['batch']}" if pool["batch"] else ""
     if pool["role"] == "api":
@@ -237,13 +304,19 @@ def _layout(pool: dict[str, Any]) -> str:
 
 
 def _workload_row(workload: dict[str, Any], currency: str) -> dict[str, Any]:
-    slo = ", ".join(f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}" for row in workload["slo"] if row["predicted_s"] is not None)
+    slo = ", ".join(
+        f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
+        for row in workload["slo"]
+        if row["predicted_s"] is not None
+    )
     per_million = workload["cost_per_million_tokens"]
     return {
         "workload": workload["name"],
         "tokens": f"{workload['tokens'] / 1e12:,.3f}T",
         f"{currency} per million": "" if per_million is None else f"{per_million:.4f}",
-        "MFU": "" if workload["mfu"] is None else f"{workload['mfu']:.1%}" + (f", HFU {workload['hfu']:.1%}" if workload.get("hfu") else ""),
+        "MFU": ""
+        if workload["mfu"] is None
+        else f"{workload['mfu']:.1%}" + (f", HFU {workload['hfu']:.1%}" if workload.get("hfu") else ""),
         "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
         "latency at the user": slo,
         "run": "; ".join(_run(point) for point in workload["points"] if point["time_s"]),
@@ -259,7 +332,11 @@ def _run(point: dict[str, Any]) -> str:
 
 def _ranks(placement: dict[str, Any]) -> str:
     """The order of the dimensions that loads the busiest link least, and what the usual numbering would load it with."""
-    order = " / ".join(" ".join(along) for along in placement["order"] if along) if "factors" in placement else " ".join(placement["order"])
+    order = (
+        " / ".join(" ".join(along) for along in placement["order"] if along)
+        if "factors" in placement
+        else " ".join(placement["order"])
+    )
     usual = placement["in_number_order_s"]
     against = "" if usual is None else f", {show(usual, 's')} in number order"
     return f"{order}: busiest link {show(placement['busiest_link_s'], 's')} a step{against}"
@@ -268,7 +345,14 @@ def _ranks(placement: dict[str, Any]) -> str:
 def _cost_rows(plan: Plan) -> list[dict[str, Any]]:
     total = sum(plan["costs"].values())
     rows = sorted(plan["costs"].items(), key=lambda item: -item[1])
-    return [{"component": COMPONENT_WORDS[name], "amount": f"{amount:,.0f}", "share": f"{amount / total:.1%}" if total else ""} for name, amount in rows]
+    return [
+        {
+            "component": COMPONENT_WORDS[name],
+            "amount": f"{amount:,.0f}",
+            "share": f"{amount / total:.1%}" if total else "",
+        }
+        for name, amount in rows
+    ]
 
 
 def _route_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -280,7 +364,9 @@ def _route_rows(plan: Plan) -> list[dict[str, Any]]:
         key = (row["workload"], row["origin"], row["site"], row.get("line"))
         flows[key] = flows.get(key, 0.0) + row["tokens_per_s"] * seconds[row["slot"]] / total
     return [
-        {"workload": w, "from": origin, "served in": site} | ({} if line is None else {"line": line}) | {"output tokens/s": f"{flow:,.0f}"}
+        {"workload": w, "from": origin, "served in": site}
+        | ({} if line is None else {"line": line})
+        | {"output tokens/s": f"{flow:,.0f}"}
         for (w, origin, site, line), flow in flows.items()
     ]
 
@@ -308,7 +394,9 @@ def _worth(value: float | None, row: dict[str, Any]) -> str:
     """A marginal value per kW, t or million of money, as people would say it."""
     if value is None:
         return ""
-    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "system": ("system", 1.0)}.get(row["unit"], (f"1M {row['unit']}", MILLION))
+    per, size = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "system": ("system", 1.0)}.get(
+        row["unit"], (f"1M {row['unit']}", MILLION)
+    )
     amount = value * size
     return f"{amount:,.0f} {_of(row)} per {per}" if abs(amount) >= 100 else f"{amount:.3g} {_of(row)} per {per}"
 
@@ -324,7 +412,12 @@ def _runner_up_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _assumption_row(row: dict[str, Any]) -> dict[str, Any]:
     value = f"{row['value']:.4g} {row['unit']}" if isinstance(row["value"], float) else str(row["value"])
-    return {"figure": row["path"], "value": value, "share of objective": "" if row["share"] is None else f"{row['share']:.1%}", "why": row["reason"]}
+    return {
+        "figure": row["path"],
+        "value": value,
+        "share of objective": "" if row["share"] is None else f"{row['share']:.1%}",
+        "why": row["reason"],
+    }
 
 
 def _amount(value: float) -> str:

@@ -6,7 +6,12 @@ from typing import Any
 
 from planner.plan import Plan
 
-PROMISE, UNCERTAIN, PRICES, STANDING = "How sure it is", "What was uncertain", "Prices that were uncertain", "Layouts that stand by"
+PROMISE, UNCERTAIN, PRICES, STANDING = (
+    "How sure it is",
+    "What was uncertain",
+    "Prices that were uncertain",
+    "Layouts that stand by",
+)
 NOTES = {
     PROMISE: "Share of sampled worlds in which all demand is served within the latency limits, all jobs end in time and the cost stays within the budget. "
     "In each world the fleet and its layouts stay; batches and routes are chosen anew. Fresh worlds were not seen when the fleet was chosen.",
@@ -36,7 +41,11 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     found = plan.document.get("robustness")
     if not found or "words" in found:
         return []
-    rows = [outcome_row("this plan, worlds it was chosen for", found["sampled"]), outcome_row("this plan, fresh worlds", found["fresh"]), outcome_row("best as predicted, fresh worlds", found["nominal"])]
+    rows = [
+        outcome_row("this plan, worlds it was chosen for", found["sampled"]),
+        outcome_row("this plan, fresh worlds", found["fresh"]),
+        outcome_row("best as predicted, fresh worlds", found["nominal"]),
+    ]
     levels = [f"{level:.0%} level" for level in found["levels"]]
     return [
         (PROMISE, rows),
@@ -58,7 +67,11 @@ def outcome_row(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
 
 def price_row(row: dict[str, Any]) -> dict[str, Any]:
     """`amount`: the part of the plan's cost that goes with the price."""
-    return {"figure": row["path"], **{side: f"{row[side]:,.4g} {row['unit']}" for side in ("low", "typical", "high")}, "of the plan's cost": f"{row['amount']:,.0f}"}
+    return {
+        "figure": row["path"],
+        **{side: f"{row[side]:,.4g} {row['unit']}" for side in ("low", "typical", "high")},
+        "of the plan's cost": f"{row['amount']:,.0f}",
+    }
 
 
 def _standing(row: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,13 @@ def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     if not plan.has_answer:
         return []
     told = _Told(plan)
-    found = (("Why this architecture", quality_report.sentences(plan)), ("Why here", told.here()), ("Why this", told.this()), ("On which line", told.lines()), ("Why then", told.then()))
+    found = (
+        ("Why this architecture", quality_report.sentences(plan)),
+        ("Why here", told.here()),
+        ("Why this", told.this()),
+        ("On which line", told.lines()),
+        ("Why then", told.then()),
+    )
     return [(heading, sentences) for heading, lines in found if (sentences := list(lines))]
 
 
@@ -34,7 +40,11 @@ class _Told:
         for row in plan["schedule"]:
             self.of_site[row["site"]].append(row)
         self.sites = [site for site in dict.fromkeys(row["site"] for row in plan["fleet"])]
-        self.paid = {site: paid for site in self.sites if (paid := _mean(self.of_site[site], "energy_j", "price_per_j")) is not None}
+        self.paid = {
+            site: paid
+            for site in self.sites
+            if (paid := _mean(self.of_site[site], "energy_j", "price_per_j")) is not None
+        }
         self.seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
         self.binding = [row for row in plan["limits"] if row["slack"] <= BINDING * abs(row["limit"])]
 
@@ -90,7 +100,11 @@ class _Told:
         sense = self.plan["spec"].get("objective", {"minimise": "cost"})
         if sense.get("minimise") != "cost":
             return ""
-        told = "would by the bound save" if row["marginal_value_divisible"] and BY_THE_BOUND in row["note"] else "would save"
+        told = (
+            "would by the bound save"
+            if row["marginal_value_divisible"] and BY_THE_BOUND in row["note"]
+            else "would save"
+        )
         return f", one {per} more {told} {-value * size:,.0f} {self.currency}"
 
     # -- systems and networks --------------------------------------------------------------------------------------
@@ -101,7 +115,9 @@ class _Told:
             counts[row["system"], row["how"]] += row["count"]
         scarce = {row["name"]: row for row in self.binding}
         for (system, how), count in counts.items():
-            row = scarce.get(f"supply of {system} ({how})") or scarce.get(f"supply of {system} ({how.replace('_', ' ')})")
+            row = scarce.get(f"supply of {system} ({how})") or scarce.get(
+                f"supply of {system} ({how.replace('_', ' ')})"
+            )
             if row is not None:
                 yield f"All {count:,} {system} that can be had{self._worth(row, 'system', 1.0)}."
         designs: dict[str, list[Row]] = defaultdict(list)
@@ -112,7 +128,10 @@ class _Told:
             of_system: dict[str, list[Row]] = defaultdict(list)
             for row in rows:
                 of_system[row["system"]].append(row)
-            words = [f"{sum(row['systems'] for row in mine):,} {system} at {_range([row['price'] / row['systems'] for row in mine])}{_instead(mine)}" for system, mine in of_system.items()]
+            words = [
+                f"{sum(row['systems'] for row in mine):,} {system} at {_range([row['price'] / row['systems'] for row in mine])}{_instead(mine)}"
+                for system, mine in of_system.items()
+            ]
             yield f"{design} joins, in {self.currency} of network per system, {'; '.join(words)}."
         for row in self.plan["runner_up"]:
             if row["system"] is not None:
@@ -121,7 +140,9 @@ class _Told:
     # -- lines -----------------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[str]:
-        asked = {w["name"]: w["security"] for w in self.plan["spec"]["workloads"] if w.get("security", "public") != "public"}
+        asked = {
+            w["name"]: w["security"] for w in self.plan["spec"]["workloads"] if w.get("security", "public") != "public"
+        }
         for row in self.plan.document.get("lines", ()):
             size = sum(part["bytes"] for part in row["traffic"])
             most = max(row["traffic"], key=lambda part: part["bytes"], default=None)
@@ -132,7 +153,11 @@ class _Told:
             for part in row["traffic"]:
                 if part["workload"] in asked:
                     sent[part["workload"]].append(part["traffic"])
-            reason = f"; {_listed([f'{name} asks for {asked[name]} ({_listed(kinds)})' for name, kinds in sent.items()])}" if sent else ""
+            reason = (
+                f"; {_listed([f'{name} asks for {asked[name]} ({_listed(kinds)})' for name, kinds in sent.items()])}"
+                if sent
+                else ""
+            )
             use = "" if row["use"] is None else f", {row['use']:.0%} full at its busiest"
             cost = sum(row["cost"].values()) / (size / 1e12)
             yield (
@@ -196,7 +221,11 @@ class _Told:
             return
         saved = 1 - self.paid[site] / even
         if abs(saved) >= LITTLE:
-            words = "less than an even load would: work moves to its cheap hours" if saved > 0 else "more than an even load would: its users wake when it is dear"
+            words = (
+                "less than an even load would: work moves to its cheap hours"
+                if saved > 0
+                else "more than an even load would: its users wake when it is dear"
+            )
             yield f"{site} pays {abs(saved):.1%} {words}."
 
     def _peaks(self, site: str, rows: list[Row]) -> Iterator[str]:
@@ -213,8 +242,17 @@ class _Told:
         grid = _mean(taken, "taken", "price_per_j")
         drawn = sum(r["energy_j"] for r in rows)
         without, bought = max(r["grid_w"] + r["ppa_w"][row["name"]] for r in rows), max(r["grid_w"] for r in rows)
-        peak = f"; without it the highest purchase would be {show(without, 'W')} in place of {show(bought, 'W')}" if without > bought * 1.001 else ""
-        stated = next(c["price"] for site_ in self.plan["spec"]["sites"] for c in (site_.get("electricity") or {}).get("ppa", ()) if c["name"] == row["name"])
+        peak = (
+            f"; without it the highest purchase would be {show(without, 'W')} in place of {show(bought, 'W')}"
+            if without > bought * 1.001
+            else ""
+        )
+        stated = next(
+            c["price"]
+            for site_ in self.plan["spec"]["sites"]
+            for c in (site_.get("electricity") or {}).get("ppa", ())
+            if c["name"] == row["name"]
+        )
         return (
             f"{row['name']} in {site}: {show(row['size'], 'W')} are contracted at {stated} and meet {row['energy_j'] / drawn:.0%} of what is drawn; "
             f"the grid costs {self._per_mwh(grid or 0.0)} in the same hours{peak}."
@@ -229,10 +267,18 @@ class _Told:
             return
         listed = self.of_site[site]
         years = sum(row["seconds"] for row in listed) / YEAR_S
-        saved = sum((row["discharge_w"] - row["charge_w"]) * row["seconds"] * row["price_per_j"] for row in listed) / years
-        before, after = (max(row["grid_w"] + sign * (row["discharge_w"] - row["charge_w"]) for row in listed) for sign in (1, 0))
+        saved = (
+            sum((row["discharge_w"] - row["charge_w"]) * row["seconds"] * row["price_per_j"] for row in listed) / years
+        )
+        before, after = (
+            max(row["grid_w"] + sign * (row["discharge_w"] - row["charge_w"]) for row in listed) for sign in (1, 0)
+        )
         hours = by_hour([{**row, "power_w": row["charge_w"], "own_power_w": row["discharge_w"]} for row in listed])
-        peak = f" and lowers the highest purchase from {show(before, 'W')} to {show(after, 'W')}" if before > after * 1.001 else ""
+        peak = (
+            f" and lowers the highest purchase from {show(before, 'W')} to {show(after, 'W')}"
+            if before > after * 1.001
+            else ""
+        )
         yield (
             f"The battery in {site} ({show(energy['size'], 'J')}, {show(power['size'], 'W')}) charges mostly {_spans(hours, 'power_w')} and discharges {_spans(hours, 'own_power_w')} UTC, "
             f"{energy['energy_j'] / energy['size'] / years:,.0f} times a year; at {energy['cost'] + power['cost']:,.0f} {self.currency} over the horizon it saves {saved:,.0f} a year of energy{peak}."
@@ -298,4 +344,3 @@ def _spans(hours: list[Row], name: str) -> str:
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-

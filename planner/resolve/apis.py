@@ -31,7 +31,9 @@ Money = Callable[..., float]
 Wrong = Callable[[str, str], None]
 
 
-def api_places(spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, convert: Money, wrong: Wrong) -> list[tuple[SiteFacts, OfferFacts, SystemFacts]]:
+def api_places(
+    spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, convert: Money, wrong: Wrong
+) -> list[tuple[SiteFacts, OfferFacts, SystemFacts]]:
     """The APIs of a spec as places; `taken`: names that they must not have, `hours` of the calendar's period."""
     found = []
     for i, api in enumerate(spec.apis or ()):
@@ -41,9 +43,15 @@ def api_places(spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, con
         serving = [w.name for w in spec.workloads if w.kind == "serving"]
         for j, name in enumerate(api.workloads or ()):
             if name not in serving:
-                wrong(f"{path}.workloads[{j}]", f'"{name}" is no serving workload of the spec; known here: {", ".join(serving)}')
+                wrong(
+                    f"{path}.workloads[{j}]",
+                    f'"{name}" is no serving workload of the spec; known here: {", ".join(serving)}',
+                )
         if api.supply is None and spec.objective.maximise is not None:
-            wrong(f"{path}.supply", "is missing; where throughput is sought, state how many output tokens per second it gives")
+            wrong(
+                f"{path}.supply",
+                "is missing; where throughput is sought, state how many output tokens per second it gives",
+            )
         runs = None if api.architecture is None else find("architectures", api.architecture, f"{path}.architecture")
         architecture = "" if runs is None else runs.name
         if region is None:
@@ -62,7 +70,13 @@ def api_places(spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, con
             name=api.name, chip="", family="", chips=0, flop_per_s={}, hbm_bytes=0.0, hbm_bytes_per_s=0.0, scaleup_bytes_per_s=0.0, scaleup_chips=0,
             nic_bytes_per_s=0.0, nic_ports=0, power_w=0.0, idle_w=0.0, embodied_kg=0.0, export_cn="allowed",
         )  # fmt: skip
-        found.append((site, OfferFacts(path, api.name, API, {api.name: 0.0}, np.inf if api.supply is None else float(api.supply)), system))
+        found.append(
+            (
+                site,
+                OfferFacts(path, api.name, API, {api.name: 0.0}, np.inf if api.supply is None else float(api.supply)),
+                system,
+            )
+        )
     if found and spec.lines is not None:
         wrong("apis", 'cannot stand beside "lines" yet; remove one of them')
     if found and spec.robust is not None:
@@ -83,7 +97,9 @@ def promised(latency: Slo) -> Mapping[str, float]:
     return result
 
 
-def api_paths(workload: ServingFacts, found: Mapping[tuple[str, str], PathFacts], sites: Sequence[SiteFacts]) -> dict[tuple[str, str, str], PathFacts]:
+def api_paths(
+    workload: ServingFacts, found: Mapping[tuple[str, str], PathFacts], sites: Sequence[SiteFacts]
+) -> dict[tuple[str, str, str], PathFacts]:
     """Ways to the APIs that a workload may use, out of those to their regions; traffic is in the price of the tokens."""
     return {
         (workload.name, origin, site.region): replace(path, price_per_byte=0.0)

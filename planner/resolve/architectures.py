@@ -23,12 +23,21 @@ def shape_of(record: Record, ledger: Ledger) -> Architecture:
         missing = next((name for name in (*NEEDED, *OPTIONAL) if record.get(name) is None), "layers")
         ledger.value("architectures", record.name, missing)  # raises: half a shape would give a wrong answer
     figures = {name: int(ledger.value("architectures", record.name, name)) for name in NEEDED}
-    figures |= {name: int(value) for name in OPTIONAL if (value := ledger.optional("architectures", record.name, name)) is not None}
+    figures |= {
+        name: int(value)
+        for name in OPTIONAL
+        if (value := ledger.optional("architectures", record.name, name)) is not None
+    }
     figures.setdefault("kv_heads", figures["heads"])
     figures.setdefault("head_dim", figures["hidden"] // max(figures["heads"], 1))
     figures.setdefault("ffn", figures.get("expert_ffn", 0))
     text = record.text
-    return Architecture(**figures, gated=text.get("gated", "true") == "true", tied=text.get("tied") == "true", mla=text.get("attention") == "mla")
+    return Architecture(
+        **figures,
+        gated=text.get("gated", "true") == "true",
+        tied=text.get("tied") == "true",
+        mla=text.get("attention") == "mla",
+    )
 
 
 def weights_bytes(shape: Architecture, precisions: Iterable[str]) -> float:

@@ -20,7 +20,9 @@ def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> np.ndarray:
     profile = np.asarray(demand.profile or np.ones(SLOTS_PER_DAY), dtype=float)
     if not clock.whole_year:
         return local_to_utc(profile / profile.mean(), utc_offset_s(timezone, clock.start))
-    return _by_instant(timezone, clock, profile, np.asarray(demand.week or np.ones(7)), np.asarray(demand.months or np.ones(12)))
+    return _by_instant(
+        timezone, clock, profile, np.asarray(demand.week or np.ones(7)), np.asarray(demand.months or np.ones(12))
+    )
 
 
 def utc_offset_s(timezone: str, day: date) -> float:

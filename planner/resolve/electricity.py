@@ -33,14 +33,33 @@ def meter_facts(
     charge = block.demand_charge
     if charge == TARIFF:
         if tariff is None:
-            raise SpecError([Problem(f"{path}.demand_charge", 'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"')])
+            raise SpecError(
+                [
+                    Problem(
+                        f"{path}.demand_charge",
+                        'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"',
+                    )
+                ]
+            )
         figure = ledger.figure("tariffs", tariff, "demand_charge")
         charge = figure.number, figure.unit[:3]
     elif charge is not None:
         amount, currency = charge
-        ledger.assume(f"{path}.demand_charge", amount, f"{currency}/W s", "stated in the spec" + stated_level(ledger.prices, f"{path}.demand_charge", "electricity"), ("demand charge", region.name, "*"))
-    contracts = [_contract(c, region, ledger, convert, f"{path}.ppa[{i}]", clock, series) for i, c in enumerate(block.ppa)]
-    storage = None if block.battery is None else _storage(block.battery, region, ledger, convert, f"{path}.battery", rate, years, life_years)
+        ledger.assume(
+            f"{path}.demand_charge",
+            amount,
+            f"{currency}/W s",
+            "stated in the spec" + stated_level(ledger.prices, f"{path}.demand_charge", "electricity"),
+            ("demand charge", region.name, "*"),
+        )
+    contracts = [
+        _contract(c, region, ledger, convert, f"{path}.ppa[{i}]", clock, series) for i, c in enumerate(block.ppa)
+    ]
+    storage = (
+        None
+        if block.battery is None
+        else _storage(block.battery, region, ledger, convert, f"{path}.battery", rate, years, life_years)
+    )
     return MeterFacts(
         path=path,
         timezone=region.text["timezone"],
@@ -52,10 +71,22 @@ def meter_facts(
 
 
 def _contract(
-    contract: PowerPurchase, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series]
+    contract: PowerPurchase,
+    region: Record,
+    ledger: Ledger,
+    convert: Money,
+    path: str,
+    clock: Clock,
+    series: Mapping[str, Series],
 ) -> ContractFacts:
     amount, currency = contract.price
-    ledger.assume(f"{path}.price", amount, f"{currency}/J", "stated in the spec" + stated_level(ledger.prices, f"{path}.price", "electricity"), ("ppa", region.name, "*"))
+    ledger.assume(
+        f"{path}.price",
+        amount,
+        f"{currency}/J",
+        "stated in the spec" + stated_level(ledger.prices, f"{path}.price", "electricity"),
+        ("ppa", region.name, "*"),
+    )
     return ContractFacts(
         path=path,
         name=contract.name,
@@ -68,7 +99,9 @@ def _contract(
     )
 
 
-def _share(contract: PowerPurchase, region: Record, ledger: Ledger, path: str, clock: Clock, series: Mapping[str, Series]) -> np.ndarray:
+def _share(
+    contract: PowerPurchase, region: Record, ledger: Ledger, path: str, clock: Clock, series: Mapping[str, Series]
+) -> np.ndarray:
     profile = contract.profile
     if isinstance(profile, Profile):
         return _read(profile, path, clock, series)
@@ -76,9 +109,17 @@ def _share(contract: PowerPurchase, region: Record, ledger: Ledger, path: str, c
         return np.full(clock.hours, 1.0 if contract.capacity_factor is None else contract.capacity_factor)
     mean = contract.capacity_factor
     if mean is None:
-        mean = ledger.default("solar_capacity_factor", f"{path}.capacity_factor", "not stated in the spec", ("ppa", region.name, "*"))
+        mean = ledger.default(
+            "solar_capacity_factor", f"{path}.capacity_factor", "not stated in the spec", ("ppa", region.name, "*")
+        )
     latitude, longitude = (ledger.value("regions", region.name, name) for name in ("latitude", "longitude"))
-    ledger.assume(f"{path}.profile", "solar", "", "height of the sun in a clear sky: no weather, so no dark days", ("ppa", region.name, "*"))
+    ledger.assume(
+        f"{path}.profile",
+        "solar",
+        "",
+        "height of the sun in a clear sky: no weather, so no dark days",
+        ("ppa", region.name, "*"),
+    )
     instants = clock.instants()
     days, hours = (np.array(list(values)) for values in zip(*((m.timetuple().tm_yday, m.hour + 0.5) for m in instants)))
     return clock.fold(with_mean(sine_of_elevation(latitude, longitude, days, hours), mean))
@@ -88,7 +129,9 @@ def _read(profile: Profile, path: str, clock: Clock, series: Mapping[str, Series
     given = series.get(profile.file)
     wrong = lambda message: SpecError([Problem(f"{path}.profile", message)])
     if given is None:
-        raise wrong(f'"{profile.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR')
+        raise wrong(
+            f'"{profile.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
+        )
     if profile.column not in given.columns:
         raise wrong(f'{profile.file} has no column "{profile.column}"; it has {", ".join(given.columns)}')
     try:
@@ -100,12 +143,33 @@ def _read(profile: Profile, path: str, clock: Clock, series: Mapping[str, Series
     return clock.fold(share)
 
 
-def _storage(battery: Battery, region: Record, ledger: Ledger, convert: Money, path: str, rate: float, years: int, life_years: float) -> StorageFacts:
+def _storage(
+    battery: Battery,
+    region: Record,
+    ledger: Ledger,
+    convert: Money,
+    path: str,
+    rate: float,
+    years: int,
+    life_years: float,
+) -> StorageFacts:
     for name in ("energy_price", "power_price"):
         if (stated := getattr(battery, name)) is not None:
-            ledger.assume(f"{path}.{name}", stated[0], f"{stated[1]}/{'J' if name == 'energy_price' else 'W'}", "stated in the spec", ("battery", region.name, "*"))
+            ledger.assume(
+                f"{path}.{name}",
+                stated[0],
+                f"{stated[1]}/{'J' if name == 'energy_price' else 'W'}",
+                "stated in the spec",
+                ("battery", region.name, "*"),
+            )
     if battery.life is None:
-        ledger.assume(f"{path}.life", life_years, "year", "not stated in the spec: as long as the systems", ("battery", region.name, "*"))
+        ledger.assume(
+            f"{path}.life",
+            life_years,
+            "year",
+            "not stated in the spec: as long as the systems",
+            ("battery", region.name, "*"),
+        )
     if "round_trip" not in battery.model_fields_set:
         ledger.assume(f"{path}.round_trip", battery.round_trip, "1", "not stated in the spec")
     share = float(horizon_share(rate, life_years if battery.life is None else battery.life / YEAR_S, years))

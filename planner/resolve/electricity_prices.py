@@ -21,7 +21,13 @@ Money = Callable[[float, str], float]
 
 
 def price_by_hour(
-    site: Site, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series] = {}
+    site: Site,
+    region: Record,
+    ledger: Ledger,
+    convert: Money,
+    path: str,
+    clock: Clock,
+    series: Mapping[str, Series] = {},
 ) -> np.ndarray:
     """Prices of the period's hours [currency/J]: the spec's own, a tariff, a file, the operator's typical day, or the flat price.
 
@@ -31,18 +37,34 @@ def price_by_hour(
     energy = (("energy", region.name, "*"),)
     if site.electricity_price is not None:
         amount, currency = site.electricity_price
-        ledger.assume(f"{path}.electricity_price", amount, f"{currency}/J", "stated in the spec" + stated_level(ledger.prices, f"{path}.electricity_price", "electricity"), *energy)
+        ledger.assume(
+            f"{path}.electricity_price",
+            amount,
+            f"{currency}/J",
+            "stated in the spec" + stated_level(ledger.prices, f"{path}.electricity_price", "electricity"),
+            *energy,
+        )
         return np.full(clock.hours, convert(amount, currency))
     if site.tariff is not None:
         tariff = ledger.catalog.get("tariffs", site.tariff)
         if not _is_complete(tariff):
             message = f'"{tariff.name}" has no price for every hour of the year; state them in an overlay, or give "electricity_price"'
             raise SpecError([Problem(f"{path}.tariff", message)])
-        return _tariff_by_hour(ledger, tariff, "time-of-use tariff chosen in the spec" + _averaged(clock), region, convert, path, clock)
+        return _tariff_by_hour(
+            ledger, tariff, "time-of-use tariff chosen in the spec" + _averaged(clock), region, convert, path, clock
+        )
     if (given := _series_of(site, series, path)) is not None and (column := price_column(given.filled)) is not None:
         name, currency, joules = column
         unit_price = convert(1.0, currency) / joules
-        ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", f"hourly series of {given.start[:4]} from a file" + _averaged(clock) + stated_level(ledger.prices, f"{path}.hourly", "electricity"), *energy)
+        ledger.assume(
+            f"{path}.hourly.price",
+            site.hourly.file,
+            f"{currency}/J",
+            f"hourly series of {given.start[:4]} from a file"
+            + _averaged(clock)
+            + stated_level(ledger.prices, f"{path}.hourly", "electricity"),
+            *energy,
+        )
         return clock.fold(unit_price * _read(site, given, name, clock, path))
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
@@ -56,7 +78,9 @@ def price_by_hour(
     return np.full(clock.hours, _flat_price(region, ledger, convert, path, "one flat price for all hours"))
 
 
-def carbon_by_hour(site: Site, region: Record, ledger: Ledger, path: str, clock: Clock, series: Mapping[str, Series] = {}) -> np.ndarray:
+def carbon_by_hour(
+    site: Site, region: Record, ledger: Ledger, path: str, clock: Clock, series: Mapping[str, Series] = {}
+) -> np.ndarray:
     """Carbon intensities of the period's hours [kg/J]: of a file, a typical day, or the yearly mean. Raises MissingFigure."""
     emitted = ("operation", region.name, "*")
     if (given := _series_of(site, series, path)) is not None:
@@ -66,13 +90,32 @@ def carbon_by_hour(site: Site, region: Record, ledger: Ledger, path: str, clock:
             ledger.assume(f"{path}.hourly.carbon", site.hourly.file, "kg/J", reason, emitted)
             return clock.fold(column[1] * _read(site, given, column[0], clock, path))
         if site.hourly.carbon == "life-cycle" or price_column(given.filled) is None:
-            raise SpecError([Problem(f"{path}.hourly", f"{site.hourly.file} has no column of {site.hourly.carbon} carbon, such as carbon{'_lca' * (site.hourly.carbon != 'direct')}_g_per_kwh")])
+            raise SpecError(
+                [
+                    Problem(
+                        f"{path}.hourly",
+                        f"{site.hourly.file} has no column of {site.hourly.carbon} carbon, such as carbon{'_lca' * (site.hourly.carbon != 'direct')}_g_per_kwh",
+                    )
+                ]
+            )
     if region.get("carbon_profile") is not None:
         figure = ledger.figure("regions", region.name, "carbon_profile")
-        ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, f"typical day of the grid's direct carbon of {figure.date}", emitted)
+        ledger.assume(
+            f"{path}.carbon_intensity",
+            figure.printed,
+            figure.unit,
+            f"typical day of the grid's direct carbon of {figure.date}",
+            emitted,
+        )
         return clock.repeated(np.array(figure.value))
     figure = ledger.figure("regions", region.name, "carbon_intensity")
-    ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, "yearly mean for all hours: no typical day is known", emitted)
+    ledger.assume(
+        f"{path}.carbon_intensity",
+        figure.printed,
+        figure.unit,
+        "yearly mean for all hours: no typical day is known",
+        emitted,
+    )
     return np.full(clock.hours, figure.value)
 
 
@@ -85,7 +128,14 @@ def _series_of(site: Site, series: Mapping[str, Series], path: str) -> Series | 
     if site.hourly is None:
         return None
     if site.hourly.file not in series:
-        raise SpecError([Problem(f"{path}.hourly", f'"{site.hourly.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR')])
+        raise SpecError(
+            [
+                Problem(
+                    f"{path}.hourly",
+                    f'"{site.hourly.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR',
+                )
+            ]
+        )
     return series[site.hourly.file]
 
 
@@ -118,12 +168,21 @@ def _is_complete(record: Record) -> bool:
     return all(value is not None for values in _by_day(record).values() for value in values)
 
 
-def _tariff_by_hour(ledger: Ledger, record: Record, reason: str, region: Record, convert: Money, path: str, clock: Clock) -> np.ndarray:
+def _tariff_by_hour(
+    ledger: Ledger, record: Record, reason: str, region: Record, convert: Money, path: str, clock: Clock
+) -> np.ndarray:
     """A complete tariff's price at each hour of the period, looked up in the site's local time."""
-    figures = [ledger.figure("tariffs", record.name, band) for band in sorted({row[5] for row in record.text.get("bands", ())} & set(record.figures))]
+    figures = [
+        ledger.figure("tariffs", record.name, band)
+        for band in sorted({row[5] for row in record.text.get("bands", ())} & set(record.figures))
+    ]
     days = _by_day(ledger.priced(record))
     unit = figures[0].unit
-    scale = _flat_price(region, ledger, convert, path, "the flat price of its tariff") if unit == "1" else convert(1.0, unit[:3])
+    scale = (
+        _flat_price(region, ledger, convert, path, "the flat price of its tariff")
+        if unit == "1"
+        else convert(1.0, unit[:3])
+    )
     zone = ZoneInfo(region.text["timezone"])
     local = [moment.astimezone(zone) for moment in clock.instants()]
     prices = scale * np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])

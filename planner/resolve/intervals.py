@@ -13,7 +13,9 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
     """The calibration of a model ("training" or "serving"), its bands booked in the ledger."""
     catalog, labels = ledger.catalog, LABELS[model]
     bands = {
-        (tier, label): tuple(ledger.value("constants", f"{model}_interval", f"{tier}_{label}_{side}") for side in ("low", "high"))
+        (tier, label): tuple(
+            ledger.value("constants", f"{model}_interval", f"{tier}_{label}_{side}") for side in ("low", "high")
+        )
         for tier in TIERS
         for label in labels
     }
@@ -30,5 +32,7 @@ def calibration(ledger: Ledger, model: str) -> Calibration:
         anchors={key: float(np.exp(np.mean(np.log(factors)))) for key, factors in own.items()},
         levels=missed.series("levels"),
         residuals={(tier, label): missed.series(f"{tier}_{label}") for tier in TIERS for label in labels},
-        rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels))) if missed.get("rank_correlation") else None,
+        rank_correlation=np.reshape(missed.series("rank_correlation"), (len(labels), len(labels)))
+        if missed.get("rank_correlation")
+        else None,
     )

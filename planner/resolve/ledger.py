@@ -32,7 +32,13 @@ class Ledger:
         self.citations.setdefault(path, Citation(path, found))
         stated = found.note or f"stated in {', '.join(found.source)}"
         if way is not None and level != TYPICAL:
-            self.assume(path, found.printed, found.unit, told(typical, level) + (f" ({stated})" if found.kind == "override" else ""), *scope_of(record, way))
+            self.assume(
+                path,
+                found.printed,
+                found.unit,
+                told(typical, level) + (f" ({stated})" if found.kind == "override" else ""),
+                *scope_of(record, way),
+            )
         elif found.kind == "override":
             self.assume(path, found.printed, found.unit, stated)
         return found
@@ -41,7 +47,10 @@ class Ledger:
         """The record with its prices at the figures that count; nothing is booked."""
         if self.prices is None or not self.prices.moved:
             return record
-        return replace(record, figures={name: at_level(figure, self._level(record, name)[1]) for name, figure in record.figures.items()})
+        return replace(
+            record,
+            figures={name: at_level(figure, self._level(record, name)[1]) for name, figure in record.figures.items()},
+        )
 
     def _level(self, record: Record, figure: str) -> tuple[str | None, str]:
         """(way to obtain, level) of a figure; no way for what is no price."""

@@ -59,13 +59,18 @@ class Offered:
         return self.figures["setup_s"] if self.figures["setup_s"] >= DAY_S else 0.0
 
 
-def offered_lines(spec: PlanSpec, ledger: Ledger, find: Callable[[str, str, str], Record | None], convert: Money, wrong: Tell) -> list[Offered] | None:
+def offered_lines(
+    spec: PlanSpec, ledger: Ledger, find: Callable[[str, str, str], Record | None], convert: Money, wrong: Tell
+) -> list[Offered] | None:
     """The entries of the spec; None without the block, when nothing else may ask for one."""
     if spec.lines is None:
         for i, workload in enumerate(spec.workloads):
             for name in NEEDS_LINES if isinstance(workload, Serving) else ():
                 if getattr(workload, name) != type(workload).model_fields[name].default:
-                    wrong(f"workloads[{i}].{name}", 'says what lines must be like; add "lines" that are on offer, or remove it')
+                    wrong(
+                        f"workloads[{i}].{name}",
+                        'says what lines must be like; add "lines" that are on offer, or remove it',
+                    )
         return None
     found: list[Offered] = []
     for i, line in enumerate(spec.lines):
@@ -76,7 +81,7 @@ def offered_lines(spec: PlanSpec, ledger: Ledger, find: Callable[[str, str, str]
             continue
         between = frozenset(region.name for region in ends)
         if twice := next((o for o in found if (o.kind, o.between) == (record.name, between)), None):
-            wrong(path, f'{record.name} stands at {twice.path} already for the same regions; join the two')
+            wrong(path, f"{record.name} stands at {twice.path} already for the same regions; join the two")
             continue
         try:
             figures = _figures(line, record, path, ledger, convert)
@@ -88,14 +93,28 @@ def offered_lines(spec: PlanSpec, ledger: Ledger, find: Callable[[str, str, str]
         security = line.security or record.words("security")
         if line.security is not None:
             ledger.assume(f"{path}.security", security, "", line.note or "stated in the spec")
-        found.append(Offered(path, record.name, between, SECURITY.index(security), figures, math.inf if line.units is None else line.units))
+        found.append(
+            Offered(
+                path,
+                record.name,
+                between,
+                SECURITY.index(security),
+                figures,
+                math.inf if line.units is None else line.units,
+            )
+        )
     return found
 
 
 def _figures(line: Line, record: Record, path: str, ledger: Ledger, convert: Money) -> dict[str, float]:
     result = {"unit_bytes_per_s": math.inf, "unit_price": 0.0, "price_per_byte": 0.0}
     stated = {figure: (name, value) for name, figure in STATED.items() if (value := getattr(line, name)) is not None}
-    scope = (("lines", "*", record.name), ("egress", "*", record.name), ("weights", "*", record.name), *((s, "*", record.name) for s in STREAMS))
+    scope = (
+        ("lines", "*", record.name),
+        ("egress", "*", record.name),
+        ("weights", "*", record.name),
+        *((s, "*", record.name) for s in STREAMS),
+    )
     for figure in (*STATED.values(), "path_price_share"):
         if figure in stated:
             name, value = stated[figure]
@@ -106,13 +125,24 @@ def _figures(line: Line, record: Record, path: str, ledger: Ledger, convert: Mon
                 ledger.assume(f"{path}.{name}", value, currency + unit, reason, *scope)
                 value = convert(value, currency, f"{path}.{name}")
             else:
-                ledger.assume(f"{path}.{name}", value, {"unit_bytes_per_s": "byte/s", "setup_s": "s", "rtt_added_s": "s"}.get(figure, "1"), line.note or "stated in the spec")
+                ledger.assume(
+                    f"{path}.{name}",
+                    value,
+                    {"unit_bytes_per_s": "byte/s", "setup_s": "s", "rtt_added_s": "s"}.get(figure, "1"),
+                    line.note or "stated in the spec",
+                )
             result[figure] = value
         elif record.get(figure) is not None or figure not in result:
             known = ledger.figure("lines", record.name, figure)
             if known.kind in ("assumed", "derived"):
                 reason = known.note or "no figure of this kind of line is published"
-                ledger.assume(f"lines/{record.name}/{figure}", known.printed, known.unit, reason, *(scope if "price" in figure else ()))
+                ledger.assume(
+                    f"lines/{record.name}/{figure}",
+                    known.printed,
+                    known.unit,
+                    reason,
+                    *(scope if "price" in figure else ()),
+                )
             result[figure] = _in_currency(known, convert)
     return result
 
@@ -126,7 +156,13 @@ def borders(offered: Sequence[Offered] | None) -> Iterator[float]:
     yield from (line.ready_s for line in offered or ())
 
 
-def line_network(offered: Sequence[Offered], edges: Iterable[Edge], sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], ledger: Ledger) -> LineNetwork:
+def line_network(
+    offered: Sequence[Offered],
+    edges: Iterable[Edge],
+    sites: Sequence[SiteFacts],
+    serving: Sequence[ServingFacts],
+    ledger: Ledger,
+) -> LineNetwork:
     """Every line that some traffic could use, and the ways of each."""
     found = _Finder(_lines(offered, edges))
     requests, streams, hops, rates = {}, {}, {}, {}
@@ -139,14 +175,25 @@ def line_network(offered: Sequence[Offered], edges: Iterable[Edge], sites: Seque
             for origin in origins:
                 requests[name, origin, site] = found.ways(site, origin, through, *_demanded(workload.spec, None))
             for kind in STREAMS:
-                streams[name, kind, site] = found.ways(home, site, through, *_demanded(workload.spec, getattr(traffic, kind)))
+                streams[name, kind, site] = found.ways(
+                    home, site, through, *_demanded(workload.spec, getattr(traffic, kind))
+                )
         hops[name] = found.hops(home, allowed, *_demanded(workload.spec, traffic.weights))
         for kind, default in ((CONTROL, "control_rate"), (TELEMETRY, "telemetry_rate")):
             stated, path = getattr(traffic, kind).rate, f"{workload.path}.traffic.{kind}.rate"
-            rates[name, kind] = stated if stated is not None else ledger.default(default, path, "not stated in the spec", (kind, "*", "*"))
+            rates[name, kind] = (
+                stated
+                if stated is not None
+                else ledger.default(default, path, "not stated in the spec", (kind, "*", "*"))
+            )
         window = traffic.weights.window
         if window is None:
-            window = ledger.default("update_window_s", f"{workload.path}.traffic.weights.window", "not stated in the spec", ("lines", "*", "*"))
+            window = ledger.default(
+                "update_window_s",
+                f"{workload.path}.traffic.weights.window",
+                "not stated in the spec",
+                ("lines", "*", "*"),
+            )
         rates[name, WEIGHTS] = workload.weights_bytes / window
     return found.used(LineNetwork((), requests, streams, hops, rates))
 
@@ -182,14 +229,18 @@ class _Finder:
         self.lines = [line for line in lines if line.most >= 1 or math.isinf(line.unit_bytes_per_s)]
         self.kinds = tuple(dict.fromkeys(line.kind for line in self.lines))
 
-    def ways(self, start: str, end: str, through: set[str] | None, security: int, availability: float) -> tuple[Carrier, ...]:
+    def ways(
+        self, start: str, end: str, through: set[str] | None, security: int, availability: float
+    ) -> tuple[Carrier, ...]:
         """The way over fewest lines, then the quickest, of each kind that is safe and available enough, through permitted regions only."""
         if start == end:
             return (Carrier(hops=(start,)),)
         found = (self._way(kind, start, end, through, security, availability) for kind in self.kinds)
         return tuple(way for way in found if way is not None)
 
-    def _way(self, kind: str, start: str, end: str, through: set[str] | None, security: int, availability: float) -> Carrier | None:
+    def _way(
+        self, kind: str, start: str, end: str, through: set[str] | None, security: int, availability: float
+    ) -> Carrier | None:
         import networkx as nx  # slow to import
 
         graph = nx.Graph()
@@ -207,7 +258,14 @@ class _Finder:
         if math.prod(line.availability for line in used) < availability:
             return None
         sides = tuple((i, 0 if hop == self.lines[i].ends else 1) for i, hop in zip(numbers, hops, strict=True))
-        return Carrier(kind, sum(line.rtt_s for line in used), sum(line.price_per_byte for line in used), max(line.ready_s for line in used), tuple(nodes), sides)
+        return Carrier(
+            kind,
+            sum(line.rtt_s for line in used),
+            sum(line.price_per_byte for line in used),
+            max(line.ready_s for line in used),
+            tuple(nodes),
+            sides,
+        )
 
     def hops(self, home: str, sites: Sequence[str], security: int, availability: float) -> tuple[WeightHop, ...]:
         """Single lines from the source to a site, and from one site to another."""
@@ -223,7 +281,10 @@ class _Finder:
 
     def used(self, network: LineNetwork) -> LineNetwork:
         ways = [way for group in (network.requests, network.streams) for some in group.values() for way in some]
-        numbers = sorted({line for way in ways for line, _ in way.uses} | {hop.line for some in network.hops.values() for hop in some})
+        numbers = sorted(
+            {line for way in ways for line, _ in way.uses}
+            | {hop.line for some in network.hops.values() for hop in some}
+        )
         place = {number: i for i, number in enumerate(numbers)}
 
         def moved(some: tuple[Carrier, ...]) -> tuple[Carrier, ...]:
@@ -233,6 +294,8 @@ class _Finder:
             lines=tuple(self.lines[i] for i in numbers),
             requests={key: moved(some) for key, some in network.requests.items()},
             streams={key: moved(some) for key, some in network.streams.items()},
-            hops={name: tuple(replace(hop, line=place[hop.line]) for hop in some) for name, some in network.hops.items()},
+            hops={
+                name: tuple(replace(hop, line=place[hop.line]) for hop in some) for name, some in network.hops.items()
+            },
             rates=network.rates,
         )

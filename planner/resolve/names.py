@@ -41,7 +41,9 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
         lists = f"`flopwatt catalog list {kind}` lists them all"
         raise WrongName(f'unknown {kind.removesuffix("s")} "{name}"{did_you_mean(error.close)}; {lists}') from None
     labels = {name_key(label) for label in (record.name, *record.aliases)}
-    if record.brief_only and not any(path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated):
+    if record.brief_only and not any(
+        path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated
+    ):
         raise WrongName(f'"{record.name}" was announced only and nobody sells it; state its figures under "overrides"')
     return record
 
@@ -49,7 +51,9 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
 def residency_zones(catalog: Catalog) -> set[str]:
     """Everything that a residency rule may name: regions, and the zones and countries that they lie in."""
     regions = catalog.records("regions")
-    return {region.name for region in regions} | {region.words(key) for region in regions for key in ("residency", "country")} - {""}
+    return {region.name for region in regions} | {
+        region.words(key) for region in regions for key in ("residency", "country")
+    } - {""}
 
 
 def wrong_zone(name: str, zones: Collection[str]) -> str | None:
@@ -87,7 +91,9 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _texts(value: Any, pattern: Sequence[str], path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _texts(
+    value: Any, pattern: Sequence[str], path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """(path, text) of every text at a place that fits the pattern."""
     if not pattern:
         if isinstance(value, str) and value.strip():

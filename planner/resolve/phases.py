@@ -29,20 +29,39 @@ def phase_facts(spec: PlanSpec, convert: Money, wrong: Wrong) -> tuple[PhaseFact
         elif i and start <= starts[i - 1]:
             wrong(path, "lies before the start of the phase above; put the phases in their order")
         elif start >= horizon_s:
-            wrong(path, f"lies after the horizon of {spec.horizon.years} years; lengthen the horizon or bring it forward")
+            wrong(
+                path, f"lies after the horizon of {spec.horizon.years} years; lengthen the horizon or bring it forward"
+            )
     ends = [*starts[1:], horizon_s]
     amount = lambda given, path: math.inf if given is None else convert(*given, path=path)
-    beside = {"robust": spec.robust is not None, "electricity": any(site.electricity is not None for site in spec.sites)}
+    beside = {
+        "robust": spec.robust is not None,
+        "electricity": any(site.electricity is not None for site in spec.sites),
+    }
     for i, phase in enumerate(spec.phases or ()):
         for name in (name for name, there in beside.items() if there and phase.budget is not None):
-            wrong(f"phases[{i}].budget", f'cannot stand beside "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"')
+            wrong(
+                f"phases[{i}].budget",
+                f'cannot stand beside "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
+            )
     return tuple(
-        PhaseFacts(phase.name, path, start, end, amount(phase.capital, f"{path}.capital"), amount(phase.budget, f"{path}.budget"))
-        for path, phase, start, end in zip((f"phases[{i}]" for i in range(len(starts))), spec.phases or (), starts, ends)
+        PhaseFacts(
+            phase.name,
+            path,
+            start,
+            end,
+            amount(phase.capital, f"{path}.capital"),
+            amount(phase.budget, f"{path}.budget"),
+        )
+        for path, phase, start, end in zip(
+            (f"phases[{i}]" for i in range(len(starts))), spec.phases or (), starts, ends
+        )
     )
 
 
-def offer_in_time(facts: OfferFacts, offer: Offer, spec: PlanSpec, phases: Sequence[PhaseFacts], convert: Money, wrong: Wrong) -> OfferFacts:
+def offer_in_time(
+    facts: OfferFacts, offer: Offer, spec: PlanSpec, phases: Sequence[PhaseFacts], convert: Money, wrong: Wrong
+) -> OfferFacts:
     """The offer with all that changes from phase to phase."""
     path, start = facts.path, spec.horizon.start
     from_s, until_s = seconds_from(start, offer.available_from), seconds_from(start, offer.available_until, math.inf)
@@ -56,7 +75,11 @@ def offer_in_time(facts: OfferFacts, offer: Offer, spec: PlanSpec, phases: Seque
     for name in names if offer.price_by_phase else ():
         stated = offer.price_by_phase.get(name)
         before = prices[-1] if prices else None
-        prices.append(before if stated is None else convert(*offer_price(stated, offer.how == "buy"), path=f"{path}.price_by_phase.{name}"))
+        prices.append(
+            before
+            if stated is None
+            else convert(*offer_price(stated, offer.how == "buy"), path=f"{path}.price_by_phase.{name}")
+        )
     return replace(
         facts, from_s=from_s, until_s=until_s, life_years=None if offer.life is None else offer.life / YEAR_S, price_change=offer.price_change_per_year,
         spot=None if offer.interruption_interval is None else SpotFacts(offer.interruption_interval, offer.restart, offer.headroom),
@@ -69,7 +92,10 @@ def site_from_s(site: Site, path: str, spec: PlanSpec, wrong: Wrong) -> float:
     begins = seconds_from(spec.horizon.start, site.available_from)
     _within(begins, f"{path}.available_from", spec, wrong)
     if begins and site.electricity is not None:
-        wrong(f"{path}.available_from", 'cannot stand beside "electricity", whose contracts and batteries are there from the start; remove one of them')
+        wrong(
+            f"{path}.available_from",
+            'cannot stand beside "electricity", whose contracts and batteries are there from the start; remove one of them',
+        )
     return begins
 
 
@@ -81,7 +107,10 @@ def site_power(site: Site, path: str, phases: Sequence[PhaseFacts], wrong: Wrong
     if not site.power_by_phase or not names:
         return {"power_limit_w": steady}
     if names[0] in site.power_by_phase and site.power is not None:
-        wrong(f"{path}.power", f'never holds beside "power_by_phase.{names[0]}", the limit of the first phase; remove one of them')
+        wrong(
+            f"{path}.power",
+            f'never holds beside "power_by_phase.{names[0]}", the limit of the first phase; remove one of them',
+        )
     stated = tuple(site.power_by_phase.get(name) for name in names)
     ever = [limit for limit in stated if limit is not None] + ([steady] if stated[0] is None else [])
     return {"power_limit_w": max(ever), "phase_power_w": stated, "first_power_w": steady}
@@ -104,5 +133,9 @@ def _within(moment_s: float, path: str, spec: PlanSpec, wrong: Wrong) -> None:
 def _known(by_phase: dict[str, Any], names: Collection[str], path: str, wrong: Wrong) -> None:
     for name in by_phase:
         if name not in names:
-            remedy = f"unknown phase{close_matches(name, names)}; known here: {', '.join(names)}" if names else 'the spec has no "phases"; add them'
+            remedy = (
+                f"unknown phase{close_matches(name, names)}; known here: {', '.join(names)}"
+                if names
+                else 'the spec has no "phases"; add them'
+            )
             wrong(f"{path}.{name}", remedy)

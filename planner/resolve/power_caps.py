@@ -21,7 +21,9 @@ def measured_curve(ledger: Ledger, path: str) -> CapCurve:
         record = ledger.catalog.get("power_curves", name)
         if record.words("axis") != AXIS or min(record.figure("relative_power").value) > LEAST:
             continue
-        drawn, speed = (np.array(ledger.figure("power_curves", name, f"relative_{what}").value) for what in ("power", "throughput"))
+        drawn, speed = (
+            np.array(ledger.figure("power_curves", name, f"relative_{what}").value) for what in ("power", "throughput")
+        )
         order = np.argsort(drawn)
         speeds.append(np.minimum(np.interp(power, drawn[order], speed[order]), 1.0))
     reason = f"speed under a cap: mean of {len(speeds)} measured curves of training on older chips, of the power of the whole system"

@@ -22,7 +22,9 @@ Wrong = Callable[[str, str], None]
 CLEARED = {"alternatives": None, "quality_floor": None}
 
 
-def members_of(own: ServingFacts, workload: Serving, spec: PlanSpec, find: Find, ledger: Ledger, wrong: Wrong) -> tuple[list[ServingFacts], list[QualityFacts]]:
+def members_of(
+    own: ServingFacts, workload: Serving, spec: PlanSpec, find: Find, ledger: Ledger, wrong: Wrong
+) -> tuple[list[ServingFacts], list[QualityFacts]]:
     """The workload on each of the architectures that could answer it, and what is asked of them; `own`: on the one that it names.
 
     One alternative alone keeps the workload's name.
@@ -31,12 +33,18 @@ def members_of(own: ServingFacts, workload: Serving, spec: PlanSpec, find: Find,
     if message := unsupported(spec, workload):
         wrong(path, message)
     places = [f"{own.path}.alternatives[{i}].architecture" for i in range(len(workload.alternatives))]
-    records = [find("architectures", each.architecture, place) for each, place in zip(workload.alternatives, places, strict=True)]
+    records = [
+        find("architectures", each.architecture, place)
+        for each, place in zip(workload.alternatives, places, strict=True)
+    ]
     if None in records:
         return [own], []
     names = [record.name for record in records]
     if own.runs not in names:
-        wrong(f"{own.path}.architecture", f'"{own.runs}" has no score among the alternatives; add it there, or name one of them')
+        wrong(
+            f"{own.path}.architecture",
+            f'"{own.runs}" has no score among the alternatives; add it there, or name one of them',
+        )
     if twice := next((i for i, name in enumerate(names) if name in names[:i]), None):
         wrong(places[twice], f'"{names[twice]}" stands twice; give one score')
     members = {}
@@ -53,10 +61,15 @@ def members_of(own: ServingFacts, workload: Serving, spec: PlanSpec, find: Find,
         )  # fmt: skip
     taken = {other.name for other in spec.workloads} - {workload.name}
     if clash := next((each.name for each in members.values() if each.name in taken), None):
-        wrong(f"{own.path}.name", f'"{clash}" is the name of another workload, and of this one on an architecture; choose another')
+        wrong(
+            f"{own.path}.name",
+            f'"{clash}" is the name of another workload, and of this one on an architecture; choose another',
+        )
     scores = {name: alternative.quality for name, alternative in zip(names, workload.alternatives, strict=True)}
     called = {architecture: each.name for architecture, each in members.items()}
-    return list(members.values()), [QualityFacts(path, workload.name, floor.least, floor.source, floor.mix, scores, called)]
+    return list(members.values()), [
+        QualityFacts(path, workload.name, floor.least, floor.source, floor.mix, scores, called)
+    ]
 
 
 def unsupported(spec: PlanSpec, workload: Serving) -> str | None:
@@ -68,6 +81,15 @@ def unsupported(spec: PlanSpec, workload: Serving) -> str | None:
     if workload.quality_floor.mix != NONE and (workload.spread is not None or workload.demand.deferral):
         return 'with a mix cannot stand beside a spread or a deferral yet; write "mix": "none"'
     if workload.quality_floor.mix != NONE and spec.horizon.dispatch and spec.horizon.calendar != "full-year":
-        shaped = workload.demand.week or workload.demand.months or spec.horizon.calendar != "representative-day" or any(site.hourly for site in spec.sites)
-        return 'with a mix cannot be run through all hours of the year yet; write "dispatch": false under "horizon"' if shaped else None
+        shaped = (
+            workload.demand.week
+            or workload.demand.months
+            or spec.horizon.calendar != "representative-day"
+            or any(site.hourly for site in spec.sites)
+        )
+        return (
+            'with a mix cannot be run through all hours of the year yet; write "dispatch": false under "horizon"'
+            if shaped
+            else None
+        )
     return None

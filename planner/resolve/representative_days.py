@@ -68,7 +68,9 @@ def _peak_day(series: np.ndarray) -> int | None:
 def distances(by_day: list[np.ndarray], days: np.ndarray) -> np.ndarray:
     """[day, day] Euclidean distances over all series, each in units of its own standard deviation."""
     varied = [(series, spread) for series in by_day if (spread := series.std()) > SAME * np.abs(series).max()]
-    features = np.hstack([(series[days] - series.mean()) / spread for series, spread in varied] or [np.zeros((len(days), 1))])
+    features = np.hstack(
+        [(series[days] - series.mean()) / spread for series, spread in varied] or [np.zeros((len(days), 1))]
+    )
     square = (features**2).sum(axis=1)
     return np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * features @ features.T, 0.0))
 
@@ -117,8 +119,16 @@ class _Reduced:
     def site(self, site: SiteFacts) -> SiteFacts:
         meter = site.meter
         if meter is not None:
-            meter = replace(meter, contracts=tuple(replace(c, share=np.minimum(self._scaled(c.share), 1.0)) for c in meter.contracts))
-        return replace(site, price_per_j=self._shifted(site.price_per_j), carbon_kg_per_j=np.maximum(self._shifted(site.carbon_kg_per_j), 0.0), meter=meter)
+            meter = replace(
+                meter,
+                contracts=tuple(replace(c, share=np.minimum(self._scaled(c.share), 1.0)) for c in meter.contracts),
+            )
+        return replace(
+            site,
+            price_per_j=self._shifted(site.price_per_j),
+            carbon_kg_per_j=np.maximum(self._shifted(site.carbon_kg_per_j), 0.0),
+            meter=meter,
+        )
 
     def workload(self, workload: ServingFacts) -> ServingFacts:
         return replace(workload, requests_per_s=np.array([self._scaled(rate) for rate in workload.requests_per_s]))

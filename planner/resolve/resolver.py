@@ -66,7 +66,9 @@ def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ())
         spec = parse_spec(document)
     except SpecError as error:
         told = {problem.path for problem in error.problems}
-        raise SpecError([*error.problems, *(p for p in unknown_names(document, overlays) if p.path not in told)]) from None
+        raise SpecError(
+            [*error.problems, *(p for p in unknown_names(document, overlays) if p.path not in told)]
+        ) from None
     return resolve(spec, overlays)
 
 
@@ -82,7 +84,10 @@ def resolve(spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str
 def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping]) -> Catalog:
     try:
         catalog = Catalog.load(overlays, [spec.catalog]) if overlays or spec.catalog else shipped_catalog()
-        overrides = {**{path: override.model_dump(exclude_none=True) for path, override in spec.overrides.items()}, **recorded}
+        overrides = {
+            **{path: override.model_dump(exclude_none=True) for path, override in spec.overrides.items()},
+            **recorded,
+        }
         return catalog.with_overrides(overrides) if overrides else catalog
     except CatalogError as error:
         raise SpecError(SpecProblem(path, message) for path, message in error.problems) from None
@@ -125,7 +130,9 @@ class _Resolver:
         systems |= {system.name: system for _, _, system in places}
         self._check_objective()
         self._check_levels()
-        porting = resolved_porting(spec, (*serving, *training), systems, self.ledger, self._find, self._convert, self._wrong)
+        porting = resolved_porting(
+            spec, (*serving, *training), systems, self.ledger, self._find, self._convert, self._wrong
+        )
         offered = lines.offered_lines(spec, self.ledger, self._find, self._convert, self._wrong)
         licences = self._licences()
         budget, capital = self._limit("budget"), self._limit("capital")
@@ -134,7 +141,11 @@ class _Resolver:
         calendar = build_calendar(
             spec.horizon.years,
             money.discount_rate,
-            (*(edge for job in training for edge in (job.spec.start, job.spec.deadline)), *lines.borders(offered), *self._borders(offers, sites, money)),
+            (
+                *(edge for job in training for edge in (job.spec.start, job.spec.deadline)),
+                *lines.borders(offered),
+                *self._borders(offers, sites, money),
+            ),
             spec.horizon.start,
             self.stands_for,
         )
@@ -157,7 +168,9 @@ class _Resolver:
             budget=budget,
             capital=capital,
             carbon_kg=math.inf if limits.carbon is None else limits.carbon,
-            bytes_per_token=self.ledger.default("text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")),
+            bytes_per_token=self.ledger.default(
+                "text_bytes_per_token", "traffic.bytes_per_token", "bytes of text per token", ("egress", "*", "*")
+            ),
             constants=model_constants(self.ledger, bool(training)),
             assumptions=tuple(sorted(self.ledger.assumptions.values(), key=lambda a: a.path)),
             citations=tuple(sorted(self.ledger.citations.values(), key=lambda c: c.path)),
@@ -171,7 +184,9 @@ class _Resolver:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def _borders(self, offers: Sequence[OfferFacts], sites: Sequence[SiteFacts], money: Economics) -> Iterable[float]:
-        growing = any(isinstance(workload, Serving) and workload.demand.growth_per_year for workload in self.spec.workloads)
+        growing = any(
+            isinstance(workload, Serving) and workload.demand.growth_per_year for workload in self.spec.workloads
+        )
         return borders(self.phases, offers, sites, money, growing)
 
     def _growing(self, workload: ServingFacts, calendar: Calendar) -> ServingFacts:
@@ -209,8 +224,14 @@ class _Resolver:
         rate = self.spec.horizon.discount_rate
         if rate is None:
             rate = self.ledger.default("discount_rate", "horizon.discount_rate", "not stated in the spec", *everywhere)
-        life = self.ledger.default("system_life_s", "systems.life", "service life of systems and fabric", *everywhere[:2]) / YEAR_S
-        facility_life = self.ledger.default("facility_life_s", "facility.life", "service life of the building", everywhere[2]) / YEAR_S
+        life = (
+            self.ledger.default("system_life_s", "systems.life", "service life of systems and fabric", *everywhere[:2])
+            / YEAR_S
+        )
+        facility_life = (
+            self.ledger.default("facility_life_s", "facility.life", "service life of the building", everywhere[2])
+            / YEAR_S
+        )
         years = self.spec.horizon.years
         return Economics(
             discount_rate=rate,
@@ -245,7 +266,9 @@ class _Resolver:
                 record = self.catalog.get(kind, entry["name"])
                 for name in entry.get("figures", {}):
                     figure = record.figure(name)
-                    self.ledger.assume(f"{kind}/{record.name}/{name}", figure.printed, figure.unit, figure.note or "stated in the spec")
+                    self.ledger.assume(
+                        f"{kind}/{record.name}/{name}", figure.printed, figure.unit, figure.note or "stated in the spec"
+                    )
 
     # -- workloads -------------------------------------------------------------------------------------------------
 
@@ -256,8 +279,15 @@ class _Resolver:
             record = self._find("architectures", workload.architecture, f"{path}.architecture")
             self._check_residency(workload, path)
             if isinstance(workload, Training) and workload.deadline > self.spec.horizon.years * YEAR_S:
-                self._wrong(f"{path}.deadline", f"lies after the horizon of {self.spec.horizon.years} years; lengthen the horizon or bring it forward")
-            origins = [self._find("regions", o.region, f"{path}.origins[{i}].region") for i, o in enumerate(workload.origins)] if isinstance(workload, Serving) else []
+                self._wrong(
+                    f"{path}.deadline",
+                    f"lies after the horizon of {self.spec.horizon.years} years; lengthen the horizon or bring it forward",
+                )
+            origins = (
+                [self._find("regions", o.region, f"{path}.origins[{i}].region") for i, o in enumerate(workload.origins)]
+                if isinstance(workload, Serving)
+                else []
+            )
             self._each_once(origins, f"{path}.origins", "add its shares up in one entry")
             if record is None or None in origins:
                 continue
@@ -270,39 +300,68 @@ class _Resolver:
                 job = TrainingFacts(path, workload, shape)
                 if job.batch_sequences * workload.sequence_tokens != workload.batch_tokens:
                     reason = "batch rounded to whole sequences that divide among replicas"
-                    self.ledger.assume(f"{path}.batch_tokens", float(job.batch_sequences * workload.sequence_tokens), "token", reason)
-                for name, stated, unit in (("preemption.restart", workload.preemption and workload.preemption.restart, "s"), ("token_bytes", workload.token_bytes, "byte")):
+                    self.ledger.assume(
+                        f"{path}.batch_tokens", float(job.batch_sequences * workload.sequence_tokens), "token", reason
+                    )
+                for name, stated, unit in (
+                    ("preemption.restart", workload.preemption and workload.preemption.restart, "s"),
+                    ("token_bytes", workload.token_bytes, "byte"),
+                ):
                     if stated is not None:
                         self.ledger.assume(f"{path}.{name}", stated, unit, workload.note or "stated in the spec")
                 training.append(job)
             else:
                 serving.append(replace(self._serving(path, workload, shape, origins), runs=record.name))
                 if workload.quality_floor is not None:
-                    serving[-1:], facts = quality_resolve.members_of(serving[-1], workload, self.spec, self._find, self.ledger, self._wrong)
+                    serving[-1:], facts = quality_resolve.members_of(
+                        serving[-1], workload, self.spec, self._find, self.ledger, self._wrong
+                    )
                     self.quality += facts
         return serving, training
 
     def _serving(self, path: str, workload: Serving, shape, origins: Sequence[Record]) -> ServingFacts:
         demand = workload.demand
-        rate = demand.requests_per_s if demand.requests_per_s is not None else demand.output_tokens / workload.lengths.output
-        by_hour = [rate * origin.share * demand_by_hour(demand, region.text["timezone"], self.clock) for origin, region in zip(workload.origins, origins)]
+        rate = (
+            demand.requests_per_s
+            if demand.requests_per_s is not None
+            else demand.output_tokens / workload.lengths.output
+        )
+        by_hour = [
+            rate * origin.share * demand_by_hour(demand, region.text["timezone"], self.clock)
+            for origin, region in zip(workload.origins, origins)
+        ]
         for side in ("input_cv", "output_cv"):
             if side not in workload.lengths.model_fields_set:
                 cv = getattr(workload.lengths, side)
-                self.ledger.assume(f"{path}.lengths.{side}", cv, "1", "spread of the lengths not stated: as wide as an exponential distribution's")
+                self.ledger.assume(
+                    f"{path}.lengths.{side}",
+                    cv,
+                    "1",
+                    "spread of the lengths not stated: as wide as an exponential distribution's",
+                )
         for i, tier in enumerate(workload.cache.tiers if workload.cache else []):
             if tier.price is not None:
-                self._wrong(f"{path}.cache.tiers[{i}].price", "counts in `estimate` only; remove it and add it to the price of the system's offer")
+                self._wrong(
+                    f"{path}.cache.tiers[{i}].price",
+                    "counts in `estimate` only; remove it and add it to the price of the system's offer",
+                )
         source = workload.weights_from or origins[0].name
-        if workload.weights_from is not None and (found := self._find("regions", source, f"{path}.weights_from")) is not None:
+        if (
+            workload.weights_from is not None
+            and (found := self._find("regions", source, f"{path}.weights_from")) is not None
+        ):
             source = found.name
         named = [origin.model_copy(update={"region": region.name}) for origin, region in zip(workload.origins, origins)]
         workload = workload.model_copy(update={"origins": named})  # an alias is a region's own name from here on
         sold_at = None
         if (price := workload.selling_price) is not None:
             prompt = workload.lengths.input / workload.lengths.output
-            sold_at = self._convert(*price.output, path=f"{path}.selling_price.output") + prompt * self._convert(*price.input, path=f"{path}.selling_price.input")
-        return ServingFacts(path, workload, shape, np.array(by_hour), weights_bytes(shape, workload.precision), source, sold_at=sold_at)
+            sold_at = self._convert(*price.output, path=f"{path}.selling_price.output") + prompt * self._convert(
+                *price.input, path=f"{path}.selling_price.input"
+            )
+        return ServingFacts(
+            path, workload, shape, np.array(by_hour), weights_bytes(shape, workload.precision), source, sold_at=sold_at
+        )
 
     def _check_residency(self, workload: Serving | Training, path: str) -> None:
         zones = residency_zones(self.catalog)
@@ -315,19 +374,32 @@ class _Resolver:
         asked = self.spec.objective
         names = [workload.name for workload in self.spec.workloads if isinstance(workload, Serving)]
         if asked.workload is not None and asked.workload not in names:
-            self._wrong("objective.workload", f'unknown serving workload "{asked.workload}"{close_matches(asked.workload, names)}; state one of the spec')
+            self._wrong(
+                "objective.workload",
+                f'unknown serving workload "{asked.workload}"{close_matches(asked.workload, names)}; state one of the spec',
+            )
         elif asked.maximise is not None and not names:
             self._wrong("objective.maximise", 'the spec has no serving workload; write {"minimise": "cost"} or add one')
 
     def _check_levels(self) -> None:
-        if self.spec.prices is not None and self.spec.prices.moved and self.spec.robust is not None and self.spec.robust.prices:
-            self._wrong("prices", 'says which figures count, while "robust" samples them; set robust.prices to false, or remove "prices"')
+        if (
+            self.spec.prices is not None
+            and self.spec.prices.moved
+            and self.spec.robust is not None
+            and self.spec.robust.prices
+        ):
+            self._wrong(
+                "prices",
+                'says which figures count, while "robust" samples them; set robust.prices to false, or remove "prices"',
+            )
 
     def _licences(self) -> list[str]:
         """The chips and systems that have an export licence, by the names of their records."""
         found = []
         for i, name in enumerate(self.spec.limits.licences):
-            record = next((self.catalog.get(kind, name) for kind in ("chips", "systems") if self.catalog.has(kind, name)), None)
+            record = next(
+                (self.catalog.get(kind, name) for kind in ("chips", "systems") if self.catalog.has(kind, name)), None
+            )
             if record is None:
                 known = [*self.catalog.names("chips"), *self.catalog.names("systems")]
                 self._wrong(f"limits.licences[{i}]", f'unknown chip or system "{name}"{close_matches(name, known)}')
@@ -340,7 +412,9 @@ class _Resolver:
         first: dict[str, int] = {}
         for i, region in enumerate(regions):
             if region is not None and first.setdefault(region.name, i) != i:
-                self._wrong(f"{path}[{i}].region", f'"{region.name}" stands at {path}[{first[region.name]}] already; {remedy}')
+                self._wrong(
+                    f"{path}[{i}].region", f'"{region.name}" stands at {path}[{first[region.name]}] already; {remedy}'
+                )
 
     # -- places and things -----------------------------------------------------------------------------------------
 
@@ -365,21 +439,31 @@ class _Resolver:
                 self.problems += error.problems
         return sites
 
-    def _site(self, site: Site, path: str, region: Record, network: Record, systems: tuple[str, ...], money: Economics) -> SiteFacts:
+    def _site(
+        self, site: Site, path: str, region: Record, network: Record, systems: tuple[str, ...], money: Economics
+    ) -> SiteFacts:
         here = region.name
         pue = site.pue if site.pue is not None else self.ledger.optional("regions", here, "pue")
         if pue is None:
-            pue = self.ledger.default("pue_default", f"{path}.pue", "no PUE is published for this region", ("energy", here, "*"))
+            pue = self.ledger.default(
+                "pue_default", f"{path}.pue", "no PUE is published for this region", ("energy", here, "*")
+            )
         hall = 0.0
         if site.colocation is not None:  # in place of a building
             building, hall = 0.0, self._convert(*site.colocation, path=f"{path}.colocation")
-            reason = (site.note or "stated in the spec") + stated_level(self.spec.prices, f"{path}.colocation", "colocation")
-            self.ledger.assume(f"{path}.colocation", hall, f"{self.spec.currency}/W s", reason, ("colocation", here, "*"))
+            reason = (site.note or "stated in the spec") + stated_level(
+                self.spec.prices, f"{path}.colocation", "colocation"
+            )
+            self.ledger.assume(
+                f"{path}.colocation", hall, f"{self.spec.currency}/W s", reason, ("colocation", here, "*")
+            )
         else:
             building = self.ledger.optional("regions", here, "construction_cost")
         if building is None:
             reason = "no construction cost is published for this region"
-            building = self.ledger.default("facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*"))
+            building = self.ledger.default(
+                "facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*")
+            )
         return SiteFacts(
             path=path,
             region=here,
@@ -397,8 +481,17 @@ class _Resolver:
             power_caps=tuple(sorted(set(site.power_caps), reverse=True)),
             cap_curve=measured_curve(self.ledger, path) if site.power_caps else None,
             meter=meter_facts(
-                site.electricity, region, self.ledger, self._convert, path, self.clock, self.spec.series,
-                money.discount_rate, money.years, money.system_life_years, site.tariff,
+                site.electricity,
+                region,
+                self.ledger,
+                self._convert,
+                path,
+                self.clock,
+                self.spec.series,
+                money.discount_rate,
+                money.years,
+                money.system_life_years,
+                site.tariff,
             ),
             from_s=phase_facts.site_from_s(site, path, self.spec, self._wrong),
             hall_per_w_s=hall,
@@ -411,14 +504,23 @@ class _Resolver:
         if self.spec.offers is None:
             wanted = {name for site in sites for name in site.systems}
             ways = dict.fromkeys((r.text["system"], r.text["how"]) for r in self.catalog.records("offers"))
-            found = [(f"offers/{system}/{how}", system, how) for system, how in ways if how != "spot" and (not wanted or system in wanted)]
-            offers = [OfferFacts(path, system, how, least_prices(self.ledger, system, how, sites, self._convert), math.inf) for path, system, how in found]
+            found = [
+                (f"offers/{system}/{how}", system, how)
+                for system, how in ways
+                if how != "spot" and (not wanted or system in wanted)
+            ]
+            offers = [
+                OfferFacts(path, system, how, least_prices(self.ledger, system, how, sites, self._convert), math.inf)
+                for path, system, how in found
+            ]
             return [offer for offer in offers if offer.prices]
         offers = []
         for index, offer in enumerate(self.spec.offers):
             path = f"offers[{index}]"
             system = self._find("systems", offer.system, f"{path}.system")
-            regions = [self._find("regions", name, f"{path}.regions[{i}]") for i, name in enumerate(offer.regions or [])]
+            regions = [
+                self._find("regions", name, f"{path}.regions[{i}]") for i, name in enumerate(offer.regions or [])
+            ]
             if system is None or None in regions:
                 continue
             allowed = {region.name for region in regions}
@@ -427,20 +529,39 @@ class _Resolver:
             if amount is None:
                 prices = least_prices(self.ledger, system.name, offer.how, here, self._convert)
                 if not prices and here:
-                    self._wrong(f"{path}.price", f'the catalog has no {offer.how} price for "{system.name}" at these sites; state one such as {_example_price(offer.how)}')
+                    self._wrong(
+                        f"{path}.price",
+                        f'the catalog has no {offer.how} price for "{system.name}" at these sites; state one such as {_example_price(offer.how)}',
+                    )
             else:
                 price = self._convert(*amount, path=f"{path}.price")
                 prices = {site.region: price for site in here}
                 level = stated_level(self.spec.prices, f"{path}.price", offer.how)
-                self.ledger.assume(f"{path}.price", offer.price, "", (offer.note or "stated in the spec") + level, scope)
+                self.ledger.assume(
+                    f"{path}.price", offer.price, "", (offer.note or "stated in the spec") + level, scope
+                )
             facts = OfferFacts(path, system.name, offer.how, prices, math.inf if offer.supply is None else offer.supply)
             for term in sorted(offer.model_fields_set & {"interruption_interval", "restart", "headroom"}):
-                self.ledger.assume(f"{path}.{term}", getattr(offer, term), "1" if term == "headroom" else "s", offer.note or "stated in the spec", scope)
+                self.ledger.assume(
+                    f"{path}.{term}",
+                    getattr(offer, term),
+                    "1" if term == "headroom" else "s",
+                    offer.note or "stated in the spec",
+                    scope,
+                )
             if offer.price_change_per_year:
-                self.ledger.assume(f"{path}.price_change_per_year", offer.price_change_per_year, "1", offer.note or "stated in the spec", scope)
+                self.ledger.assume(
+                    f"{path}.price_change_per_year",
+                    offer.price_change_per_year,
+                    "1",
+                    offer.note or "stated in the spec",
+                    scope,
+                )
             for phase, price in offer.price_by_phase.items():
                 level = stated_level(self.spec.prices, f"{path}.price_by_phase.{phase}", offer.how)
-                self.ledger.assume(f"{path}.price_by_phase.{phase}", price, "", (offer.note or "stated in the spec") + level, scope)
+                self.ledger.assume(
+                    f"{path}.price_by_phase.{phase}", price, "", (offer.note or "stated in the spec") + level, scope
+                )
             offers.append(phase_facts.offer_in_time(facts, offer, self.spec, self.phases, self._convert, self._wrong))
         return offers
 
@@ -449,8 +570,16 @@ class _Resolver:
             for kind in api.model_fields_set & {"input", "output"}:
                 amount, currency = getattr(api, kind)
                 level = stated_level(self.spec.prices, f"apis[{i}].{kind}", "api")
-                self.ledger.assume(f"apis[{i}].{kind}", amount, f"{currency}/token", (api.note or "stated in the spec") + level, ("api", api.name, "*"))
-            self.ledger.assume(f"apis[{i}].carbon", 0.0, "kg/token", "what its tokens emit is not stated and not counted")
+                self.ledger.assume(
+                    f"apis[{i}].{kind}",
+                    amount,
+                    f"{currency}/token",
+                    (api.note or "stated in the spec") + level,
+                    ("api", api.name, "*"),
+                )
+            self.ledger.assume(
+                f"apis[{i}].carbon", 0.0, "kg/token", "what its tokens emit is not stated and not counted"
+            )
         taken = [*self.catalog.names("regions"), *self.catalog.names("systems")]
         return apis.api_places(self.spec, self.clock.hours, taken, self._find, self._convert, self._wrong)
 
@@ -474,10 +603,20 @@ class _Resolver:
 
     # -- network ---------------------------------------------------------------------------------------------------
 
-    def _network(self, sites: Sequence[SiteFacts], serving: Sequence[ServingFacts], calendar: Calendar, offered: Sequence[lines.Offered] | None):
+    def _network(
+        self,
+        sites: Sequence[SiteFacts],
+        serving: Sequence[ServingFacts],
+        calendar: Calendar,
+        offered: Sequence[lines.Offered] | None,
+    ):
         from solvers.wan_graph import distribution_tree, wan_graph
 
-        regions = sorted({site.place for site in sites} | {o.region for w in serving for o in w.spec.origins} | {w.weights_from for w in serving})
+        regions = sorted(
+            {site.place for site in sites}
+            | {o.region for w in serving for o in w.spec.origins}
+            | {w.weights_from for w in serving}
+        )
         edges = wan.edges_between(regions, self.ledger, self._convert)
         if offered is not None:
             return {}, {}, lines.line_network(offered, edges, sites, serving, self.ledger)

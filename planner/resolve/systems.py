@@ -16,7 +16,9 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     """Figures of a system and its chip. Raises MissingFigure for what has neither a figure nor an allowed default."""
     name, chip = record.name, ledger.catalog.get("chips", record.text["chip"])
     chips = int(ledger.value("systems", name, "chips"))
-    rates = {p: rate for p in PRECISIONS if (rate := ledger.optional("chips", chip.name, f"{p}_flop_per_s")) is not None}
+    rates = {
+        p: rate for p in PRECISIONS if (rate := ledger.optional("chips", chip.name, f"{p}_flop_per_s")) is not None
+    }
     _share_16_bit(rates)
     if "bf16" not in rates:  # attention and the head run at 16 bit whatever the weights are
         ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises: the user is told which figure to state
@@ -30,10 +32,25 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         ledger.assume(f"systems/{name}/power_w", power, "W", reason, ("energy", "*", name), ("facility", "*", name))
     nic = ledger.optional("systems", name, "nic_bytes_per_s")
     if nic is None:
-        ledger.assume(f"systems/{name}/nic_bytes_per_s", 0.0, "byte/s", "no network out of this system is published: nothing spans two of them")
+        ledger.assume(
+            f"systems/{name}/nic_bytes_per_s",
+            0.0,
+            "byte/s",
+            "no network out of this system is published: nothing spans two of them",
+        )
     if not scaleup and chips > 1:
-        ledger.assume(f"systems/{name}/scaleup_bytes_per_s", 0.0, "byte/s", "no link between its chips is published: they exchange over the network")
-    idle = ledger.default("idle_power_fraction", f"systems/{name}/idle_power_fraction", "idle power as a share of the maximum", ("energy", "*", name))
+        ledger.assume(
+            f"systems/{name}/scaleup_bytes_per_s",
+            0.0,
+            "byte/s",
+            "no link between its chips is published: they exchange over the network",
+        )
+    idle = ledger.default(
+        "idle_power_fraction",
+        f"systems/{name}/idle_power_fraction",
+        "idle power as a share of the maximum",
+        ("energy", "*", name),
+    )
     return SystemFacts(
         name=name,
         chip=chip.name,
@@ -59,7 +76,9 @@ def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
     if known is not None:
         return known
     reason = "no embodied carbon is published for this chip"
-    return ledger.default("embodied_carbon_per_chip", f"chips/{chip}/embodied_carbon_kg", reason, ("embodied", "*", system))
+    return ledger.default(
+        "embodied_carbon_per_chip", f"chips/{chip}/embodied_carbon_kg", reason, ("embodied", "*", system)
+    )
 
 
 def _share_16_bit(rates: dict[str, float]) -> None:
@@ -108,8 +127,6 @@ def network_facts(record: Record, ledger: Ledger, convert: Money) -> NetworkFact
         copper_link_price=price("copper_link_price") if record.get("copper_link_price") else None,
         rack_systems=int(figure("rack_systems")) if record.get("rack_systems") else 1,
     )
-
-
 
 
 def least_prices(ledger: Ledger, system: str, how: str, sites: Sequence[SiteFacts], convert: Money) -> dict[str, float]:

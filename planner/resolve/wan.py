@@ -25,7 +25,10 @@ def great_circle_m(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
     10008
     """
     phi1, phi2 = math.radians(lat1), math.radians(lat2)
-    half = math.sin((phi2 - phi1) / 2) ** 2 + math.cos(phi1) * math.cos(phi2) * math.sin(math.radians(lon2 - lon1) / 2) ** 2
+    half = (
+        math.sin((phi2 - phi1) / 2) ** 2
+        + math.cos(phi1) * math.cos(phi2) * math.sin(math.radians(lon2 - lon1) / 2) ** 2
+    )
     return 2 * EARTH_RADIUS_M * math.asin(math.sqrt(half))
 
 
@@ -44,11 +47,22 @@ def edges_between(regions: Sequence[str], ledger: Ledger, convert: Money) -> lis
             rtt = ledger.optional("wan", name, "rtt_s") if name else None
             if rtt is None:
                 rtt = _fibre_rtt(ledger, a, b)
-            price = ledger.figure("wan", name, "price_per_byte") if name and catalog.get("wan", name).get("price_per_byte") else None
+            price = (
+                ledger.figure("wan", name, "price_per_byte")
+                if name and catalog.get("wan", name).get("price_per_byte")
+                else None
+            )
             if price is None:
                 price = ledger.figure("defaults", "internet_egress_price", "value")
                 reason = "no transport price is published for this pair of regions: internet egress"
-                ledger.assume(f"wan/{a}|{b}/price_per_byte", price.printed, price.unit, reason, ("egress", "*", "*"), ("weights", "*", "*"))
+                ledger.assume(
+                    f"wan/{a}|{b}/price_per_byte",
+                    price.printed,
+                    price.unit,
+                    reason,
+                    ("egress", "*", "*"),
+                    ("weights", "*", "*"),
+                )
             result.append((a, b, rtt, convert(price.value, price.unit[:3])))
     return result
 
@@ -57,7 +71,12 @@ def _fibre_rtt(ledger: Ledger, a: str, b: str) -> float:
     points = [ledger.value("regions", region, field) for region in (a, b) for field in ("latitude", "longitude")]
     factor = ledger.figure("defaults", "fibre_path_factor", "value")
     rtt = 2 * factor.value * great_circle_m(*points) / LIGHT_IN_FIBRE_M_PER_S
-    ledger.assume(f"wan/{a}|{b}/rtt_s", rtt, "s", f"no measured round trip: great circle x {factor.value:g} at the speed of light in fibre")
+    ledger.assume(
+        f"wan/{a}|{b}/rtt_s",
+        rtt,
+        "s",
+        f"no measured round trip: great circle x {factor.value:g} at the speed of light in fibre",
+    )
     return rtt
 
 

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from planner.solving.variants import Answer
 
 
-def fared(answer: Answer, worlds: Worlds, cost: np.ndarray, further: Iterable[Deployment] = (), capacities: Capacities | None = None) -> Outcome:
+def fared(
+    answer: Answer,
+    worlds: Worlds,
+    cost: np.ndarray,
+    further: Iterable[Deployment] = (),
+    capacities: Capacities | None = None,
+) -> Outcome:
     """How the fleet of an answer fares in each world; `cost` [world]: what it costs there; `further`: layouts besides those at work."""
     problem = answer.problem
     fleet, deployments, jobs = _held(answer, further)
@@ -44,12 +50,22 @@ def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, lis
     number = {c: i for i, c in enumerate(classes)}
     arcs = sorted({(number[w, o], q) for w, o, _, q in form.arcs if (w, o) in number})
     used = [form.points[p] for p in np.flatnonzero((data.point_pool >= 0) & (values["x"].max(axis=1, initial=0.0) > 0))]
-    known = {d.key: d for point in (*used, *(d.point for d in further)) for d in deployments_of(point, answer.candidates.pools)}
+    known = {
+        d.key: d
+        for point in (*used, *(d.point for d in further))
+        for d in deployments_of(point, answer.candidates.pools)
+    }
     points = list(known.values())
-    jobs = [form.points[p] for j in range(len(data.job_work)) for p in np.flatnonzero((data.point_job == j) & (values["y"] > 0.5))]
+    jobs = [
+        form.points[p]
+        for j in range(len(data.job_work))
+        for p in np.flatnonzero((data.point_job == j) & (values["y"] > 0.5))
+    ]
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     uses = lambda some: [(i, lot_of[id(use.lot)], use.systems) for i, point in enumerate(some) for use in point.uses]
-    power = lambda some: np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in some])
+    power = lambda some: np.array(
+        [sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in some]
+    )
     sites = lambda some: np.array([site_of[point.site] for point in some], dtype=np.int64)
     pairs = lambda table: np.array([row[:2] for row in table], dtype=np.int64).reshape(-1, 2)
     each = lambda table: np.array([row[2] for row in table], dtype=float)

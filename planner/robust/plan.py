@@ -33,12 +33,23 @@ FRESH = 1000  # worlds of another seed on which the promise is checked
 TRIES = 3  # times that more worlds are kept because too few of the fresh ones were
 
 
-def robust_plan(problem: Problem, document: dict[str, Any], *, overlays: Sequence[Path], progress: Callable[[str], None] | None, threads: int) -> Plan:
+def robust_plan(
+    problem: Problem,
+    document: dict[str, Any],
+    *,
+    overlays: Sequence[Path],
+    progress: Callable[[str], None] | None,
+    threads: int,
+) -> Plan:
     """The plan of a question with a `robust` block; without an answer where no fleet was found that keeps the asked share."""
     if any(site.api is not None for site in problem.sites):
-        raise SpecError([SpecProblem("robust", "how sure the tokens of an API are is not known; remove the block or the API")])
+        raise SpecError(
+            [SpecProblem("robust", "how sure the tokens of an API are is not known; remove the block or the API")]
+        )
     if problem.spec.robust.measure == "cvar" and problem.spec.objective.minimise != "cost":
-        raise SpecError([SpecProblem("robust.measure", '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective')])
+        raise SpecError(
+            [SpecProblem("robust.measure", '"cvar" weighs costs; write "chance", or {"minimise": "cost"} as objective')]
+        )
     say, grids = progress or (lambda line: None), {}
     candidates = find_candidates(problem, grids)
     options = options_of(problem.spec, threads)
@@ -47,8 +58,18 @@ def robust_plan(problem: Problem, document: dict[str, Any], *, overlays: Sequenc
     except Unbounded:
         return without_answer(problem, candidates, "unbounded", None, document)
     if not nominal.solution.values:
-        return answer(problem, candidates, document, overlays=overlays, progress=progress, threads=threads, solve_program=lambda data, options: nominal.solution)
-    say(f"as predicted: cost {nominal.solution.functionals['cost']:,.0f}  {nominal.solution.status} in {nominal.solution.seconds:.1f} s")
+        return answer(
+            problem,
+            candidates,
+            document,
+            overlays=overlays,
+            progress=progress,
+            threads=threads,
+            solve_program=lambda data, options: nominal.solution,
+        )
+    say(
+        f"as predicted: cost {nominal.solution.functionals['cost']:,.0f}  {nominal.solution.status} in {nominal.solution.seconds:.1f} s"
+    )
     steps = raised(problem, overlays)
     search = Search(problem, candidates, nominal, options, steps, grids, say)
     asked, wanted = problem.spec.robust, needed(problem)
@@ -74,11 +95,17 @@ def robust_plan(problem: Problem, document: dict[str, Any], *, overlays: Sequenc
                 "prices": [{**row, "amount": amounts[row["path"]]} for row in price_ranges(problem)], "uncertain": uncertain(problem), "levels": list(LEVELS_SHOWN), "standing_by": standing, "left_out": left_out(problem),
             }  # fmt: skip
             return Plan(said)
-        wanted = min(wanted + int(np.ceil((asked.confidence - outcome.share + 0.5 / FRESH) * asked.worlds)), asked.worlds)
-    return Plan({**without_answer(problem, candidates, "limit", None, document).document, "robustness": _not_found(search)})
+        wanted = min(
+            wanted + int(np.ceil((asked.confidence - outcome.share + 0.5 / FRESH) * asked.worlds)), asked.worlds
+        )
+    return Plan(
+        {**without_answer(problem, candidates, "limit", None, document).document, "robustness": _not_found(search)}
+    )
 
 
-def _with_fleet(search: Search, candidates: Candidates, document: dict[str, Any], overlays: Sequence[Path], progress, threads: int) -> Plan:
+def _with_fleet(
+    search: Search, candidates: Candidates, document: dict[str, Any], overlays: Sequence[Path], progress, threads: int
+) -> Plan:
     """The plan of the question with at least the fleet that was found, and its jobs where they were put.
 
     Where throughput is asked for, the worlds bound it in this program, too.
@@ -87,13 +114,29 @@ def _with_fleet(search: Search, candidates: Candidates, document: dict[str, Any]
     values, data, points = found.solution.values, found.form.data, found.form.points
     least = np.rint(values["n"])
     worlds = search.on_all_hours() if maximises and search.active else None
-    chosen = {points[p].workload.name: (points[p],) for p in np.flatnonzero((data.point_job >= 0) & (values["y"] > 0.5))}
+    chosen = {
+        points[p].workload.name: (points[p],) for p in np.flatnonzero((data.point_job >= 0) & (values["y"] > 0.5))
+    }
 
     def with_fleet(form: Formulation) -> Formulation:
-        return replace(form, data=replace(form.data, holding_lower=least, holding_upper=np.maximum(form.data.holding_upper, least), worlds=worlds))
+        return replace(
+            form,
+            data=replace(
+                form.data, holding_lower=least, holding_upper=np.maximum(form.data.holding_upper, least), worlds=worlds
+            ),
+        )
 
     held = candidates if maximises else replace(candidates, training={job: chosen[job] for job in candidates.training})
-    return answer(search.problem, held, document, overlays=overlays, progress=progress, threads=threads, diagnosing=False, prepare=with_fleet)
+    return answer(
+        search.problem,
+        held,
+        document,
+        overlays=overlays,
+        progress=progress,
+        threads=threads,
+        diagnosing=False,
+        prepare=with_fleet,
+    )
 
 
 def _row(deployment: Deployment) -> dict[str, Any]:

@@ -34,7 +34,9 @@ class Prices:
 def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Prices:
     """Lots that a price would take out of the question keep the typical one."""
     base = form.data.holding_cost[COST]
-    parts = [(formulate(other, _moved(other, candidates)).data.holding_cost[COST] - base) / STEP for other in steps.values()]
+    parts = [
+        (formulate(other, _moved(other, candidates)).data.holding_cost[COST] - base) / STEP for other in steps.values()
+    ]
     return Prices(tuple(steps), base, np.array(parts).reshape(len(parts), len(base)))
 
 
@@ -45,7 +47,10 @@ def _moved(problem: Problem, candidates: Candidates) -> Candidates:
     at = {id(lot): lots.get((lot.name, lot.offer.path), lot) for lot in candidates.lots}
 
     def moved(points):
-        return tuple(replace(p, workload=known[p.workload.name], uses=tuple(replace(use, lot=at[id(use.lot)]) for use in p.uses)) for p in points)
+        return tuple(
+            replace(p, workload=known[p.workload.name], uses=tuple(replace(use, lot=at[id(use.lot)]) for use in p.uses))
+            for p in points
+        )
 
     return replace(
         candidates, lots=tuple(at[id(lot)] for lot in candidates.lots),

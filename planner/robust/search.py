@@ -63,7 +63,16 @@ def needed(problem: Problem) -> int:
 class Search:
     """The program of one question with more and more worlds."""
 
-    def __init__(self, problem: Problem, candidates: Candidates, nominal: Answer, options: Options, steps: Raised, grids: Grids, say: Say):
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Candidates,
+        nominal: Answer,
+        options: Options,
+        steps: Raised,
+        grids: Grids,
+        say: Say,
+    ):
         self.problem, self.candidates, self.nominal, self.options, self.say = problem, candidates, nominal, options, say
         self.worlds = draw(problem, problem.spec.robust.worlds, problem.spec.robust.seed)
         self.form = _roomy(problem, candidates)
@@ -83,7 +92,12 @@ class Search:
     def _deployments(self, grids: Grids) -> list[Deployment]:
         """All layouts that any level of errors would choose, on lots that some plan at one level holds."""
         held = _held_lots(self.nominal)
-        found = {d.key: d for pool in self.candidates.pools for point in pool.points for d in deployments_of(point, self.candidates.pools)}
+        found = {
+            d.key: d
+            for pool in self.candidates.pools
+            for point in pool.points
+            for d in deployments_of(point, self.candidates.pools)
+        }
         lots = {_name(lot): lot for lot in self.candidates.lots}
         for level in LEVELS:
             derated = replace(self.problem, derating=derating_at(self.problem, level))
@@ -102,7 +116,11 @@ class Search:
                         for d in deployments_of(replace(plain, capacity=plain.capacity / share), self.candidates.pools):
                             found.setdefault(d.key, d)
         form = self.form
-        lasting = {_name(form.lots[k]) for k, always in zip(form.data.holding_lot, form.data.covers().all(axis=1), strict=True) if always}
+        lasting = {
+            _name(form.lots[k])
+            for k, always in zip(form.data.holding_lot, form.data.covers().all(axis=1), strict=True)
+            if always
+        }
         self.held = held & lasting or held  # systems that come and go would keep windows of time apart
         return [d for d in found.values() if all(_name(use.lot) in self.held for use in d.point.uses)]
 
@@ -119,11 +137,19 @@ class Search:
         among = np.array([_name(self.form.lots[k]) in self.held for k in data.holding_lot])
         data = replace(data, holding_upper=np.where(among, data.holding_upper, 0.0))
         throughout = bool(data.covers()[among].all())
-        apart = np.zeros((1, data.slots)) if throughout else (data.slot_window[None, :] == np.arange(data.windows)[:, None]) * 1.0
-        slots, seconds = slots_that_count(data.demand.reshape(-1, data.slots), apart, data.job_window_mask, data.slot_hours_s)
+        apart = (
+            np.zeros((1, data.slots))
+            if throughout
+            else (data.slot_window[None, :] == np.arange(data.windows)[:, None]) * 1.0
+        )
+        slots, seconds = slots_that_count(
+            data.demand.reshape(-1, data.slots), apart, data.job_window_mask, data.slot_hours_s
+        )
         total = data.demand.sum(axis=(0, 1))
         scale = np.zeros(data.slots)
-        scale[slots] = seconds / data.slot_hours_s[slots] * (total @ data.slot_hours_s) / max(total[slots] @ seconds, 1e-300)
+        scale[slots] = (
+            seconds / data.slot_hours_s[slots] * (total @ data.slot_hours_s) / max(total[slots] @ seconds, 1e-300)
+        )
         stands = np.zeros(data.slots)
         stands[slots] = seconds
         priced = replace(
@@ -138,7 +164,9 @@ class Search:
         """Deployments that differ in nothing but layout: in a world the best of them is taken."""
         same: dict[tuple, list[int]] = {}
         for i, d in enumerate(self.deployments):
-            same.setdefault((d.pool, *dict.fromkeys(id(use.lot) for use in d.point.uses), len(d.point.uses)), []).append(i)
+            same.setdefault(
+                (d.pool, *dict.fromkeys(id(use.lot) for use in d.point.uses), len(d.point.uses)), []
+            ).append(i)
         return same
 
     def world(self, s: int) -> tuple[World, list[Deployment]]:
@@ -178,7 +206,9 @@ class Search:
         for i, (_, chosen) in enumerate(blocks if solution.values else ()):
             x = solution.values[f"world {i} x"].max(axis=1, initial=0.0)
             further |= {deployment_of(chosen[p].point): chosen[p] for p in np.flatnonzero(x > 1e-6)}
-        return Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution), tuple(further.values())
+        return Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution), tuple(
+            further.values()
+        )
 
     def outcome(self, answer: Answer, further: Iterable[Deployment]) -> Outcome:
         values, rest = answer.solution.values, answer.solution.functionals[COST]
@@ -199,7 +229,11 @@ class Search:
             if kept >= wanted:
                 return True
             undone = self.found.outcome.undone.sum(axis=1)
-            failing = [s for s in np.argsort(undone, kind="stable").tolist() if not self.found.outcome.kept[s] and s not in self.hopeless and s not in self.active]
+            failing = [
+                s
+                for s in np.argsort(undone, kind="stable").tolist()
+                if not self.found.outcome.kept[s] and s not in self.hopeless and s not in self.active
+            ]
             tired = len(self.active) + len(self.hopeless) >= MOST_ROUNDS or time.perf_counter() > self.ends
             if tired or len(failing) < wanted - kept:
                 return False

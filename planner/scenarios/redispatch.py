@@ -41,7 +41,9 @@ class Curve:
         """Requests/s at a batch."""
         return float(self.rate[int(np.searchsorted(BATCHES, batch))])
 
-    def capacity(self, limits: Sequence[tuple[str, str, float]], allowance_s: float, errors: Mapping[str, np.ndarray]) -> np.ndarray:
+    def capacity(
+        self, limits: Sequence[tuple[str, str, float]], allowance_s: float, errors: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
         """[world] most requests/s within the limits, under the errors of each world."""
         able = np.broadcast_to(self.rate > 0, (len(errors["throughput"]), len(self.rate))).copy()
         for metric, percentile, limit in limits:
@@ -79,7 +81,10 @@ class Outcome:
             "workloads": {name: float((self.undone[:, i] <= UNDONE).mean()) for i, name in enumerate(self.names)},
             "budget": float(self.affordable.mean()),
             "mean_undone": {name: float(self.undone[:, i].mean()) for i, name in enumerate(self.names)},
-            "cost": {name: float(np.quantile(self.cost, level)) for name, level in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95))},
+            "cost": {
+                name: float(np.quantile(self.cost, level))
+                for name, level in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95))
+            },
         }
 
 
@@ -124,10 +129,19 @@ class Capacities:
 
     def _of(self, point: Point, allowance_s: float) -> np.ndarray:
         system = tuple((use.lot.system.name, use.lot.scaleout_bytes_per_s) for use in point.uses)
-        key = (system, *((use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses), point.workload.name, point.power_cap)
+        key = (
+            system,
+            *((use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses),
+            point.workload.name,
+            point.power_cap,
+        )
         if key not in self._curves:
             self._curves[key] = curve_of(self.problem, point)
-        found = self._curves[key].capacity(point.workload.spec.slo.limits(), allowance_s, worst_errors(self.worlds, [use.lot.system.chip for use in point.uses]))
+        found = self._curves[key].capacity(
+            point.workload.spec.slo.limits(),
+            allowance_s,
+            worst_errors(self.worlds, [use.lot.system.chip for use in point.uses]),
+        )
         return found if scaled(self.problem, point.workload.name) else found / self.worlds.demand[point.workload.name]
 
     def rate(self, point: Point) -> np.ndarray:
@@ -152,12 +166,18 @@ def deployment_of(point: Point) -> tuple:
 
 def deployments_of(point: Point, pools: Sequence[Pool]) -> list[Deployment]:
     """The layout of a point for all pools of its workload at its site."""
-    return [Deployment(point, q) for q, pool in enumerate(pools) if pool.workload is point.workload and pool.site == point.site]
+    return [
+        Deployment(point, q)
+        for q, pool in enumerate(pools)
+        if pool.workload is point.workload and pool.site == point.site
+    ]
 
 
 def curve_of(problem: Problem, point: Point) -> Curve:
     """The deployment of a point at every batch."""
-    uses = [(use.lot.system, use.lot.scaleout_bytes_per_s, use.precision, use.layout, use.workers) for use in point.uses]
+    uses = [
+        (use.lot.system, use.lot.scaleout_bytes_per_s, use.precision, use.layout, use.workers) for use in point.uses
+    ]
     plain = curve_at(problem, point.workload, uses, 1.0)
     speed = point.capacity / plain.at(point.uses[-1].batch) if point.power_cap is not None else 1.0
     return plain if speed == 1.0 else curve_at(problem, point.workload, uses, speed)
@@ -173,9 +193,14 @@ def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[Layout], s
     if len(uses) == 1:
         found = serving.evaluate(workload, systems[0], scaleouts[0], layouts[0], BATCHES, precisions[0], constants)
     else:
-        found = disaggregated.evaluate(workload, systems, scaleouts, layouts, BATCHES, workers, precisions[0], constants).point
+        found = disaggregated.evaluate(
+            workload, systems, scaleouts, layouts, BATCHES, workers, precisions[0], constants
+        ).point
     shape = BATCHES.shape
     fits = np.broadcast_to(found.fits, shape) & np.isfinite(np.broadcast_to(found.ttft_s, shape))
     rate = np.where(fits, np.broadcast_to(found.requests_per_s, shape), 0.0)
-    slow = {f"{metric}.{p}": np.where(fits, np.broadcast_to(latency_s(found, metric, QUANTILES[p]), shape), np.inf) for metric, p, _ in workload.spec.slo.limits()}
+    slow = {
+        f"{metric}.{p}": np.where(fits, np.broadcast_to(latency_s(found, metric, QUANTILES[p]), shape), np.inf)
+        for metric, p, _ in workload.spec.slo.limits()
+    }
     return Curve(rate * speed, {name: seconds / speed for name, seconds in slow.items()})

@@ -50,7 +50,9 @@ def answer(
     options = options_of(problem.spec, threads)
     solution = (solve_program or solve_cold)(form.data, options_of(problem.spec, threads, progress))
     gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
-    say(f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s")
+    say(
+        f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers  {solution.status}{gap} in {solution.seconds:.1f} s"
+    )
     if not solution.values:
         diagnosis = None
         if solution.status == "infeasible" and diagnosing:
@@ -74,4 +76,12 @@ def options_of(spec: PlanSpec, threads: int = THREADS, progress: Progress | None
     from solvers.mip import Options
 
     asked = spec.solver
-    return Options(solver=asked.backend, gap=asked.gap, time_limit_s=asked.time_limit, seed=asked.seed, threads=threads, method=asked.method, progress=progress)
+    return Options(
+        solver=asked.backend,
+        gap=asked.gap,
+        time_limit_s=asked.time_limit,
+        seed=asked.seed,
+        threads=threads,
+        method=asked.method,
+        progress=progress,
+    )

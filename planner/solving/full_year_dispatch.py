@@ -47,7 +47,15 @@ def dispatched(
         long = replace(long, data=data)
     months = _months(full.calendar)
     functional = COST if form.data.objective.maximises else form.data.objective.functional
-    found = dispatch(data, _fixed(form, long, solution), _work(problem, form, long, solution), months, functional, _missing(totals, data), options)
+    found = dispatch(
+        data,
+        _fixed(form, long, solution),
+        _work(problem, form, long, solution),
+        months,
+        functional,
+        _missing(totals, data),
+        options,
+    )
     _, accounts = decided_on(full, held, long, _as_solution(solution, found, long, form))
     asked = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     left = float((found.unmet.sum(axis=(0, 1)) * data.slot_hours_s).sum())
@@ -88,10 +96,16 @@ def _held(full: Problem, candidates: Candidates, form: Formulation, solution: So
     paid = solution.values.get("port", np.zeros(0)) > 0.5
 
     def able(point: Point) -> bool:
-        return all(id(use.lot) in here for use in point.uses) and all(paid[g] or not needs(facts, point) for g, facts in enumerate(full.porting))
+        return all(id(use.lot) in here for use in point.uses) and all(
+            paid[g] or not needs(facts, point) for g, facts in enumerate(full.porting)
+        )
 
     pools = tuple(
-        replace(pool, workload=known[pool.workload.name], points=tuple(replace(p, workload=known[p.workload.name]) for p in pool.points if able(p)))
+        replace(
+            pool,
+            workload=known[pool.workload.name],
+            points=tuple(replace(p, workload=known[p.workload.name]) for p in pool.points if able(p)),
+        )
         for pool in candidates.pools
     )
     chosen = {form.points[p].workload.name: form.points[p] for p in np.flatnonzero(solution.values["y"] > 0.5)}
@@ -140,7 +154,9 @@ def _work(problem: Problem, form: Formulation, long: Formulation, solution: Solu
     of_slot = share[calendar.window, calendar.hour // 24]  # [slot, month]
     work = np.zeros((jobs, len(order)))
     for p in np.flatnonzero((form.data.point_job >= 0) & (solution.values["y"] > 0.5)):
-        done = form.data.slot_hours_s * form.data.point_capacity[p] * working_share(form.data, p, solution.values["v"][p])
+        done = (
+            form.data.slot_hours_s * form.data.point_capacity[p] * working_share(form.data, p, solution.values["v"][p])
+        )
         work[form.data.point_job[p]] += done @ of_slot
     total = work.sum(axis=1, keepdims=True)
     return work * np.divide(long.data.job_work[:, None], total, out=np.zeros_like(total), where=total > 0)
@@ -161,6 +177,15 @@ def _as_solution(solution: Solution, found: Dispatched, long: Formulation, form:
     """The dispatch in the form of an answer to the full problem."""
     data, values = long.data, dict(found.values)
     fixed = _fixed(form, long, solution)
-    values |= {"n": fixed["n"], "y": (data.point_job >= 0).astype(float), "open": solution.values.get("open", np.zeros(data.sites)), "lambda": np.array(1.0)}
-    values |= {block: solution.values[block] for block in ("contract", "energy", "power", "unit", "way", "send", "pass") if block in solution.values}
+    values |= {
+        "n": fixed["n"],
+        "y": (data.point_job >= 0).astype(float),
+        "open": solution.values.get("open", np.zeros(data.sites)),
+        "lambda": np.array(1.0),
+    }
+    values |= {
+        block: solution.values[block]
+        for block in ("contract", "energy", "power", "unit", "way", "send", "pass")
+        if block in solution.values
+    }
     return replace(solution, values=values)

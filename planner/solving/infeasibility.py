@@ -41,7 +41,10 @@ from solvers.mip import Options
 BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver
 FOUND_WITHIN = 0.01  # latencies and deadlines are found to this share
 STEPS = (1.05, 1.25, 2.0, 5.0, 25.0, 1e3, 1e5)  # tried in turn until one is far enough
-LIMITS, AMOUNTS = "limits", "amounts"  # what a conflict was looked for among: where amounts alone, all else is kept as stated
+LIMITS, AMOUNTS = (
+    "limits",
+    "amounts",
+)  # what a conflict was looked for among: where amounts alone, all else is kept as stated
 OTHER = 1.0  # a change of what is no number counts as much as doubling one
 COLUMNS_PER_SECOND = 300  # of the time limit: a larger program's conflict is looked for among its amounts
 CONFLICTS = 8  # at most so many are looked for before the smallest repair is chosen
@@ -63,9 +66,7 @@ def diagnose(
     hopeless = amounts_only = False
     for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
-        amounts = (
-            [limit for limit in _every_limit(document, problem, trials, group) if limit.is_row] if alone else []
-        )
+        amounts = [limit for limit in _every_limit(document, problem, trials, group) if limit.is_row] if alone else []
         if alone and not trials.fails(group, edits, amounts):  # as mended so far
             continue
         # as a whole the spec is known to have no plan, as long as nothing is changed
@@ -95,7 +96,14 @@ def diagnose(
 
 def _every_limit(document: Mapping[str, Any], problem: Problem, trials: Trials, names: Collection[str]) -> list[Limit]:
     of_lines = line_limits(document, problem, trials.catalog, names)
-    return [*limits_of(document, problem, trials.catalog, names), *quality_limits(document, problem, names), *electricity_limits(document, problem, names), *of_lines, *phase_limits(document, problem), *storage_limits(document, problem)]
+    return [
+        *limits_of(document, problem, trials.catalog, names),
+        *quality_limits(document, problem, names),
+        *electricity_limits(document, problem, names),
+        *of_lines,
+        *phase_limits(document, problem),
+        *storage_limits(document, problem),
+    ]
 
 
 def _scales(problem: Problem, name: str) -> bool:
@@ -153,7 +161,9 @@ class _Mending:
                 best = self._smallest(self._sets_to_loosen(self._row_conflict, of_rows), best)
             if best.limits == 1 and self._takes_too_long():
                 self.conflicts, self.amounts_only = [*self.conflicts, *of_rows], True
-                others = [limit for limit in self.limits if not limit.is_row and (limit.is_number or best.change > OTHER)]
+                others = [
+                    limit for limit in self.limits if not limit.is_row and (limit.is_number or best.change > OTHER)
+                ]
                 return self._smallest([(limit,) for limit in others], best).edits
             sets = self._sets_to_loosen(self._conflict, self.conflicts)
             best = self._smallest([some for some in sets if not all(limit.is_row for limit in some)], best)
@@ -263,7 +273,9 @@ class _Mending:
         variant = self.trials.variant(self.names, merged(self.edits, edits), networks)
         if variant.data is not None and id(variant) not in self._relaxed:  # trials keep their variants
             amounts = {variant.rows[limit.path]: limit.amount / limit.scale for limit in self.rows}
-            self._relaxed[id(variant)] = Elastic(with_limits(variant.data, amounts), list(amounts), self.trials.limited_options())
+            self._relaxed[id(variant)] = Elastic(
+                with_limits(variant.data, amounts), list(amounts), self.trials.limited_options()
+            )
         return self._relaxed.get(id(variant)), variant.rows
 
     # -- when taking away every limit does not help ----------------------------------------------------------------
@@ -327,7 +339,9 @@ class _Mending:
                 change += by * limit.scale / (limit.amount or 1.0)
                 enough = limit.amount + by * limit.scale
                 found += limit.grown(enough if limit.unit == "system" else enough * (1 + BEYOND_DOUBT))
-        if not any(limit.loose for limit in rows):  # else the points are those of limits taken away, not of the new ones
+        if not any(
+            limit.loose for limit in rows
+        ):  # else the points are those of limits taken away, not of the new ones
             self.trials.has_plan(self.names, merged(merged(self.edits, edits), found))
         return change, found
 

@@ -50,12 +50,30 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     paths, unpriced = rows_by_path(problem, form), pays(form.data)
     sites, members = [site for (site, _, _), _ in ways], [members for _, members in ways]
     seconds = max(options.time_limit_s - solution.seconds, LEAST_TIME * options.time_limit_s)
-    found = None if unpriced else prices(form.data, solution.values, sizes, members, options, solution.bases, sites, solution.program_of(form.data), seconds)
-    fixed = {(path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals}
+    found = (
+        None
+        if unpriced
+        else prices(
+            form.data,
+            solution.values,
+            sizes,
+            members,
+            options,
+            solution.bases,
+            sites,
+            solution.program_of(form.data),
+            seconds,
+        )
+    )
+    fixed = {
+        (path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals
+    }
     fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
     if found is None and solution.relaxed_duals:
-        worth = without_rounding(form.data, {row: _summed(solution.relaxed_duals, row) for row in paths.values()}, solution.value)
+        worth = without_rounding(
+            form.data, {row: _summed(solution.relaxed_duals, row) for row in paths.values()}, solution.value
+        )
         divisible = {(path, None): worth[row] for path, row in paths.items()}
     if found is not None:
         divisible = {(path, None): found.rows[row] for path, row in paths.items()}
@@ -68,8 +86,18 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
                 divisible[key] = float(found.sizes[u])
     entries = found.entries if found is not None else (None,) * len(ways)
     untold = SIZE_NOTE if unpriced else TIME_NOTE
-    runner_up = _runner_up(problem, form, solution, ways, entries, unit, NONE_FITS if found is not None and found.entries_in_time else untold)
-    return Explanation(unit, fixed, divisible, runner_up, _notes(problem, solution, paths, untold if found is None else ""))
+    runner_up = _runner_up(
+        problem,
+        form,
+        solution,
+        ways,
+        entries,
+        unit,
+        NONE_FITS if found is not None and found.entries_in_time else untold,
+    )
+    return Explanation(
+        unit, fixed, divisible, runner_up, _notes(problem, solution, paths, untold if found is None else "")
+    )
 
 
 def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], untold: str) -> dict[str, str]:
@@ -92,9 +120,15 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     paths: dict[str, Row] = {limit.path: ("power", limit.site) for limit in power if limit.windows is None}
     paths |= {limit.path: ("power", len(problem.sites) + s) for s, limit in enumerate(staged)}
     paths |= {
-        f"{s.meter.path}.connection": ("connection", r) for r, s in enumerate(problem.sites) if s.meter is not None and math.isfinite(s.meter.connection_w)
+        f"{s.meter.path}.connection": ("connection", r)
+        for r, s in enumerate(problem.sites)
+        if s.meter is not None and math.isfinite(s.meter.connection_w)
     }
-    paths |= {f"{s.path}.storage_bandwidth": ("storage", r) for r, s in enumerate(problem.sites) if math.isfinite(s.storage_bytes_per_s)}
+    paths |= {
+        f"{s.path}.storage_bandwidth": ("storage", r)
+        for r, s in enumerate(problem.sites)
+        if math.isfinite(s.storage_bytes_per_s)
+    }
     paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem))}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 
@@ -137,11 +171,7 @@ def _runner_up(
     for site in (site.region for site in problem.sites if site.region in held and site.api is None):
         if site not in best:
             tried = any(way[0] == site for way, _ in ways)
-            words = (
-                untold
-                if tried
-                else "all systems that are offered there are in use"
-            )
+            words = untold if tried else "all systems that are offered there are in use"
             rows.append(
                 {
                     "site": site,

@@ -28,13 +28,17 @@ def chosen(problem: Problem, form: Formulation, solution: Solution) -> Chosen:
     found = {}
     for facts in problem.quality:
         share = shares(facts, requests)
-        most = max(share, key=lambda architecture: (share[architecture], facts.is_able(architecture)))  # a demand of nothing is answered by any
+        most = max(
+            share, key=lambda architecture: (share[architecture], facts.is_able(architecture))
+        )  # a demand of nothing is answered by any
         kept = {architecture for architecture, part in share.items() if part > NEGLIGIBLE} | {most}
         found[facts.workload] = {most} if facts.mix == NONE else kept
     return found
 
 
-def settle(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options) -> tuple[Problem, Candidates, Formulation, Solution]:
+def settle(
+    problem: Problem, candidates: Candidates, form: Formulation, solution: Solution, options: Options
+) -> tuple[Problem, Candidates, Formulation, Solution]:
     """The program of what was chosen, solved with the fleet of the answer. Bound and status stay those of the choice among all."""
     if not is_open(problem) or not solution.values:
         return problem, candidates, form, solution
@@ -42,35 +46,70 @@ def settle(problem: Problem, candidates: Candidates, form: Formulation, solution
     points = settled_points(candidates, problem, after)
     left = formulate(after, points)
     fleet = np.rint(solution.values["n"])
-    found = solve(replace(left.data, holding_lower=fleet, holding_upper=fleet), replace(options, gap=min(options.gap, AS_GOOD)))
+    found = solve(
+        replace(left.data, holding_lower=fleet, holding_upper=fleet), replace(options, gap=min(options.gap, AS_GOOD))
+    )
     if not found.values:  # the rounding of a search may leave the last request unserved
         found = solve(left.data, options)
     if not found.values:
         return after, points, left, found
     told = {name: getattr(solution, name) for name in ("status", "bound", "rows", "columns", "integers", "polished")}
-    return after, points, left, replace(found, **told, gap=_gap(found.value, solution.bound), seconds=solution.seconds + found.seconds)
+    return (
+        after,
+        points,
+        left,
+        replace(found, **told, gap=_gap(found.value, solution.bound), seconds=solution.seconds + found.seconds),
+    )
 
 
 def _gap(value: float, bound: float | None) -> float | None:
     return None if bound is None else abs(value - bound) / max(abs(value), 1e-9)
 
 
-def with_runners_up(plan: Plan, problem: Problem, candidates: Candidates, options: Options, say: Callable[[str], None]) -> Plan:
+def with_runners_up(
+    plan: Plan, problem: Problem, candidates: Candidates, options: Options, say: Callable[[str], None]
+) -> Plan:
     """The plan with what the best choice without its most used architecture would come to, workload by workload."""
-    rows = [{**row, "runner_up": _runner_up(row, problem, candidates, plan["objective"]["value"], options, say)} for row in plan["quality"]]
+    rows = [
+        {**row, "runner_up": _runner_up(row, problem, candidates, plan["objective"]["value"], options, say)}
+        for row in plan["quality"]
+    ]
     return Plan({**plan.document, "quality": rows})
 
 
-def _runner_up(row: dict[str, Any], problem: Problem, candidates: Candidates, value: float, options: Options, say: Callable[[str], None]) -> dict[str, Any] | None:
+def _runner_up(
+    row: dict[str, Any],
+    problem: Problem,
+    candidates: Candidates,
+    value: float,
+    options: Options,
+    say: Callable[[str], None],
+) -> dict[str, Any] | None:
     facts = next(facts for facts in problem.quality if facts.workload == row["workload"])
     first = max(row["architectures"], key=lambda each: each["share"])["architecture"]
     if not any(facts.is_able(architecture) for architecture in facts.members if architecture != first):
         return None
-    form = formulate(problem, replace(candidates, pools=tuple(pool for pool in candidates.pools if pool.workload.name != facts.members[first])))
+    form = formulate(
+        problem,
+        replace(
+            candidates, pools=tuple(pool for pool in candidates.pools if pool.workload.name != facts.members[first])
+        ),
+    )
     found = solve(form.data, options)
     say(f"{row['workload']} without {first}: {found.status} in {found.seconds:.1f} s")
-    told = {"without": first, "status": found.status, "architectures": [], "value": None, "bound": found.bound, "difference": None}
+    told = {
+        "without": first,
+        "status": found.status,
+        "architectures": [],
+        "value": None,
+        "bound": found.bound,
+        "difference": None,
+    }
     if found.values:
         share = shares(facts, requests_by_member(problem, form, found.values["f"]))
-        told |= {"architectures": sorted(a for a, part in share.items() if part > NEGLIGIBLE), "value": found.value, "difference": found.value - value}
+        told |= {
+            "architectures": sorted(a for a, part in share.items() if part > NEGLIGIBLE),
+            "value": found.value,
+            "difference": found.value - value,
+        }
     return told

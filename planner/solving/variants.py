@@ -31,13 +31,29 @@ from solvers.solution import Solution
 
 AMPLE = 1 << 12  # times as many ports as any network has, for networks of any size
 AMOUNTS = ("limits.budget", "limits.capital", "limits.carbon", "horizon.", "phases[", "solver.")
-OF_SITES = (".power", ".connection", ".price", ".electricity_price", ".fixed_cost", ".least", ".available_from", ".available_until", ".life")  # how an edit's path ends
+OF_SITES = (
+    ".power",
+    ".connection",
+    ".price",
+    ".electricity_price",
+    ".fixed_cost",
+    ".least",
+    ".available_from",
+    ".available_until",
+    ".life",
+)  # how an edit's path ends
 
 
 class Variants:
     """The problems and candidates of a document under edits."""
 
-    def __init__(self, document: Mapping[str, Any], overlays: Sequence[Path], problem: Problem, candidates: Candidates | None = None):
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        overlays: Sequence[Path],
+        problem: Problem,
+        candidates: Candidates | None = None,
+    ):
         """`problem`, `candidates`: those of the document as it is, where they are known."""
         self.document, self.overlays = document, overlays
         self._grids: Grids = {}
@@ -63,11 +79,19 @@ class Variants:
         lots = {_key(lot): lot for lot in build_lots(problem)[0]}
         pools, training, dropped = [], {}, {}
         for workload in (*problem.serving, *problem.training):
-            key = (workload.name, json.dumps([edit for edit in edits if _concerns(edit[0], workload)]), networks, frozenset(lots))
+            key = (
+                workload.name,
+                json.dumps([edit for edit in edits if _concerns(edit[0], workload)]),
+                networks,
+                frozenset(lots),
+            )
             if key not in self._points:
                 self._points[key] = find_candidates(some(problem, {workload.name}, ()), self._grids)
             found = self._points[key]
-            pools += [replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points)) for pool in found.pools]
+            pools += [
+                replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points))
+                for pool in found.pools
+            ]
             if workload.name in found.training:
                 training[workload.name] = tuple(_moved(p, workload, lots) for p in found.training[workload.name])
             dropped |= found.dropped
@@ -83,23 +107,35 @@ def some(problem: Problem, names: Collection[str], networks: Collection[int]) ->
         n = sites[i].network
         if n is None:
             continue
-        large = replace(n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE)
+        large = replace(
+            n, radix=n.radix * AMPLE, switch_price=n.switch_price * AMPLE, switch_power_w=n.switch_power_w * AMPLE
+        )
         sites[i] = replace(sites[i], network=large)
     return replace(
-        problem, sites=tuple(sites), serving=tuple(w for w in problem.serving if w.name in names or w.asked in names), training=tuple(job for job in problem.training if job.name in names)
+        problem,
+        sites=tuple(sites),
+        serving=tuple(w for w in problem.serving if w.name in names or w.asked in names),
+        training=tuple(job for job in problem.training if job.name in names),
     )
 
 
 def _of(candidates: Candidates, name: str) -> Candidates:
     pools = tuple(pool for pool in candidates.pools if pool.workload.name == name)
-    return replace(candidates, pools=pools, training={job: points for job, points in candidates.training.items() if job == name})
+    return replace(
+        candidates, pools=pools, training={job: points for job, points in candidates.training.items() if job == name}
+    )
 
 
 def _concerns(path: str, workload) -> bool:
     """Whether an edit may change the points of a workload: not so for what limits or prices the whole plan, and for another workload."""
     if path.startswith("workloads["):
         return path.startswith(f"{workload.path}.")
-    return not (path.startswith(AMOUNTS) or path.endswith(OF_SITES) or ".power_by_phase." in path or (path.endswith((".supply", ".storage_bandwidth")) and workload.spec.kind == "serving"))
+    return not (
+        path.startswith(AMOUNTS)
+        or path.endswith(OF_SITES)
+        or ".power_by_phase." in path
+        or (path.endswith((".supply", ".storage_bandwidth")) and workload.spec.kind == "serving")
+    )
 
 
 def _key(lot: Lot) -> tuple[str, str]:
@@ -134,16 +170,26 @@ class Answer:
         for u, (k, term) in enumerate(self.form.holdings):
             if self.solution.values and (count := round(float(self.solution.values["n"][u]))):
                 lot = self.form.lots[k]
-                of_kind = held.setdefault((lot.site.region, lot.system.name, lot.offer.how, lot.fabric), np.zeros(self.problem.calendar.windows, dtype=int))
+                of_kind = held.setdefault(
+                    (lot.site.region, lot.system.name, lot.offer.how, lot.fabric),
+                    np.zeros(self.problem.calendar.windows, dtype=int),
+                )
                 of_kind[term.first : term.last + 1] += count
         return {kind: int(windows.max()) for kind, windows in held.items()}
 
     def plan(self, document: Mapping[str, Any]) -> Plan:
         """The plan document, without what its limits are worth."""
-        return interpret(self.problem, self.candidates, self.form, self.solution, dict(document), Explanation("", {}, {}, []))
+        return interpret(
+            self.problem, self.candidates, self.form, self.solution, dict(document), Explanation("", {}, {}, [])
+        )
 
 
-def answered(problem: Problem, candidates: Candidates, options: Options, solve_program: Callable[[PlanData, Options], Solution] = solve) -> Answer:
+def answered(
+    problem: Problem,
+    candidates: Candidates,
+    options: Options,
+    solve_program: Callable[[PlanData, Options], Solution] = solve,
+) -> Answer:
     """Raises Unbounded where nothing limits the throughput. `solve_program`: in place of `solvers.joint.solve`."""
     form = formulate(problem, candidates)
     return Answer(*settle(problem, candidates, form, solve_program(form.data, options), options))

@@ -14,4 +14,3 @@ class Block(BaseModel):
     """A part of the spec: unknown keys are refused, values never change after parsing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
-

@@ -13,7 +13,10 @@ from planner.spec.fabrics import AnyFabric
 from planner.spec.model import Demand, Origin, Override, Serving, Training
 from planner.spec.quantities import WHOLE, Name, RequestRate, shown
 
-WORDS: Mapping[str, Mapping[str, Any]] = {"load": {"max": {}}, "pools": {"best": {}}}  # for blocks in which nothing is stated
+WORDS: Mapping[str, Mapping[str, Any]] = {
+    "load": {"max": {}},
+    "pools": {"best": {}},
+}  # for blocks in which nothing is stated
 
 
 Sizes = dict[str, Annotated[int, Field(ge=0, le=65536)]]
@@ -25,7 +28,9 @@ def _worded(key: str) -> Callable[[Any], Any]:
 
     def read(value: Any) -> Any:
         if isinstance(value, str) and value not in words:
-            raise ValueError(f"expected {' or '.join(map(json.dumps, words))}, or an object {{...}}, got {shown(value)}")
+            raise ValueError(
+                f"expected {' or '.join(map(json.dumps, words))}, or an object {{...}}, got {shown(value)}"
+            )
         return words[value] if isinstance(value, str) else value
 
     return read

@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MISSING = "(not there)"
-IDENTITY = (("name",), ("region",), ("system", "how", "regions"), ("kind", "between"))  # keys that say which entry of a list it is
+IDENTITY = (
+    ("name",),
+    ("region",),
+    ("system", "how", "regions"),
+    ("kind", "between"),
+)  # keys that say which entry of a list it is
 UNTOLD = ("$schema", "series")  # series: what was read from the files that the sites name
 
 
@@ -33,7 +38,9 @@ def _differing(path: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
         mine, other = ({_which(entry, keys): (i, entry) for i, entry in enumerate(entries)} for entries in (a, b))
         for which in dict.fromkeys((*mine, *other)):
             i = mine[which][0] if which in mine else other[which][0]
-            yield from _differing(f"{path}[{i}]", *(side[which][1] if which in side else MISSING for side in (mine, other)))
+            yield from _differing(
+                f"{path}[{i}]", *(side[which][1] if which in side else MISSING for side in (mine, other))
+            )
     else:
         yield path, a, b
 
@@ -43,7 +50,9 @@ def _identity(a: list, b: list) -> tuple[str, ...] | None:
     if not all(isinstance(entry, Mapping) for entry in (*a, *b)):
         return None
     for keys in IDENTITY:
-        if all(entry.get(keys[0]) is not None for entry in (*a, *b)) and all(len({_which(e, keys) for e in side}) == len(side) for side in (a, b)):
+        if all(entry.get(keys[0]) is not None for entry in (*a, *b)) and all(
+            len({_which(e, keys) for e in side}) == len(side) for side in (a, b)
+        ):
             return keys
     return None
 

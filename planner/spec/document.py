@@ -25,16 +25,22 @@ def read_document(text: str | bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise SpecError([Problem("", f"the text is not UTF-8 (byte {error.start + 1}); save it as UTF-8")]) from None
     except UnicodeEncodeError:
-        raise SpecError([Problem("", "a text holds half of a character (a lone \\ud800 to \\udfff); remove it")]) from None
+        raise SpecError(
+            [Problem("", "a text holds half of a character (a lone \\ud800 to \\udfff); remove it")]
+        ) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise SpecError([Problem("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]) from None
+        raise SpecError(
+            [Problem("", f"not valid JSON: {error.msg} at {where}; expected an object {EXAMPLE}")]
+        ) from None
     except RecursionError:
         raise SpecError([Problem("", "nested too deeply; a spec needs fewer than ten levels")]) from None
     except _Refused as error:
         raise SpecError([Problem("", str(error))]) from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
-        raise SpecError([Problem("", "a number has too many digits; write it as 1e9, or as a text such as \"15T\"")]) from None
+        raise SpecError(
+            [Problem("", 'a number has too many digits; write it as 1e9, or as a text such as "15T"')]
+        ) from None
     if not isinstance(document, dict):
         raise SpecError([Problem("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
     return document

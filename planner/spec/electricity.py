@@ -25,7 +25,9 @@ from planner.spec.quantities import (
 LEAST_SHARE = 1e-6
 TARIFF = "tariff"
 PeakPriceOrTariff = Annotated[
-    PeakPrice, WrapValidator(lambda value, read: value if value == TARIFF else read(value)), WithJsonSchema({"type": "string", "examples": ["15 USD/kW-month", TARIFF]})
+    PeakPrice,
+    WrapValidator(lambda value, read: value if value == TARIFF else read(value)),
+    WithJsonSchema({"type": "string", "examples": ["15 USD/kW-month", TARIFF]}),
 ]
 
 
@@ -125,7 +127,9 @@ class Series(Block):
     """First hour (UTC)."""
     sha256: str = ""
     """Of the file."""
-    columns: Annotated[dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]], Field(min_length=1)]
+    columns: Annotated[
+        dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]], Field(min_length=1)
+    ]
     """A value for each hour from the first; null where the file has none."""
 
     @property

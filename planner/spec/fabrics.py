@@ -42,8 +42,12 @@ def fabric_name(value: Any) -> str:
 def _schema(*more: str) -> WithJsonSchema:
     pattern = PATTERN.replace("^(?:", f"^(?:{'|'.join(more)}|") if more else PATTERN
     words = "A design of a network between systems; of a tree also with the ports down per port up of a leaf."
-    return WithJsonSchema({"type": "string", "description": words, "pattern": pattern, "examples": [*FABRIC_DESIGNS, "fat-tree:2"]})
+    return WithJsonSchema(
+        {"type": "string", "description": words, "pattern": pattern, "examples": [*FABRIC_DESIGNS, "fat-tree:2"]}
+    )
 
 
 FabricName = Annotated[str, BeforeValidator(fabric_name), _schema()]
-AnyFabric = Annotated[str, BeforeValidator(lambda value: value if value == PROVIDER else fabric_name(value)), _schema(PROVIDER)]
+AnyFabric = Annotated[
+    str, BeforeValidator(lambda value: value if value == PROVIDER else fabric_name(value)), _schema(PROVIDER)
+]

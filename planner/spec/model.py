@@ -96,7 +96,9 @@ class Horizon(Block):
     @model_validator(mode="after")
     def _days(self) -> Horizon:
         if (self.days is not None) != (self.calendar in ("representative-days", "sampled-days")):
-            raise ValueError('"days" (such as 12) belongs to the calendars "representative-days" and "sampled-days", and is needed there')
+            raise ValueError(
+                '"days" (such as 12) belongs to the calendars "representative-days" and "sampled-days", and is needed there'
+            )
         return self
 
 
@@ -113,7 +115,9 @@ class Objective(Block):
     @model_validator(mode="after")
     def _one(self) -> Objective:
         if (self.minimise is None) == (self.maximise is None):
-            raise ValueError('expected either {"minimise": "cost"}, {"minimise": "carbon"} or {"maximise": "throughput"}')
+            raise ValueError(
+                'expected either {"minimise": "cost"}, {"minimise": "carbon"} or {"maximise": "throughput"}'
+            )
         if self.workload is not None and self.maximise is None:
             raise ValueError('"workload" belongs to {"maximise": "throughput"} only; remove it')
         return self
@@ -134,9 +138,13 @@ class Demand(DemandInTime):
     """Tokens of the answers; give these or `requests_per_s`."""
     profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
     """Weights of the hours of a day, of any size; flat where it is left out."""
-    week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = None
+    week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = (
+        None
+    )
     """Weights of the days of a week from Monday on; all the same where it is left out. A typical day is their mean."""
-    months: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=12, max_length=12)] | None = None
+    months: (
+        Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=12, max_length=12)] | None
+    ) = None
     """Weights of the months from January on; all the same where it is left out. A typical day is their mean."""
     deferral: Annotated[Seconds, AfterValidator(_an_hour_or_none)] = 0.0
     """How long a request may wait until its hour is served, in whole hours; not at all where it is left out."""
@@ -144,7 +152,9 @@ class Demand(DemandInTime):
     @model_validator(mode="after")
     def _one(self) -> Demand:
         if (self.requests_per_s is None) == (self.output_tokens is None):
-            raise ValueError('give exactly one of "requests_per_s" (such as 40) and "output_tokens" (such as "10B tokens/day")')
+            raise ValueError(
+                'give exactly one of "requests_per_s" (such as 40) and "output_tokens" (such as "10B tokens/day")'
+            )
         return self
 
     @field_validator("profile")
@@ -153,7 +163,9 @@ class Demand(DemandInTime):
         if profile is not None and max(profile) < LEAST_WEIGHT:
             raise ValueError(f"expected at least one hour with a weight of {LEAST_WEIGHT} or more")
         if profile is not None and any(0 < weight < LEAST_WEIGHT * max(profile) for weight in profile):
-            raise ValueError(f"expected each weight to be 0, or at least {LEAST_WEIGHT} of the largest; write 0 for next to nothing")
+            raise ValueError(
+                f"expected each weight to be 0, or at least {LEAST_WEIGHT} of the largest; write 0 for next to nothing"
+            )
         return profile
 
 
@@ -242,7 +254,9 @@ class Serving(Block):
     def _a_part_of_the_prompt(cls, cache: PrefixSharing | None, known: ValidationInfo) -> PrefixSharing | None:
         lengths = known.data.get("lengths")
         if cache is not None and lengths is not None and cache.prefix_tokens >= lengths.input:
-            raise ValueError(f"prefix_tokens is {cache.prefix_tokens}; expected fewer than the {lengths.input} tokens of the prompt")
+            raise ValueError(
+                f"prefix_tokens is {cache.prefix_tokens}; expected fewer than the {lengths.input} tokens of the prompt"
+            )
         return cache
 
 
@@ -283,7 +297,9 @@ class Training(Block):
     @classmethod
     def _a_sequence(cls, batch: float, known: ValidationInfo) -> float:
         if batch < known.data.get("sequence_tokens", 1):
-            raise ValueError(f"expected at least the {known.data['sequence_tokens']} tokens of one sequence, got {batch:g}")
+            raise ValueError(
+                f"expected at least the {known.data['sequence_tokens']} tokens of one sequence, got {batch:g}"
+            )
         return batch
 
 
@@ -338,7 +354,12 @@ class Offer(SpotTerms, OfferInTime):
     system: Name
     """A system of the catalog."""
     how: Literal["buy", "reserved", "on_demand", "spot"]
-    price: Annotated[str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})] | None = None
+    price: (
+        Annotated[
+            str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})
+        ]
+        | None
+    ) = None
     """Per system when bought, per system and time when rented."""
     supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
     """Most systems that can be had; any number where it is left out."""
@@ -443,7 +464,9 @@ class PlanSpec(Block):
     limits: Limits = Limits()
     overrides: dict[str, Override] = {}
     """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""
-    catalog: dict[Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions", "lines"], list[dict[str, Any]]] = {}
+    catalog: dict[
+        Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions", "lines"], list[dict[str, Any]]
+    ] = {}
     """Records that the catalog lacks, each figure with a note."""
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; filled in from the files where it is left out."""

@@ -29,23 +29,35 @@ def _moment(value: Any) -> Any:
     except (ValueError, UnitError):
         seconds = -1.0
     if not 0 <= seconds <= 100 * YEAR_S:
-        raise ValueError(f'expected a day such as "2028-01-01", or a time from the start of the horizon such as "1 year", got {shown(value)}')
+        raise ValueError(
+            f'expected a day such as "2028-01-01", or a time from the start of the horizon such as "1 year", got {shown(value)}'
+        )
     return seconds
 
 
 def _phase_name(name: str) -> str:
     if not re.fullmatch(r"[^\W\d][\w -]{0,60}", name):
-        raise ValueError(f"expected a name of letters, digits, spaces and hyphens that begins with a letter, got {shown(name)}")
+        raise ValueError(
+            f"expected a name of letters, digits, spaces and hyphens that begins with a letter, got {shown(name)}"
+        )
     return name
 
 
 Moment = Annotated[
     date | float,
     BeforeValidator(_moment),
-    WithJsonSchema({"type": "string", "description": "A day, or a time from the start of the horizon.", "examples": ["2028-01-01", "1 year"]}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "description": "A day, or a time from the start of the horizon.",
+            "examples": ["2028-01-01", "1 year"],
+        }
+    ),
 ]
 PhaseName = Annotated[str, AfterValidator(_phase_name)]
-Price = Annotated[str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})]
+Price = Annotated[
+    str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})
+]
 
 
 class Phase(Block):

@@ -53,5 +53,7 @@ def comparable(floor: QualityFloor | None, alternatives: list[Alternative] | Non
     if not alternatives:
         raise ValueError('needs "alternatives": architectures with their scores')
     if floor.source != alternatives[0].source:
-        raise ValueError(f'a floor by "{floor.source}" and scores by "{alternatives[0].source}" do not compare; take both from one source')
+        raise ValueError(
+            f'a floor by "{floor.source}" and scores by "{alternatives[0].source}" do not compare; take both from one source'
+        )
     return floor

@@ -37,7 +37,11 @@ CENT = PERCENT
 
 def shown(value: Any) -> str:
     """What the user wrote, cut to a length that fits a line."""
-    text = json.dumps(value, default=str, ensure_ascii=False) if not isinstance(value, int) or abs(value) < MOST_MONEY else "a number of that size"
+    text = (
+        json.dumps(value, default=str, ensure_ascii=False)
+        if not isinstance(value, int) or abs(value) < MOST_MONEY
+        else "a number of that size"
+    )
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -47,7 +51,11 @@ def _quantity(unit: str, example: str, least: float, most: float, *, zero: bool 
     span = f"from {units.show(least, unit)} to {units.show(most, unit)}" + (", or 0" if zero else "")
 
     def read(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)) or (not bare and not isinstance(value, str)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (str, int, float))
+            or (not bare and not isinstance(value, str))
+        ):
             raise ValueError(f'expected {noun} as a text such as "{example}", got {shown(value)}')
         number = units.parse(value, unit)
         if not (least <= number <= most or (zero and number == 0)):
@@ -55,7 +63,9 @@ def _quantity(unit: str, example: str, least: float, most: float, *, zero: bool 
         return number
 
     kinds = ["string", "number"] if bare else "string"
-    schema = WithJsonSchema({"type": kinds, "description": f"{noun.capitalize()}.", "examples": [example], "x-unit": unit, "x-range": span})
+    schema = WithJsonSchema(
+        {"type": kinds, "description": f"{noun.capitalize()}.", "examples": [example], "x-unit": unit, "x-range": span}
+    )
     return Annotated[float, BeforeValidator(read), schema]
 
 
@@ -75,8 +85,22 @@ def _money(per: str, example: str, least: float, most: float) -> Any:
     def read(value: Any) -> tuple[float, str]:
         return read_money(value, per, example, least, most)
 
-    words = "An amount of money with its currency" + {"s": ", per time.", "J": ", per energy.", "byte": ", per amount of data.", "token": ", per token.", "W": ", per power.", "W s": ", per power and time."}.get(per, ".")
-    schema = WithJsonSchema({"type": "string", "description": words, "examples": [example], "x-unit": f"currency/{per}" if per else "currency"})
+    words = "An amount of money with its currency" + {
+        "s": ", per time.",
+        "J": ", per energy.",
+        "byte": ", per amount of data.",
+        "token": ", per token.",
+        "W": ", per power.",
+        "W s": ", per power and time.",
+    }.get(per, ".")
+    schema = WithJsonSchema(
+        {
+            "type": "string",
+            "description": words,
+            "examples": [example],
+            "x-unit": f"currency/{per}" if per else "currency",
+        }
+    )
     return Annotated[tuple[float, str], BeforeValidator(read), schema]
 
 

@@ -52,7 +52,11 @@ def _as_written(node: Any) -> Any:
     if "$ref" in node or default is None:
         node.pop("default", None)
     elif unit and node["type"] == "string":
-        node["default"] = units.show(default, unit) if isinstance(default, int | float) else f"{default[0]:g} {default[1]}/{unit.partition('/')[2]}"
+        node["default"] = (
+            units.show(default, unit)
+            if isinstance(default, int | float)
+            else f"{default[0]:g} {default[1]}/{unit.partition('/')[2]}"
+        )
     for name, field in node.get("properties", {}).items():
         field["title"] = name[0].upper() + name[1:].replace("_", " ")
     return node

@@ -28,12 +28,21 @@ def schema_page(schema: dict[str, Any], of: str) -> str:
     text = f"# Keys of a {of}\n\n{LEAD[of]} Made by `flopwatt schema {of} --format md`.\n"
     for name in order:
         block = found[name]
-        text += f"\n## {name}\n" + (f"\n{block['description']}\n" if "description" in block and block is not schema else "")
+        text += f"\n## {name}\n" + (
+            f"\n{block['description']}\n" if "description" in block and block is not schema else ""
+        )
         rows = [
             {"key": f"`{key}`" + (" (needed)" if key in block.get("required", ()) else ""), "takes": _takes(field), "left out": _default(field), "": field.get("description") or _of_block(field, blocks)}
             for key, field in block.get("properties", {}).items() if key != "$schema"
         ]  # fmt: skip
-        text += "\n" + as_markdown([{name: value.replace("|", "\\|").replace("\n", " ") for name, value in row.items()} for row in rows]) if rows else ""
+        text += (
+            "\n"
+            + as_markdown(
+                [{name: value.replace("|", "\\|").replace("\n", " ") for name, value in row.items()} for row in rows]
+            )
+            if rows
+            else ""
+        )
     return text
 
 
@@ -73,10 +82,21 @@ def _takes(field: dict[str, Any]) -> str:
 
 
 def _plain(field: dict[str, Any]) -> str:
-    kind = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}.get(str(field.get("type")), "any value")
+    kind = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}.get(
+        str(field.get("type")), "any value"
+    )
     if field.get("format") == "date":
         kind = "date"
-    ends = [(sign, field[name]) for name, sign in (("minimum", "from"), ("exclusiveMinimum", "above"), ("maximum", "to"), ("exclusiveMaximum", "below")) if name in field]
+    ends = [
+        (sign, field[name])
+        for name, sign in (
+            ("minimum", "from"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "to"),
+            ("exclusiveMaximum", "below"),
+        )
+        if name in field
+    ]
     return " ".join([kind, *(f"{sign} {value:g}" for sign, value in ends)])
 
 
@@ -88,4 +108,10 @@ def _of_block(field: dict[str, Any], blocks: dict[str, Any]) -> str:
 
 def _default(field: dict[str, Any]) -> str:
     default = field.get("default")
-    return "" if default is None or default in ("", [], {}) else f"`{default}`" if not isinstance(default, bool) else f"`{str(default).lower()}`"
+    return (
+        ""
+        if default is None or default in ("", [], {})
+        else f"`{default}`"
+        if not isinstance(default, bool)
+        else f"`{str(default).lower()}`"
+    )

@@ -117,7 +117,9 @@ def _number(cell: str | None, name: str, line: int) -> float | None:
 
 def price_column(columns: Iterable[str]) -> tuple[str, str, float] | None:
     """(column, currency, joules of its unit of energy) of the price; None where there is none."""
-    return next(((name, found[1].upper(), _PER[found[2]]) for name in columns if (found := _PRICE.fullmatch(name))), None)
+    return next(
+        ((name, found[1].upper(), _PER[found[2]]) for name in columns if (found := _PRICE.fullmatch(name))), None
+    )
 
 
 def carbon_column(columns: Iterable[str], life_cycle: bool) -> tuple[str, float] | None:
@@ -147,7 +149,9 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
     first = np.datetime64(datetime.fromisoformat(start).replace(tzinfo=None), "h")
     place = np.full((13, 32, 24), -1)
     place[_month_day_hour(first + np.arange(len(series)))] = np.arange(len(series))
-    month, day, hour = _month_day_hour(np.array([moment.replace(tzinfo=None) for moment in instants], dtype="datetime64[h]"))
+    month, day, hour = _month_day_hour(
+        np.array([moment.replace(tzinfo=None) for moment in instants], dtype="datetime64[h]")
+    )
     index = place[month, day, hour]
     index = np.where((index < 0) & (month == 2) & (day == 29), place[2, 28, hour], index)
     missing = (index < 0) | blank[index]

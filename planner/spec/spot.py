@@ -22,7 +22,9 @@ class SpotTerms(Block):
     def check_terms(self, how: str) -> None:
         """Raises ValueError where a term is missing, or stands with another way to obtain."""
         if how == "spot" and self.interruption_interval is None:
-            raise ValueError('"interruption_interval" is missing; state how long a system is kept on average, such as "12 h"')
+            raise ValueError(
+                '"interruption_interval" is missing; state how long a system is kept on average, such as "12 h"'
+            )
         terms = sorted(self.model_fields_set & set(SpotTerms.model_fields))
         if how != "spot" and terms:
             raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')

@@ -26,5 +26,7 @@ class Spread(Block):
     @model_validator(mode="after")
     def _possible(self) -> Spread:
         if self.zones * self.least_share > 1 + 1e-9:
-            raise ValueError(f"{self.zones} zones cannot each serve {self.least_share:g} of the requests; lower least_share")
+            raise ValueError(
+                f"{self.zones} zones cannot each serve {self.least_share:g} of the requests; lower least_share"
+            )
         return self

@@ -43,14 +43,20 @@ def _problem(item: Mapping[str, Any], whole: type[BaseModel]) -> Problem:
     kind, given = item["type"], item.get("input")
     if kind == "extra_forbidden":
         known = _known_keys(location[:-1], whole)
-        return Problem(path_text(location), f'unknown key{close_matches(str(location[-1]), known)}; known here: {", ".join(known)}')
+        return Problem(
+            path_text(location), f"unknown key{close_matches(str(location[-1]), known)}; known here: {', '.join(known)}"
+        )
     if kind == "missing":
         return Problem(path_text(location), "is missing; add it")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return Problem(path_text([*location, "kind"]), 'expected "serving" or "training"')
     if kind == "value_error":
         return Problem(path_text(location), item["msg"].removeprefix("Value error, "))
-    words = _EXPECTED[kind].format(**item.get("ctx", {})) if kind in _EXPECTED else item["msg"].replace("Input should be", "expected")
+    words = (
+        _EXPECTED[kind].format(**item.get("ctx", {}))
+        if kind in _EXPECTED
+        else item["msg"].replace("Input should be", "expected")
+    )
     return Problem(path_text(location), f"{words}, got {shown(given)}")
 
 

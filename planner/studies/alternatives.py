@@ -77,11 +77,17 @@ class Alternatives:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        return [] if self.best is None else [alternative.row(self.best.objective["value"]) for alternative in self.found]
+        return (
+            [] if self.best is None else [alternative.row(self.best.objective["value"]) for alternative in self.found]
+        )
 
     @property
     def document(self) -> Mapping[str, Any]:
-        best = None if self.best is None else dict(self.best.objective) | {"bound": self.best["bound"], "gap": self.best.gap}
+        best = (
+            None
+            if self.best is None
+            else dict(self.best.objective) | {"bound": self.best["bound"], "gap": self.best.gap}
+        )
         return {"status": self.status, "best": best, "within": self.within, "alternatives": self.rows}
 
     @property
@@ -90,8 +96,16 @@ class Alternatives:
             return ["There is no plan to have alternatives to; `flopwatt plan` says why."]
         value = self.best.objective["value"]
         near = [a for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
-        words = [f"The best plan comes to {value:,.4g} {self.unit}." if abs(value) < 1000 else f"The best plan comes to {value:,.0f} {self.unit}."]
-        words.append(f"{len(near)} plans of another kind are within {self.within:.0%} of it." if near else f"No plan of another kind is within {self.within:.0%} of it.")
+        words = [
+            f"The best plan comes to {value:,.4g} {self.unit}."
+            if abs(value) < 1000
+            else f"The best plan comes to {value:,.0f} {self.unit}."
+        ]
+        words.append(
+            f"{len(near)} plans of another kind are within {self.within:.0%} of it."
+            if near
+            else f"No plan of another kind is within {self.within:.0%} of it."
+        )
         for a in near:
             words.append(f"  {a.name}: {_worse(a.worse, value, self.unit)}. {' '.join(a.drivers)}".rstrip())
         return words
@@ -104,7 +118,11 @@ class Alternatives:
         rows = [
             {
                 "kind": a.name,
-                "worse by": _worse(a.worse, base, self.unit) if a.worse is not None else STATUS_WORDS[a.status] if a.least is None else f"at least {_worse(a.least, base, self.unit)}",
+                "worse by": _worse(a.worse, base, self.unit)
+                if a.worse is not None
+                else STATUS_WORDS[a.status]
+                if a.least is None
+                else f"at least {_worse(a.least, base, self.unit)}",
                 "what changes in the fleet": a.fleet,
             }
             for a in self.found
@@ -131,7 +149,13 @@ class Kind:
 
 
 def alternatives(
-    document: dict[str, Any], *, overlays: Sequence[Path] = (), within: float = WITHIN, total_s: float = TOTAL_S, progress: Progress | None = None, threads: int = THREADS
+    document: dict[str, Any],
+    *,
+    overlays: Sequence[Path] = (),
+    within: float = WITHIN,
+    total_s: float = TOTAL_S,
+    progress: Progress | None = None,
+    threads: int = THREADS,
 ) -> Alternatives:
     """The best plan of each kind that is worse by at most the share `within`; each solve may take the spec's time limit, all together `total_s`.
 
@@ -153,9 +177,18 @@ def alternatives(
     found = [search.find(kind) for kind in kinds_of(base)]
     sites = list(dict.fromkeys(site for site, *_ in base.fleet()))
     if len(sites) > 1:
-        found.append(search.best_of("one site only", [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in problem.sites]))
-    found.sort(key=lambda a: (a.worse is None, a.worse if a.worse is not None else math.inf if a.least is None else a.least))
-    return Alternatives(base.plan(document), base.solution.status, unit, within, tuple(found), time.perf_counter() - began)
+        found.append(
+            search.best_of(
+                "one site only",
+                [Kind("one site only", f"all in {site.region}", _in_site(site.region)) for site in problem.sites],
+            )
+        )
+    found.sort(
+        key=lambda a: (a.worse is None, a.worse if a.worse is not None else math.inf if a.least is None else a.least)
+    )
+    return Alternatives(
+        base.plan(document), base.solution.status, unit, within, tuple(found), time.perf_counter() - began
+    )
 
 
 def kinds_of(base: Answer) -> Iterator[Kind]:
@@ -170,7 +203,9 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
         # networks that this one beats were left out of the program, so the question must be put anew
         fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
         edits = tuple((f"{path}.fabrics", rest) for path, rest in fewer if rest)
-        yield Kind("without a network", f"without {fabric} networks", lambda lot, fabric=fabric: lot.fabric != fabric, edits)
+        yield Kind(
+            "without a network", f"without {fabric} networks", lambda lot, fabric=fabric: lot.fabric != fabric, edits
+        )
     for facts in base.problem.quality:
         yield from _without_architecture(base.problem, facts)
     hows = {how for _, _, how, _ in used}
@@ -182,7 +217,9 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
 
 def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kind]:
     """Without each architecture that answers a workload; the workload then names another of its alternatives, which decides nothing."""
-    i, asked = next((i, workload) for i, workload in enumerate(problem.spec.workloads) if workload.name == facts.workload)
+    i, asked = next(
+        (i, workload) for i, workload in enumerate(problem.spec.workloads) if workload.name == facts.workload
+    )
     for used in facts.members if len(facts.scores) > 1 else ():
         rest = [each.model_dump() for each, name in zip(asked.alternatives, facts.scores, strict=True) if name != used]
         edits = ((f"workloads[{i}].alternatives", rest), (f"workloads[{i}].architecture", rest[0]["architecture"]))
@@ -196,8 +233,17 @@ def _in_site(region: str) -> Callable[[Lot], bool]:
 class _Search:
     """Solves kinds of plans around the best one, the hopeless ones by their relaxation alone."""
 
-    def __init__(self, variants: Variants, base: Answer, options: Options, most: float, ends: float, say: Progress) -> None:
-        self._variants, self._base, self._options, self._most, self._ends, self._say = variants, base, options, most, ends, say
+    def __init__(
+        self, variants: Variants, base: Answer, options: Options, most: float, ends: float, say: Progress
+    ) -> None:
+        self._variants, self._base, self._options, self._most, self._ends, self._say = (
+            variants,
+            base,
+            options,
+            most,
+            ends,
+            say,
+        )
         self._sign = -1.0 if base.form.data.objective.maximises else 1.0
         program = build(base.form.data)
         self._arrays, self._columns = program.arrays(), program.columns["n"]
@@ -222,7 +268,11 @@ class _Search:
         return best or self._hopeless(replace(first, name=name), least[first.name])
 
     def _hopeless(self, kind: Kind, least: float) -> Alternative:
-        return Alternative(kind.kind, kind.name, IMPOSSIBLE) if math.isinf(least) else Alternative(kind.kind, kind.name, BEYOND, least=least)
+        return (
+            Alternative(kind.kind, kind.name, IMPOSSIBLE)
+            if math.isinf(least)
+            else Alternative(kind.kind, kind.name, BEYOND, least=least)
+        )
 
     def _least(self, kind: Kind) -> float:
         """By how much every plan of the kind is worse, from the program with integers in fractions; infinite where it has none."""
@@ -263,4 +313,14 @@ class _Search:
         least = None if solution.bound is None else max(self._sign * (solution.bound - self._base.value), 0.0)
         words = compare(self._plan, plan).words
         drivers = tuple(line for line in words if line.startswith(("What drives it", "By system")))
-        return Alternative(kind.kind, kind.name, FOUND, solution.value, worse, least, fleet_change(self._base.fleet(), answer.fleet()), drivers, plan)
+        return Alternative(
+            kind.kind,
+            kind.name,
+            FOUND,
+            solution.value,
+            worse,
+            least,
+            fleet_change(self._base.fleet(), answer.fleet()),
+            drivers,
+            plan,
+        )

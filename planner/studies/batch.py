@@ -118,7 +118,13 @@ def resume(output: Path) -> tuple[Counter[Key], set[str]]:
         except (ValueError, KeyError, TypeError):
             known = False
         if not known:
-            raise SpecError([Problem(f"{output} line {number}", "is not a line of a batch's output; name another file under --output")])
+            raise SpecError(
+                [
+                    Problem(
+                        f"{output} line {number}", "is not a line of a batch's output; name another file under --output"
+                    )
+                ]
+            )
         done[json.dumps(name), status == DUPLICATE] += 1
         statuses.add(status)
     if not (torn.startswith(RECORD_START) or RECORD_START.startswith(torn)):
@@ -173,7 +179,9 @@ def answer(line: Line, settings: Settings) -> Answer:
         return _without_plan(line, INVALID_LINE, str(error), began)
     except Exception as error:  # a bug in one line must not stop the others
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return _without_plan(line, FAILED, f"{type(error).__name__}: {error} (line {place.lineno} of {Path(place.filename).name})", began)
+        return _without_plan(
+            line, FAILED, f"{type(error).__name__}: {error} (line {place.lineno} of {Path(place.filename).name})", began
+        )
 
 
 def _solved(line: Line, settings: Settings, began: float) -> Answer:

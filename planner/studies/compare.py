@@ -65,20 +65,43 @@ class Comparison:
         found = []
         for table in TABLES:
             for row in self.document[table]:
-                what = ", ".join(str(value) for key, value in row.items() if key not in ("first", "second", "difference", "share", "unit") and value not in (None, ""))
-                found.append({"table": table, "what": what, "first": row["first"], "second": row["second"], "difference": row.get("difference"), "unit": row.get("unit", ""), "share": row.get("share")})
+                what = ", ".join(
+                    str(value)
+                    for key, value in row.items()
+                    if key not in ("first", "second", "difference", "share", "unit") and value not in (None, "")
+                )
+                found.append(
+                    {
+                        "table": table,
+                        "what": what,
+                        "first": row["first"],
+                        "second": row["second"],
+                        "difference": row.get("difference"),
+                        "unit": row.get("unit", ""),
+                        "share": row.get("share"),
+                    }
+                )
         return found
 
     @property
     def sections(self) -> list[tuple[str, list[Row]]]:
-        return [(heading, [_printed(row) for row in self.document[table][:PRINTED]]) for table, heading in TABLES.items()]
+        return [
+            (heading, [_printed(row) for row in self.document[table][:PRINTED]]) for table, heading in TABLES.items()
+        ]
 
 
 def compare(first: Plan, second: Plan) -> Comparison:
     """All differences between two plans. Raises SpecError where their amounts are in different currencies."""
     currencies = [plan["spec"].get("currency", "USD") for plan in (first, second)]
     if currencies[0] != currencies[1]:
-        raise SpecError([Problem("currency", f'amounts of the plans are in {currencies[0]} and {currencies[1]}; solve one of them with --set currency="{currencies[0]}"')])
+        raise SpecError(
+            [
+                Problem(
+                    "currency",
+                    f'amounts of the plans are in {currencies[0]} and {currencies[1]}; solve one of them with --set currency="{currencies[0]}"',
+                )
+            ]
+        )
     plans = (first, second)
     comparable = first.has_answer and second.has_answer and first.objective["unit"] == second.objective["unit"]
     key = "carbon_lines" if first.objective["unit"] == second.objective["unit"] == "kg" else "cost_lines"
@@ -142,14 +165,30 @@ def _amounts(plans: tuple[Plan, Plan], key: str, names: tuple[str, ...], unit: s
             sums[tuple(line[name] for name in names)] += line["amount"]
         return sums
 
-    return [{**row, "share": row["difference"] / whole if whole else None} for row in _counted(plans, read, names, unit)]
+    return [
+        {**row, "share": row["difference"] / whole if whole else None} for row in _counted(plans, read, names, unit)
+    ]
 
 
 def _totals(plans: tuple[Plan, Plan], currency: str) -> list[Row]:
     found = [plan["totals"] or {} for plan in plans]
-    rows = [{"total": name, "first": found[0].get(name), "second": found[1].get(name), "unit": unit or currency} for name, unit in TOTALS.items()]
-    rows = [row | {"difference": None if None in (row["first"], row["second"]) else row["second"] - row["first"]} for row in rows]
-    return [row for row in rows if (row["first"] != row["second"] if row["difference"] is None else abs(row["difference"]) > SAME * abs(row["first"]))]
+    rows = [
+        {"total": name, "first": found[0].get(name), "second": found[1].get(name), "unit": unit or currency}
+        for name, unit in TOTALS.items()
+    ]
+    rows = [
+        row | {"difference": None if None in (row["first"], row["second"]) else row["second"] - row["first"]}
+        for row in rows
+    ]
+    return [
+        row
+        for row in rows
+        if (
+            row["first"] != row["second"]
+            if row["difference"] is None
+            else abs(row["difference"]) > SAME * abs(row["first"])
+        )
+    ]
 
 
 def _fleet(plan: Plan) -> Keyed:
@@ -189,7 +228,9 @@ def _quality(plan: Plan) -> Keyed:
     """Who answers each workload that has a quality floor, and how well."""
     facts: Keyed = {}
     for row in plan.document.get("quality", ()):
-        facts[row["workload"], "architectures"] = ", ".join(f"{each['architecture']} {each['share']:.1%}" for each in row["architectures"] if each["name"] is not None)
+        facts[row["workload"], "architectures"] = ", ".join(
+            f"{each['architecture']} {each['share']:.1%}" for each in row["architectures"] if each["name"] is not None
+        )
         facts[row["workload"], "quality"] = f"{row['reached']:.6g} ({row['source']})"
     return facts
 
@@ -202,8 +243,12 @@ def _jobs(plan: Plan) -> Keyed:
             continue
         points = {point["id"]: point for point in workload["points"]}
         slots = [row for row in plan["schedule"] if not points.keys().isdisjoint(row["active"])]
-        facts[workload["name"], "site"] = either(dict.fromkeys(point["site"] for point in points.values()), "and") if points else None
-        facts[workload["name"], "time at full width"] = "; ".join(show(point["time_s"]["run"], "s") for point in points.values())
+        facts[workload["name"], "site"] = (
+            either(dict.fromkeys(point["site"] for point in points.values()), "and") if points else None
+        )
+        facts[workload["name"], "time at full width"] = "; ".join(
+            show(point["time_s"]["run"], "s") for point in points.values()
+        )
         facts[workload["name"], "hours at work"] = f"{sum(row['seconds'] for row in slots) / HOUR_S:,.0f}"
         facts[workload["name"], "hours of the day (UTC)"] = _spans(sorted({int(row["hour_utc"]) for row in slots}))
         facts[workload["name"], "phases"] = ", ".join(map(str, sorted({row["phase"] for row in slots})))
@@ -231,7 +276,10 @@ def _limits(plan: Plan) -> Keyed:
 
 
 def _figures(plan: Plan) -> Keyed:
-    return {(row["path"],): row["value"] if isinstance(row["value"], str) else f"{row['value']:.6g} {row['unit']}" for row in plan["assumptions"]}
+    return {
+        (row["path"],): row["value"] if isinstance(row["value"], str) else f"{row['value']:.6g} {row['unit']}"
+        for row in plan["assumptions"]
+    }
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -240,17 +288,27 @@ def _figures(plan: Plan) -> Keyed:
 def _words(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     if found["difference"] is None:
         both = f"{first['name']}: {STATUS_WORDS[first.status]}; {second['name']}: {STATUS_WORDS[second.status]}."
-        reason = "" if not (first.has_answer and second.has_answer) else f" They ask for different things ({first.objective['unit']}, {second.objective['unit']}), so only costs are set side by side."
+        reason = (
+            ""
+            if not (first.has_answer and second.has_answer)
+            else f" They ask for different things ({first.objective['unit']}, {second.objective['unit']}), so only costs are set side by side."
+        )
         return [both + reason, *_causes(first, second, found)]
     words, difference, base, unit = [], found["difference"], first.objective["value"], first.objective["unit"]
     if abs(difference) <= SAME * abs(base):
         words.append(f"Both come to {_money(base, unit)}.")
     else:
         more = "more" if difference > 0 else "less"
-        words.append(f"The second comes to {_money(abs(difference), unit)} {more} than the first ({abs(difference / base):.2%} of {_money(base, unit)}).")
-        doubt = sum(abs(plan["bound"] - plan.objective["value"]) for plan in (first, second) if plan["bound"] is not None)
+        words.append(
+            f"The second comes to {_money(abs(difference), unit)} {more} than the first ({abs(difference / base):.2%} of {_money(base, unit)})."
+        )
+        doubt = sum(
+            abs(plan["bound"] - plan.objective["value"]) for plan in (first, second) if plan["bound"] is not None
+        )
         if abs(difference) <= doubt:
-            words.append(f"That is within what the two proofs leave open ({_money(doubt, unit)}): a smaller --gap would tell.")
+            words.append(
+                f"That is within what the two proofs leave open ({_money(doubt, unit)}): a smaller --gap would tell."
+            )
     return [*words, *_drivers(found), *_causes(first, second, found)]
 
 
@@ -258,14 +316,25 @@ def _drivers(found: Mapping[str, Any]) -> list[str]:
     """Parts and places that make up most of the movement."""
     words = []
     if parts := _most(found["parts"]):
-        told = [f"{COMPONENT_WORDS.get(row['component'], row['component'])} {_signed(row['difference'], row['unit'])}" for row in parts]
+        told = [
+            f"{COMPONENT_WORDS.get(row['component'], row['component'])} {_signed(row['difference'], row['unit'])}"
+            for row in parts
+        ]
         words.append(f"What drives it: {either(told, 'and')}.")
     if kinds := _most([row for row in found["systems"] if row["system"]]):
-        told = [f"{row['system']} ({row['how'].replace('_', ' ')}) {_signed(row['difference'], row['unit'])}" for row in kinds]
+        told = [
+            f"{row['system']} ({row['how'].replace('_', ' ')}) {_signed(row['difference'], row['unit'])}"
+            for row in kinds
+        ]
         words.append(f"By system, all parts together: {either(told, 'and')}.")
     if fleet := found["fleet"][:NAMED]:
-        told = [f"{abs(row['difference'])} {'more' if row['difference'] > 0 else 'fewer'} {row['system']} ({row['how'].replace('_', ' ')}) in {row['site']}" for row in fleet]
-        words.append(f"The fleet of the second has {either(told, 'and')}{', and more changes' if len(found['fleet']) > NAMED else ''}.")
+        told = [
+            f"{abs(row['difference'])} {'more' if row['difference'] > 0 else 'fewer'} {row['system']} ({row['how'].replace('_', ' ')}) in {row['site']}"
+            for row in fleet
+        ]
+        words.append(
+            f"The fleet of the second has {either(told, 'and')}{', and more changes' if len(found['fleet']) > NAMED else ''}."
+        )
     elif found["parts"]:
         words.append("The fleets are the same.")
     return words
@@ -278,10 +347,14 @@ def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
             words.append(f"Binding in the {where} only: {either(names[:NAMED], 'and')}.")
     if changes := found["spec"]:
         told = [f"{row['path']} ({_said(row['first'])}, {_said(row['second'])})" for row in changes[:NAMED]]
-        words.append(f"The questions differ in {either(told, 'and')}{f' and {len(changes) - NAMED} more places' if len(changes) > NAMED else ''}.")
+        words.append(
+            f"The questions differ in {either(told, 'and')}{f' and {len(changes) - NAMED} more places' if len(changes) > NAMED else ''}."
+        )
     for row in found["quality"]:
         if row["fact"] == "architectures" and row["first"] and row["second"]:
-            words.append(f"{row['workload']} is answered by {row['first']} in the first, by {row['second']} in the second.")
+            words.append(
+                f"{row['workload']} is answered by {row['first']} in the first, by {row['second']} in the second."
+            )
     if first["catalog_digest"] != second["catalog_digest"]:
         words.append("They were made from different catalogs.")
     if not words and not any(found[table] for table in TABLES):
@@ -328,13 +401,15 @@ def _printed(row: Row) -> Row:
             return show(value, unit)
         return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
-    told = {key: COMPONENT_WORDS.get(value, value) if key == "component" else "" if value is None else value for key, value in row.items() if key not in ("share", "unit")}
+    told = {
+        key: COMPONENT_WORDS.get(value, value) if key == "component" else "" if value is None else value
+        for key, value in row.items()
+        if key not in ("share", "unit")
+    }
     told |= {key: text(row[key]) for key in ("first", "second", "difference") if key in row}
     if unit and not unit.startswith("share"):
         told["unit"] = unit
     return told | ({"of objective": f"{row['share']:+.2%}"} if row.get("share") is not None else {})
-
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,21 +422,38 @@ class SideBySide:
 
     @property
     def document(self) -> Row:
-        return {"plans": [{"name": name, "status": status} for name, status in zip(self.names, self.statuses, strict=True)], "rows": self.rows}
+        return {
+            "plans": [{"name": name, "status": status} for name, status in zip(self.names, self.statuses, strict=True)],
+            "rows": self.rows,
+        }
 
     @property
     def words(self) -> list[str]:
-        return [f"{number}: {name}, {STATUS_WORDS[status]}." for number, (name, status) in enumerate(zip(self.names, self.statuses, strict=True), 1)]
+        return [
+            f"{number}: {name}, {STATUS_WORDS[status]}."
+            for number, (name, status) in enumerate(zip(self.names, self.statuses, strict=True), 1)
+        ]
 
     @property
     def sections(self) -> list[tuple[str, list[Row]]]:
-        return [(heading, [self._printed(row) for row in self.rows if row["table"] == table]) for table, heading in (("cost", "What each costs, by component"), ("totals", "What each comes to"))]
+        return [
+            (heading, [self._printed(row) for row in self.rows if row["table"] == table])
+            for table, heading in (("cost", "What each costs, by component"), ("totals", "What each comes to"))
+        ]
 
     def _printed(self, row: Row) -> Row:
         told = {"component" if row["table"] == "cost" else "total": COMPONENT_WORDS.get(row["what"], row["what"])}
         for number, name in enumerate(self.names, 1):
             value = row[name]
-            told[str(number)] = "" if value is None else show(value, row["unit"]) if row["unit"] in ("W", "s") else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+            told[str(number)] = (
+                ""
+                if value is None
+                else show(value, row["unit"])
+                if row["unit"] in ("W", "s")
+                else f"{value:,.4g}"
+                if abs(value) < 1000
+                else f"{value:,.0f}"
+            )
         return told | {"unit": "" if row["unit"] in ("W", "s") else row["unit"]}
 
 
@@ -369,12 +461,23 @@ def side_by_side(plans: Sequence[Plan]) -> SideBySide:
     """Raises SpecError where amounts are in different currencies or two plans have one name."""
     currencies, names = {plan["spec"].get("currency", "USD") for plan in plans}, tuple(plan["name"] for plan in plans)
     if len(currencies) > 1:
-        raise SpecError([Problem("currency", f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one")])
+        raise SpecError(
+            [Problem("currency", f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one")]
+        )
     if len(set(names)) < len(names):
         raise SpecError([Problem("name", "two plans have one name; solve one of them with --set name=...")])
     currency = currencies.pop()
     components = list(dict.fromkeys(component for plan in plans for component in plan["costs"]))
-    rows = [_row("cost", component, currency, names, [plan["costs"].get(component, 0.0) if plan.has_answer else None for plan in plans]) for component in components]
+    rows = [
+        _row(
+            "cost",
+            component,
+            currency,
+            names,
+            [plan["costs"].get(component, 0.0) if plan.has_answer else None for plan in plans],
+        )
+        for component in components
+    ]
     rows.sort(key=lambda row: -sum(row[name] or 0.0 for name in names))
     rows.append(_row("cost", "all", currency, names, _each(plans, lambda plan: plan["totals"]["cost"])))
     for what, unit, read in (
@@ -385,10 +488,20 @@ def side_by_side(plans: Sequence[Plan]) -> SideBySide:
         ("power at the peak", "W", lambda plan: plan["totals"]["peak_power_w"]),
         ("first work after", "s", _begins_s),
         ("tokens", "1T", lambda plan: plan["totals"]["tokens"] / MILLION**2),
-        ("cost per million tokens", currency, lambda plan: plan["totals"]["cost"] * MILLION / plan["totals"]["tokens"] if plan["totals"]["tokens"] else None),
+        (
+            "cost per million tokens",
+            currency,
+            lambda plan: (
+                plan["totals"]["cost"] * MILLION / plan["totals"]["tokens"] if plan["totals"]["tokens"] else None
+            ),
+        ),
     ):
         rows.append(_row("totals", what, unit, names, _each(plans, read)))
-    return SideBySide(names, tuple(plan.status for plan in plans), [row for row in rows if row["what"] == "all" or any(row[name] for name in names)])
+    return SideBySide(
+        names,
+        tuple(plan.status for plan in plans),
+        [row for row in rows if row["what"] == "all" or any(row[name] for name in names)],
+    )
 
 
 def _each(plans: Sequence[Plan], read: Callable[[Plan], float | None]) -> list[float | None]:

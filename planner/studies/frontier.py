@@ -85,7 +85,10 @@ class Frontier:
             "currency": self.currency,
             "status": self.status,
             "source": self.source,
-            "points": [{**row, "changes": dict(point.changes), "seconds": point.seconds} for row, point in zip(self.rows, self.points, strict=True)],
+            "points": [
+                {**row, "changes": dict(point.changes), "seconds": point.seconds}
+                for row, point in zip(self.rows, self.points, strict=True)
+            ],
             "left_out": [{"asked": name, "reason": reason} for name, reason in self.left_out],
             "seconds": self.seconds,
         }
@@ -104,7 +107,10 @@ class Frontier:
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        return [("Frontier", self.rows), ("Left out", [{"asked": name, "reason": reason} for name, reason in self.left_out])]
+        return [
+            ("Frontier", self.rows),
+            ("Left out", [{"asked": name, "reason": reason} for name, reason in self.left_out]),
+        ]
 
     def save(self, folder: Path) -> None:
         """The whole plan of each point, a file each."""
@@ -128,7 +134,15 @@ def frontier(
     began = time.perf_counter()
     document = read_spec(source, hourly)
     scores = _scores(document) if against == QUALITY else ""
-    study = _Study(edited(document, (("objective", {"minimise": "cost"}), *(_lowest_floor(document) if against == QUALITY else ()))), against, overlays, progress, threads)
+    study = _Study(
+        edited(
+            document, (("objective", {"minimise": "cost"}), *(_lowest_floor(document) if against == QUALITY else ()))
+        ),
+        against,
+        overlays,
+        progress,
+        threads,
+    )
     if against == CARBON:
         study.carbon(points)
     elif against == QUALITY:
@@ -154,7 +168,11 @@ def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
 
 
 def _with_alternatives(document: Mapping[str, Any]) -> list[tuple[int, Serving]]:
-    return [(i, workload) for i, workload in enumerate(parse_spec(document).workloads) if isinstance(workload, Serving) and workload.alternatives]
+    return [
+        (i, workload)
+        for i, workload in enumerate(parse_spec(document).workloads)
+        if isinstance(workload, Serving) and workload.alternatives
+    ]
 
 
 def _scores(document: Mapping[str, Any]) -> str:
@@ -162,7 +180,14 @@ def _scores(document: Mapping[str, Any]) -> str:
     scored = _with_alternatives(document)
     if len(scored) != 1:
         told = ", ".join(workload.name for _, workload in scored) or "none"
-        raise SpecError([Problem("workloads", f'--against quality needs exactly one serving workload with "alternatives", there is {told}')])
+        raise SpecError(
+            [
+                Problem(
+                    "workloads",
+                    f'--against quality needs exactly one serving workload with "alternatives", there is {told}',
+                )
+            ]
+        )
     return scored[0][1].alternatives[0].source
 
 
@@ -170,13 +195,25 @@ def _lowest_floor(document: Mapping[str, Any]) -> Edits:
     """An edit that lets every alternative answer; with the mix that the spec asks for."""
     ((i, workload),) = _with_alternatives(document)
     floor = {"least": min(each.quality for each in workload.alternatives), "source": workload.alternatives[0].source}
-    return ((f"workloads[{i}].quality_floor", floor | ({"mix": workload.quality_floor.mix} if workload.quality_floor else {})),)
+    return (
+        (
+            f"workloads[{i}].quality_floor",
+            floor | ({"mix": workload.quality_floor.mix} if workload.quality_floor else {}),
+        ),
+    )
 
 
 class _Study:
     """Solves point after point with one kept program."""
 
-    def __init__(self, document: Mapping[str, Any], against: str, overlays: Sequence[Path], progress: Progress | None, threads: int) -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        against: str,
+        overlays: Sequence[Path],
+        progress: Progress | None,
+        threads: int,
+    ) -> None:
         self.say = progress or (lambda line: None)
         self.kept = WhatIf(document, overlays=overlays, progress=progress, threads=threads, diagnosing=False)
         self.against = against
@@ -192,7 +229,15 @@ class _Study:
             return
         began = time.perf_counter()
         cheapest = self._cheapest_with_least_carbon(base)
-        self._take("least cost", {}, cheapest, _carbon(cheapest), base["bound"], self.kept.timing.how, time.perf_counter() - began)
+        self._take(
+            "least cost",
+            {},
+            cheapest,
+            _carbon(cheapest),
+            base["bound"],
+            self.kept.timing.how,
+            time.perf_counter() - began,
+        )
         cleanest = self.kept.plan({"objective": {"minimise": "carbon"}}, diagnosing=False)
         if not cleanest.has_answer:  # out of time
             self.left_out.append(("least carbon", cleanest.status))
@@ -206,7 +251,9 @@ class _Study:
         """Of the plans that cost no more than this one, the one of least carbon."""
         budget = f"{_cost(base) * (1 + HELD):.15g} {self.kept.document.get('currency', 'USD')}"
         limit = f"{parse_spec(self.kept.document).solver.time_limit * TIE_SHARE:.3g} s"  # where costs are equal only: not worth the time of a point
-        found = self.kept.plan({"objective": {"minimise": "carbon"}, "limits.budget": budget, "solver.time_limit": limit}, diagnosing=False)
+        found = self.kept.plan(
+            {"objective": {"minimise": "carbon"}, "limits.budget": budget, "solver.time_limit": limit}, diagnosing=False
+        )
         better = found.has_answer and _cost(found) <= _cost(base) * (1 + 2 * HELD) and _carbon(found) < _carbon(base)
         return found if better else base
 
@@ -228,12 +275,23 @@ class _Study:
             if self.against == THROUGHPUT:
                 paths = [f"workloads[{i}].demand.{key}" for key in ("requests_per_s", "output_tokens")]
             else:
-                paths = [f"workloads[{i}].slo.{metric}.{name}" for metric, limits in (workload.get("slo") or {}).items() for name in limits or ()]
+                paths = [
+                    f"workloads[{i}].slo.{metric}.{name}"
+                    for metric, limits in (workload.get("slo") or {}).items()
+                    for name in limits or ()
+                ]
             for path in paths:
                 if (written := at(self.kept.document, path)) is not None:
                     changes[path] = scaled(float(written) if isinstance(written, int) else written, factor)
         if not changes:
-            raise SpecError([Problem("workloads", f"there is nothing to set the cost against: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}")])
+            raise SpecError(
+                [
+                    Problem(
+                        "workloads",
+                        f"there is nothing to set the cost against: no serving workload has {'a demand' if self.against == THROUGHPUT else 'latency limits'}",
+                    )
+                ]
+            )
         return changes
 
     def quality(self, points: int) -> None:
@@ -253,15 +311,27 @@ class _Study:
             self.last_status = plan.status
             self.left_out.append((name, f"no plan: {plan.status}"))
             return
-        self._take(name, changes, plan, self._measured(plan) if measure is None else measure, plan["bound"], self.kept.timing.how, time.perf_counter() - began)
+        self._take(
+            name,
+            changes,
+            plan,
+            self._measured(plan) if measure is None else measure,
+            plan["bound"],
+            self.kept.timing.how,
+            time.perf_counter() - began,
+        )
 
     def _measured(self, plan: Plan) -> float:
         """What the cost is set against, read from the plan."""
         return float(plan["quality"][0]["reached"]) if self.against == QUALITY else _carbon(plan)
 
-    def _take(self, name: str, changes: Changes, plan: Plan, measure: float, bound: float, how: str, seconds: float) -> None:
+    def _take(
+        self, name: str, changes: Changes, plan: Plan, measure: float, bound: float, how: str, seconds: float
+    ) -> None:
         self.say(f"{name}: {_cost(plan):,.6g}  {how}, {seconds:.1f} s")
-        self.points.append(FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds))
+        self.points.append(
+            FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds)
+        )
 
 
 def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[tuple[str, str]]) -> list[FrontierPoint]:

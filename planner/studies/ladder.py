@@ -42,7 +42,10 @@ class Rung:
     to_target: float | None  # how many times cheaper the target still is
 
     def row(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("lever", "status", "cost_per_million_tokens", "gap", "factor", "from_today", "to_target")}
+        return {
+            name: getattr(self, name)
+            for name in ("lever", "status", "cost_per_million_tokens", "gap", "factor", "from_today", "to_target")
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +64,26 @@ class Ladder:
 
     @property
     def document(self) -> dict[str, Any]:
-        return {"workloads": list(self.workloads), "currency": self.currency, "target_per_million_tokens": self.target, "status": self.status, "rungs": self.rows}
+        return {
+            "workloads": list(self.workloads),
+            "currency": self.currency,
+            "target_per_million_tokens": self.target,
+            "status": self.status,
+            "rungs": self.rows,
+        }
 
     @property
     def words(self) -> list[str]:
         first, last = self.rungs[0], self.rungs[-1]
         if first.cost_per_million_tokens is None:
             return ["There is no plan today, so there is nothing to climb from."]
-        said = [f"Cost of {', '.join(self.workloads)}: {first.cost_per_million_tokens:.6g} {self.currency} per million output tokens today."]
+        said = [
+            f"Cost of {', '.join(self.workloads)}: {first.cost_per_million_tokens:.6g} {self.currency} per million output tokens today."
+        ]
         if last.from_today is not None and len(self.rungs) > 1:
-            said.append(f"All levers together make it {last.from_today:,.3g} times cheaper: {last.cost_per_million_tokens:.6g} {self.currency}.")
+            said.append(
+                f"All levers together make it {last.from_today:,.3g} times cheaper: {last.cost_per_million_tokens:.6g} {self.currency}."
+            )
         if self.target is not None and last.to_target is not None:
             left = f"still {last.to_target:,.3g} times away" if last.to_target > 1 else "reached"
             said.append(f"The target of {self.target:.6g} {self.currency} per million is {left}.")
@@ -107,9 +120,26 @@ def ladder(
     serving = tuple(dict.fromkeys(w.asked for w in problem.serving))
     names = serving if workload is None else (workload,)
     if not set(names) & set(serving):
-        raise SpecError([Problem("--workload", f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}')])
-    if phase is not None and (phase not in (phases := [row.name for row in problem.spec.phases or ()]) or (workload is not None and len(serving) > 1)):
-        raise SpecError([Problem("--phase", f'expected one of the phases {", ".join(phases) or "(there are none)"}, whose cost is that of all workloads together, got "{phase}"')])
+        raise SpecError(
+            [
+                Problem(
+                    "--workload",
+                    f'unknown serving workload "{workload}"; expected one of {", ".join(serving) or "none, there is none"}',
+                )
+            ]
+        )
+    if phase is not None and (
+        phase not in (phases := [row.name for row in problem.spec.phases or ()])
+        or (workload is not None and len(serving) > 1)
+    ):
+        raise SpecError(
+            [
+                Problem(
+                    "--phase",
+                    f'expected one of the phases {", ".join(phases) or "(there are none)"}, whose cost is that of all workloads together, got "{phase}"',
+                )
+            ]
+        )
     wanted = None if target is None else _target(target, problem)
     variants, options = Variants(document, overlays, problem), options_of(problem.spec, THREADS)
     rungs: list[Rung] = []
@@ -121,7 +151,9 @@ def ladder(
         rungs.append(_rung(lever.name, _answer(variants, edits, options), written, names, phase, rungs, wanted))
         say(f"{lever.name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
     order = ("infeasible", "unbounded", "limit", "within_gap", "optimal")
-    return Ladder(names, problem.spec.currency, wanted, tuple(rungs), min((rung.status for rung in rungs), key=order.index))
+    return Ladder(
+        names, problem.spec.currency, wanted, tuple(rungs), min((rung.status for rung in rungs), key=order.index)
+    )
 
 
 def _answer(variants: Variants, edits: Edits, options) -> Answer | None:
@@ -133,7 +165,15 @@ def _answer(variants: Variants, edits: Edits, options) -> Answer | None:
         return None
 
 
-def _rung(name: str, answer: Answer | None, document: Mapping[str, Any], names: Sequence[str], phase: str | None, before: Sequence[Rung], target: float | None) -> Rung:
+def _rung(
+    name: str,
+    answer: Answer | None,
+    document: Mapping[str, Any],
+    names: Sequence[str],
+    phase: str | None,
+    before: Sequence[Rung],
+    target: float | None,
+) -> Rung:
     if answer is None or answer.value is None:
         return Rung(name, "unbounded" if answer is None else answer.solution.status, None, None, None, None, None)
     plan = answer.plan(document)
@@ -154,8 +194,19 @@ def _rung(name: str, answer: Answer | None, document: Mapping[str, Any], names: 
 def _lever(document: Mapping[str, Any], text: str) -> Lever:
     name, colon, body = text.partition(":")
     assignments = [part.partition("=") for part in body.split(";")]
-    if not colon or not name.strip() or not all(path.strip() and equals and value.strip() for path, equals, value in assignments):
-        raise SpecError([Problem("--lever", f'expected NAME: PATH=VALUE; PATH=VALUE such as "cheaper systems: offers[0].price=-30%", got "{text}"')])
+    if (
+        not colon
+        or not name.strip()
+        or not all(path.strip() and equals and value.strip() for path, equals, value in assignments)
+    ):
+        raise SpecError(
+            [
+                Problem(
+                    "--lever",
+                    f'expected NAME: PATH=VALUE; PATH=VALUE such as "cheaper systems: offers[0].price=-30%", got "{text}"',
+                )
+            ]
+        )
     edits = []
     for path, _, value in assignments:
         path = path.strip()
@@ -170,7 +221,9 @@ def _target(text: str, problem) -> float:
     except (UnitError, ValueError) as error:
         raise SpecError([Problem("--target", str(error))]) from None
     if currency not in problem.per_usd:
-        raise SpecError([Problem("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")])
+        raise SpecError(
+            [Problem("--target", f"expected an amount in {' or '.join(sorted(problem.per_usd))}, got {text}")]
+        )
     return amount * MILLION / problem.per_usd[currency] * problem.per_usd[problem.spec.currency]
 
 

@@ -48,7 +48,9 @@ class Returns:
     @property
     def document(self) -> Mapping[str, Any]:
         fleet = {name: getattr(self.fleet, name) for name in ("cost", "currency", "chips", "mfu", "of")}
-        even = None if self.break_even is None else {"added_work": self.break_even[0], "smaller_fleet": self.break_even[1]}
+        even = (
+            None if self.break_even is None else {"added_work": self.break_even[0], "smaller_fleet": self.break_even[1]}
+        )
         return {"fleet": fleet, "team": self.team, "baseline": self.baseline, "break_even": even, "gains": self.rows}
 
     @property
@@ -64,16 +66,25 @@ class Returns:
             f"the same work needs {last['smaller_fleet']:,.0f} {currency} a month less of a fleet{freed}."
         )
         if self.break_even is not None:
-            said.append(f"A team of {self.team:,.0f} {currency} a month pays from a gain of {self.break_even[0]:.2%} on where the added work is wanted, of {self.break_even[1]:.2%} where the fleet shrinks.")
+            said.append(
+                f"A team of {self.team:,.0f} {currency} a month pays from a gain of {self.break_even[0]:.2%} on where the added work is wanted, of {self.break_even[1]:.2%} where the fleet shrinks."
+            )
         if self.baseline is not None:
             apart = self.baseline - fleet.cost - (self.team or 0.0)
-            said.append(f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(apart):,.0f} {'dearer' if apart >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain.")
+            said.append(
+                f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(apart):,.0f} {'dearer' if apart >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain."
+            )
         return said
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
         unit = f"{self.fleet.currency} a month"
-        names = {"added_work": f"added work, {unit}", "smaller_fleet": f"smaller fleet, {unit}", "net": f"less the team, {unit}", "against_baseline": f"cheaper than the cloud, {unit}"}
+        names = {
+            "added_work": f"added work, {unit}",
+            "smaller_fleet": f"smaller fleet, {unit}",
+            "net": f"less the team, {unit}",
+            "against_baseline": f"cheaper than the cloud, {unit}",
+        }
         rows = [
             {
                 "gain": row["gain"],
@@ -87,9 +98,14 @@ class Returns:
         return [("What a gain of utilisation is worth", rows)]
 
 
-def returns(fleet: Fleet, gains: Sequence[str] = (), *, team: str | None = None, baseline: str | None = None) -> Returns:
+def returns(
+    fleet: Fleet, gains: Sequence[str] = (), *, team: str | None = None, baseline: str | None = None
+) -> Returns:
     """`gains`: texts such as "4 points" of MFU, or "10%" more work from the same fleet. Raises SpecError naming the argument."""
-    paid, cloud = (None if text is None else monthly(text, name, fleet.currency) for text, name in ((team, "--team"), (baseline, "--baseline")))
+    paid, cloud = (
+        None if text is None else monthly(text, name, fleet.currency)
+        for text, name in ((team, "--team"), (baseline, "--baseline"))
+    )
     rows = [_row(fleet, text, paid, cloud) for text in gains or (GAINS if fleet.mfu is not None else RELATIVE)]
     even = None
     if paid is not None and fleet.cost > paid:
@@ -120,13 +136,29 @@ def _relative(fleet: Fleet, text: str) -> float:
     """
     found = re.fullmatch(r"\s*\+?(\d+(?:\.\d+)?)\s*(%|points?)\s*", text)
     if not found or not float(found[1]):
-        raise SpecError([Problem("--gain", f'expected points of MFU such as "4 points", or a share of today\'s work such as "10%", got "{text}"')])
+        raise SpecError(
+            [
+                Problem(
+                    "--gain",
+                    f'expected points of MFU such as "4 points", or a share of today\'s work such as "10%", got "{text}"',
+                )
+            ]
+        )
     share = float(found[1]) / 100
     if found[2] != "%" and fleet.mfu is None:
-        raise SpecError([Problem("--gain", f'"{text}" needs the MFU of today; state it by --mfu, or write a share of today\'s work such as "10%"')])
+        raise SpecError(
+            [
+                Problem(
+                    "--gain",
+                    f'"{text}" needs the MFU of today; state it by --mfu, or write a share of today\'s work such as "10%"',
+                )
+            ]
+        )
     relative = share if found[2] == "%" else round(share / fleet.mfu, 12)
     if fleet.mfu is not None and fleet.mfu * (1 + relative) > 1:
-        raise SpecError([Problem("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than all of the peak; state less')])
+        raise SpecError(
+            [Problem("--gain", f'"{text}" on top of {fleet.mfu:.1%} is more than all of the peak; state less')]
+        )
     return relative
 
 
@@ -141,7 +173,9 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
     except (UnitError, ValueError) as error:
         raise SpecError([Problem(argument, str(error))]) from None
     if currency is not None and stated != currency:
-        raise SpecError([Problem(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")])
+        raise SpecError(
+            [Problem(argument, f"the fleet is paid in {currency}; expected an amount in {currency}, got {text}")]
+        )
     return amount * MONTH_S, stated
 
 
@@ -168,4 +202,10 @@ def planned_fleet(plan: Plan) -> Fleet:
     known = [(row["cost"], row["mfu"]) for row in plan["workloads"] if row["mfu"]]
     weight = sum(amount for amount, _ in known)
     mfu = sum(amount * share for amount, share in known) / weight if weight > 0 else None
-    return Fleet(cost / months, plan["spec"].get("currency", "USD"), plan["totals"]["chips"], mfu, f"plan {plan['name']}: {', '.join(c for c in HELD if plan['costs'].get(c))}")
+    return Fleet(
+        cost / months,
+        plan["spec"].get("currency", "USD"),
+        plan["totals"]["chips"],
+        mfu,
+        f"plan {plan['name']}: {', '.join(c for c in HELD if plan['costs'].get(c))}",
+    )

@@ -38,7 +38,13 @@ class Moved:
     change: str = ""  # of the fleet
 
     def row(self) -> dict[str, Any]:
-        return {"level": self.words, "status": self.status, "value": self.value, "bound": self.bound, "fleet": self.change}
+        return {
+            "level": self.words,
+            "status": self.status,
+            "value": self.value,
+            "bound": self.bound,
+            "fleet": self.change,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +85,53 @@ class Sensitivity:
 
     @property
     def document(self) -> Mapping[str, Any]:
-        return {"status": self.status, "unit": self.unit, "value": self.value, "gap": self.gap, "solved": self.solved, "factors": self.rows}
+        return {
+            "status": self.status,
+            "unit": self.unit,
+            "value": self.value,
+            "gap": self.gap,
+            "solved": self.solved,
+            "factors": self.rows,
+        }
 
     @property
     def words(self) -> list[str]:
         if self.value is None:
             return ["There is no plan whose figures could be moved; `flopwatt plan` says why."]
-        words = [f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} questions were solved around it."]
-        if lost := [f"{bar.factor.name} at {moved.words}" for bar in self.bars for moved in (bar.low, bar.high) if moved.status == NO_PLAN]:
+        words = [
+            f"The best plan comes to {_amount(self.value)} {self.unit}; {self.solved} questions were solved around it."
+        ]
+        if lost := [
+            f"{bar.factor.name} at {moved.words}"
+            for bar in self.bars
+            for moved in (bar.low, bar.high)
+            if moved.status == NO_PLAN
+        ]:
             words.append(f"No plan is left with {'; '.join(lost)}.")
         if strong := [bar for bar in self.bars if bar.swing > self._doubt()]:
-            words.append(f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({strong[0].swing / abs(self.value):.1%}).")
+            words.append(
+                f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({strong[0].swing / abs(self.value):.1%})."
+            )
         changing = [bar.factor.name for bar in self.bars if bar.low.change or bar.high.change]
         if still := [bar.factor.name for bar in self.bars if bar.factor.name not in changing and not bar.no_plan]:
             words.append(f"The fleet stays just as it is for {'; '.join(still)}.")
         if self._doubt():
-            words.append(f"Each is solved to its gap: movements below {_amount(self._doubt())} {self.unit} may be the search's own.")
+            words.append(
+                f"Each is solved to its gap: movements below {_amount(self._doubt())} {self.unit} may be the search's own."
+            )
         return words
 
     def _doubt(self) -> float:
         """What two answers may differ by without any reason: each is proven to its gap only."""
-        return sum(abs(self.value) * gap for gap in (self.gap, max((_gap(m) for bar in self.bars for m in (bar.low, bar.high)), default=0.0)) if gap) if self.value is not None else 0.0
+        return (
+            sum(
+                abs(self.value) * gap
+                for gap in (self.gap, max((_gap(m) for bar in self.bars for m in (bar.low, bar.high)), default=0.0))
+                if gap
+            )
+            if self.value is not None
+            else 0.0
+        )
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -118,11 +150,19 @@ class Sensitivity:
         if moved.value is None:
             return moved.status
         difference = moved.value - self.value
-        return f"{'+' if difference > 0 else '-'}{_amount(abs(difference))}" if abs(difference) > 1e-9 * abs(self.value) else "no change"
+        return (
+            f"{'+' if difference > 0 else '-'}{_amount(abs(difference))}"
+            if abs(difference) > 1e-9 * abs(self.value)
+            else "no change"
+        )
 
 
 def _gap(moved: Moved) -> float:
-    return 0.0 if moved.status != SOLVED or moved.value is None or moved.bound is None else abs(moved.value - moved.bound) / max(abs(moved.value), 1e-9)
+    return (
+        0.0
+        if moved.status != SOLVED or moved.value is None or moved.bound is None
+        else abs(moved.value - moved.bound) / max(abs(moved.value), 1e-9)
+    )
 
 
 def _amount(value: float) -> str:
@@ -130,7 +170,14 @@ def _amount(value: float) -> str:
 
 
 def sensitivity(
-    document: dict[str, Any], *, vary: Sequence[str] = (), defaults: bool | None = None, overlays: Sequence[Path] = (), total_s: float = TOTAL_S, progress: Progress | None = None, threads: int = THREADS
+    document: dict[str, Any],
+    *,
+    vary: Sequence[str] = (),
+    defaults: bool | None = None,
+    overlays: Sequence[Path] = (),
+    total_s: float = TOTAL_S,
+    progress: Progress | None = None,
+    threads: int = THREADS,
 ) -> Sensitivity:
     """The question solved again with each figure at its low and at its high, all others as they are.
 
@@ -141,7 +188,11 @@ def sensitivity(
     problem = resolve_document(document, overlays)
     factors = factors_of(document, problem, vary, not vary if defaults is None else defaults)
     program = KeptProgram()
-    variants, options, unit = Variants(document, overlays, problem), options_of(problem.spec, threads), sense_and_unit(document)[1]
+    variants, options, unit = (
+        Variants(document, overlays, problem),
+        options_of(problem.spec, threads),
+        sense_and_unit(document)[1],
+    )
     try:
         base = answered(problem, variants.candidates(problem, ()), options, program.solve)
     except Unbounded:
@@ -155,9 +206,19 @@ def sensitivity(
         low, high = study.moved(factor, factor.low), study.moved(factor, factor.high)
         values = [base.value, *(m.value for m in (low, high) if m.value is not None)]
         bars.append(Bar(factor, low, high, max(values) - min(values)))
-        say(f"{factor.name}: {low.status}, {high.status}, swing {_amount(bars[-1].swing)} {unit}  {time.perf_counter() - began:.0f} s")
+        say(
+            f"{factor.name}: {low.status}, {high.status}, swing {_amount(bars[-1].swing)} {unit}  {time.perf_counter() - began:.0f} s"
+        )
     bars.sort(key=lambda bar: (not bar.no_plan, -bar.swing))
-    return Sensitivity(base.solution.status, unit, base.value, base.solution.gap, tuple(bars), study.solved, time.perf_counter() - began)
+    return Sensitivity(
+        base.solution.status,
+        unit,
+        base.value,
+        base.solution.gap,
+        tuple(bars),
+        study.solved,
+        time.perf_counter() - began,
+    )
 
 
 class _Study:
@@ -188,7 +249,9 @@ class _Study:
         if answer.value is None:
             return Moved(level.words, NO_PLAN if solution.status == "infeasible" else NOT_TRIED)
         if factor.kind in KEEPING and level.wider and self._worse(answer.value):
-            return replace(same, status=SOLVED, bound=self._best_of(solution.bound))  # the plan is still there, and the search found none better
+            return replace(
+                same, status=SOLVED, bound=self._best_of(solution.bound)
+            )  # the plan is still there, and the search found none better
         return Moved(level.words, SOLVED, answer.value, solution.bound, fleet_change(self._fleet, answer.fleet()))
 
     def _answer(self, level: Level, limit_s: float) -> Answer:

@@ -25,7 +25,15 @@ from planner.spec.document import Edits, at, edited
 from planner.spec.edits import scaled
 from planner.spec.model import Serving, parse_spec
 
-PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = "price", "electricity", "demand", "amount", "deadline", "latency", "asked"
+PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
+    "price",
+    "electricity",
+    "demand",
+    "amount",
+    "deadline",
+    "latency",
+    "asked",
+)
 EITHER_WAY = {PRICE: 0.2, ENERGY: 0.2, DEMAND: 0.15, AMOUNT: 0.1, DEADLINE: 0.1, LATENCY: 0.2}
 _SHARE = re.compile(r"\s*([+-]\d+(?:\.\d+)?)\s*%\s*")
 
@@ -71,7 +79,14 @@ def _asked(document: Mapping[str, Any], text: str) -> Factor:
     path, equals, levels = text.partition("=")
     parts = levels.split(":")
     if not equals or not path or len(parts) != 2 or not all(part.strip() for part in parts):
-        raise SpecError([SpecProblem("--vary", f'expected PATH=LOW:HIGH such as sites[0].power="2 MW:3 MW" or limits.budget=-10%:+10%, got "{text}"')])
+        raise SpecError(
+            [
+                SpecProblem(
+                    "--vary",
+                    f'expected PATH=LOW:HIGH such as sites[0].power="2 MW:3 MW" or limits.budget=-10%:+10%, got "{text}"',
+                )
+            ]
+        )
     written = at(document, path)
     low, high = (level_of(path, written, part) for part in parts)
     errors = [error for level in (low, high) if (error := _wrong(document, path, level)) is not None]
@@ -93,10 +108,23 @@ def _wrong(document: Mapping[str, Any], path: str, level: Level) -> SpecError | 
 def level_of(path: str, written: Any, text: str) -> Level:
     if share := _SHARE.fullmatch(text):
         if written is None:
-            raise SpecError([SpecProblem(f"--vary {path}", f'is not stated in the spec, so there is nothing to take "{text}" of; give two values')])
+            raise SpecError(
+                [
+                    SpecProblem(
+                        f"--vary {path}",
+                        f'is not stated in the spec, so there is nothing to take "{text}" of; give two values',
+                    )
+                ]
+            )
         value = scaled(written, 1.0 + float(share[1]) / 100.0)
         if value is None:
-            raise SpecError([SpecProblem(f"--vary {path}", f'is no number, so there is nothing to take "{text}" of; give two values')])
+            raise SpecError(
+                [
+                    SpecProblem(
+                        f"--vary {path}", f'is no number, so there is nothing to take "{text}" of; give two values'
+                    )
+                ]
+            )
     else:
         try:
             value = json.loads(text)
@@ -125,10 +153,19 @@ def _stated_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Fa
         if offer.price is None:
             continue
         path, (low, high), facts = f"offers[{i}].price", _around(PRICE), problem.offers[i]
-        levels = [Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1) for ratio in (low, high)]
+        levels = [
+            Level(str(value := scaled(offer.price, ratio)), ((path, value),), only_money=True, wider=ratio < 1)
+            for ratio in (low, high)
+        ]
         if problem.spec.prices is not None and path in problem.spec.prices.ranges:
             levels = _ranged(document, path)
-        yield Factor(PRICE, path, f"price of {facts.system} ({facts.how.replace('_', ' ')})", *levels, way=(facts.system, facts.how))
+        yield Factor(
+            PRICE,
+            path,
+            f"price of {facts.system} ({facts.how.replace('_', ' ')})",
+            *levels,
+            way=(facts.system, facts.how),
+        )
 
 
 def _ranged(document: Mapping[str, Any], path: str) -> list[Level]:
@@ -136,26 +173,60 @@ def _ranged(document: Mapping[str, Any], path: str) -> list[Level]:
     ranges = dict(document["prices"]["ranges"])
     bounds, typical = ranges.pop(path), at(document, path)
     values = [bounds.get(side) or typical for side in ("low", "high")]
-    return [Level(value, ((path, value), ("prices.ranges", ranges)), only_money=True, wider=value == values[0]) for value in values]
+    return [
+        Level(value, ((path, value), ("prices.ranges", ranges)), only_money=True, wider=value == values[0])
+        for value in values
+    ]
 
 
 def _catalog_prices(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     """Low and high of the catalog's price; where it states none, as far either way as for stated prices."""
-    ways = {(offer.system, offer.how) for i, offer in enumerate(problem.offers) if problem.spec.offers is None or problem.spec.offers[i].price is None}
+    ways = {
+        (offer.system, offer.how)
+        for i, offer in enumerate(problem.offers)
+        if problem.spec.offers is None or problem.spec.offers[i].price is None
+    }
     for system, how in ways_in_order(problem, ways):
-        figures = [c for c in problem.citations if c.path.startswith(f"offers/{system}, {how}") and c.path.endswith("/price")]
+        figures = [
+            c for c in problem.citations if c.path.startswith(f"offers/{system}, {how}") and c.path.endswith("/price")
+        ]
         if not figures:
             continue
         ranged = any(c.figure.low is not None or c.figure.high is not None for c in figures)
         low, high = ({c.path: _bound(c, side, ranged) for c in figures} for side in ("low", "high"))
         units = {c.path: c.figure.unit for c in figures}
         levels = [
-            Level(_span(figures, values), (("overrides", {**(document.get("overrides") or {}), **{path: {"value": f"{v:.12g} {units[path]}", "note": "moved"} for path, v in values.items()}}),), only_money=True, wider=side == "low")
+            Level(
+                _span(figures, values),
+                (
+                    (
+                        "overrides",
+                        {
+                            **(document.get("overrides") or {}),
+                            **{
+                                path: {"value": f"{v:.12g} {units[path]}", "note": "moved"}
+                                for path, v in values.items()
+                            },
+                        },
+                    ),
+                ),
+                only_money=True,
+                wider=side == "low",
+            )
             for side, values in (("low", low), ("high", high))
         ]
-        levels = [replace(level, edits=()) if all(c.figure.number == values[c.path] for c in figures) else level for level, values in zip(levels, (low, high), strict=True)]
+        levels = [
+            replace(level, edits=()) if all(c.figure.number == values[c.path] for c in figures) else level
+            for level, values in zip(levels, (low, high), strict=True)
+        ]
         note = "" if ranged else ", no range is published"
-        yield Factor(PRICE, f"offers/{system}/{how}", f"price of {system} ({how.replace('_', ' ')}{note})", *levels, way=(system, how))
+        yield Factor(
+            PRICE,
+            f"offers/{system}/{how}",
+            f"price of {system} ({how.replace('_', ' ')}{note})",
+            *levels,
+            way=(system, how),
+        )
 
 
 def ways_in_order(problem: Problem, ways: set[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -174,15 +245,21 @@ def _span(figures: Sequence[Citation], values: Mapping[str, float]) -> str:
     told = sorted(values.values())
     unit = figures[0].figure.unit
     size, per = (3600.0, unit.replace("/s", "/h")) if unit.endswith("/s") else (1.0, unit)
-    low, high = (f"{value * size:,.6g}" if value * size < 1000 else f"{value * size:,.0f}" for value in (told[0], told[-1]))
+    low, high = (
+        f"{value * size:,.6g}" if value * size < 1000 else f"{value * size:,.0f}" for value in (told[0], told[-1])
+    )
     return f"{low} {per}" if low == high else f"{low} to {high} {per}"
 
 
 def _electricity() -> Factor:
     def at_ratio(ratio: float) -> Callable[[Problem], Problem]:
-        return lambda problem: replace(problem, sites=tuple(replace(site, price_per_j=site.price_per_j * ratio) for site in problem.sites))
+        return lambda problem: replace(
+            problem, sites=tuple(replace(site, price_per_j=site.price_per_j * ratio) for site in problem.sites)
+        )
 
-    low, high = (Level(f"{ratio - 1:+.0%}", money=at_ratio(ratio), only_money=True, wider=ratio < 1) for ratio in _around(ENERGY))
+    low, high = (
+        Level(f"{ratio - 1:+.0%}", money=at_ratio(ratio), only_money=True, wider=ratio < 1) for ratio in _around(ENERGY)
+    )
     return Factor(ENERGY, "electricity", "price of electricity at all sites", low, high)
 
 
@@ -190,8 +267,13 @@ def _demand(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     for i, workload in enumerate(problem.spec.workloads):
         keys = ("demand.requests_per_s", "demand.output_tokens") if isinstance(workload, Serving) else ("tokens",)
         path = next(path for key in keys if at(document, path := f"workloads[{i}].{key}") is not None)
-        levels = [Level(str(value := scaled(at(document, path), ratio)), ((path, value),), wider=ratio < 1) for ratio in _around(DEMAND)]
-        yield Factor(DEMAND, path, f"{'demand' if isinstance(workload, Serving) else 'tokens'} of {workload.name}", *levels)
+        levels = [
+            Level(str(value := scaled(at(document, path), ratio)), ((path, value),), wider=ratio < 1)
+            for ratio in _around(DEMAND)
+        ]
+        yield Factor(
+            DEMAND, path, f"{'demand' if isinstance(workload, Serving) else 'tokens'} of {workload.name}", *levels
+        )
 
 
 def _limit(limit: Limit) -> Factor:
@@ -202,7 +284,13 @@ def _limit(limit: Limit) -> Factor:
         amount = min(limit.amount * ratio, limit.most)
         edits = limit.grown(amount)
         stated = edits[0][1]
-        words = f"{stated}" if not isinstance(stated, int) else show(stated, limit.unit) if limit.unit != "system" else f"{stated}"
+        words = (
+            f"{stated}"
+            if not isinstance(stated, int)
+            else show(stated, limit.unit)
+            if limit.unit != "system"
+            else f"{stated}"
+        )
         levels.append(Level(words, edits, wider=ratio > 1, amount=amount))
     return Factor(kind, limit.path, limit.name, *levels)
 

@@ -30,7 +30,10 @@ from solvers.interface import Options
 from solvers.joint import solve
 
 ON = "all on"
-CLAIMED = (("utilisation", "GPU utilisation", 0.5), ("efficiency", "training efficiency", 1.0))  # of such platforms, by their makers
+CLAIMED = (
+    ("utilisation", "GPU utilisation", 0.5),
+    ("efficiency", "training efficiency", 1.0),
+)  # of such platforms, by their makers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +79,18 @@ class Sharing:
         off, words = {row.capability: row for row in self.rows_off}, []
         siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
         if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
-            words.append(f"One fleet is at work {self.base.utilisation:.1%} of the time, fleets of their own {siloed.utilisation:.1%}: sharing gives {more:+.1%}.")
+            words.append(
+                f"One fleet is at work {self.base.utilisation:.1%} of the time, fleets of their own {siloed.utilisation:.1%}: sharing gives {more:+.1%}."
+            )
             words.append(f"Fleets of their own are {siloed.worse:.2%} worse.")
         if nothing is not None and nothing.worse is not None:
             words.append(f"Without any of these the plan is {nothing.worse:.2%} worse.")
             for figure, claim, claimed in CLAIMED:
                 if (more := self._more(figure, nothing)) is not None:
                     verdict = "holds" if more >= claimed else "does not hold"
-                    words.append(f"All of them together give {more:+.1%} of {claim}; a claim of {claimed:.0%} {verdict} for this load.")
+                    words.append(
+                        f"All of them together give {more:+.1%} of {claim}; a claim of {claimed:.0%} {verdict} for this load."
+                    )
         if hopeless := [row.capability for row in self.rows_off if row.status == "infeasible"]:
             words.append(f"There is no plan without {either(hopeless)}.")
         return words
@@ -138,11 +145,16 @@ def _without(capability: Capability, variants: Variants, options: Options) -> An
     return Answer(problem, candidates, form, solve(data, options))
 
 
-def _switched(capability: Capability, answer: Answer | None, document: Mapping[str, Any], base: float | None, sense: str) -> Switched:
+def _switched(
+    capability: Capability, answer: Answer | None, document: Mapping[str, Any], base: float | None, sense: str
+) -> Switched:
     if answer is None or answer.value is None:
         return Switched(capability.name, capability.off, "unbounded" if answer is None else answer.solution.status)
     plan = answer.plan(document)
-    value, use = plan.objective["value"], use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer))
+    value, use = (
+        plan.objective["value"],
+        use_of(plan, {name: system.chips for name, system in answer.problem.systems.items()}, held_chip_s(answer)),
+    )
     return replace(
         use, capability=capability.name, off=capability.off, status=answer.solution.status, value=value, gap=plan.gap, chips=plan["totals"]["chips"],
         worse=None if base is None else (value / base - 1.0) * (1.0 if sense == "min" else -1.0),

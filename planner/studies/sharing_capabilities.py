@@ -22,7 +22,11 @@ SLOWER_STORAGE = 10.0
 COPIES = 2.0  # times that a message is moved where it is copied on the way
 NO_SPARES = "0.001"  # of the time in which a job must have all its systems: none up to some thousand systems
 
-SILOED, BY_KIND, BY_ORIGIN = "one fleet for all workloads", "one fleet for serving and training", "one queue for users of all regions"
+SILOED, BY_KIND, BY_ORIGIN = (
+    "one fleet for all workloads",
+    "one fleet for serving and training",
+    "one queue for users of all regions",
+)
 VALLEYS, WAITING = "training in the valleys of serving", "requests that wait for a better hour"
 RESUMING, SPARES, STORAGE = "resuming by itself", "spare systems", "fast storage"
 ZERO_COPY, CACHES = "zero-copy network", "KV caches kept between requests"
@@ -44,7 +48,12 @@ class Capability:
 
 def capabilities(problem: Problem, document: Mapping[str, Any]) -> list[Capability]:
     """Those that a spec has something to switch off of, fleets of their own first, and at last all at once."""
-    found = [*_of_the_fleet(problem, document), *_of_the_work(problem, document), *_of_long_runs(problem), *_of_data(problem)]
+    found = [
+        *_of_the_fleet(problem, document),
+        *_of_the_work(problem, document),
+        *_of_long_runs(problem),
+        *_of_data(problem),
+    ]
     together = [capability for capability in found if capability.name not in (BY_KIND, BY_ORIGIN)]
     if len(together) > 1:
         found.append(
@@ -65,13 +74,21 @@ def edits_without(problem: Problem, capability: Capability) -> Edits:
     """The spec's edits; figures of the catalog stand beside those that the spec overrides itself."""
     figures = dict(capability.figures or {})
     if capability.restart_s:
-        figures["defaults/recovery_s/value"] = f"{problem.constants.reliability.recovery_s + capability.restart_s:.6g} s"
+        figures["defaults/recovery_s/value"] = (
+            f"{problem.constants.reliability.recovery_s + capability.restart_s:.6g} s"
+        )
     if capability.repair_s:
         figures["defaults/unspared_s/value"] = f"{capability.repair_s:.6g} s"
     if not figures:
         return capability.edits
     stated = {path: override.model_dump() for path, override in problem.spec.overrides.items()}
-    return (*capability.edits, ("overrides", stated | {path: {"value": value, "note": f"without {capability.name}"} for path, value in figures.items()}))
+    return (
+        *capability.edits,
+        (
+            "overrides",
+            stated | {path: {"value": value, "note": f"without {capability.name}"} for path, value in figures.items()},
+        ),
+    )
 
 
 def at_even_pace(data: PlanData) -> PlanData:
@@ -81,7 +98,9 @@ def at_even_pace(data: PlanData) -> PlanData:
     """
     job = np.maximum(data.point_job, 0)
     allowed_s = (data.job_window_mask @ data.slot_hours_s)[job] if len(data.job_work) else np.zeros(len(job))
-    needed = np.divide(data.job_work[job] if len(data.job_work) else 0.0, allowed_s, out=np.zeros(len(job)), where=allowed_s > 0)
+    needed = np.divide(
+        data.job_work[job] if len(data.job_work) else 0.0, allowed_s, out=np.zeros(len(job)), where=allowed_s > 0
+    )
     pace = np.divide(needed, data.point_capacity, out=np.ones(len(job)), where=data.point_capacity > 0)
     pace = np.where((data.point_job >= 0) & (pace <= 1.0), pace, 1.0)
     return replace(
@@ -101,7 +120,11 @@ def _of_the_fleet(problem: Problem, document: Mapping[str, Any]) -> list[Capabil
         found.append(Capability(SILOED, "each workload has systems of its own", (("sharing", "none"),)))
     if problem.spec.sharing == "all" and problem.serving and problem.training:
         found.append(Capability(BY_KIND, "systems of their own for either", (("sharing", "kind"),)))
-    if any(len(w.spec.origins) > 1 for w in problem.serving) and problem.spec.objective.workload is None and not problem.spec.apis:
+    if (
+        any(len(w.spec.origins) > 1 for w in problem.serving)
+        and problem.spec.objective.workload is None
+        and not problem.spec.apis
+    ):
         apart = (("workloads", _by_origin(problem, document["workloads"])), ("sharing", "none"))
         found.append(Capability(BY_ORIGIN, "each workload has systems of its own for each region of users", apart))
     return found
@@ -121,7 +144,14 @@ def _by_origin(problem: Problem, written: Sequence[Mapping[str, Any]]) -> list[d
                 demand["requests_per_s"] = spec.demand.requests_per_s * origin.share
             else:
                 demand["output_tokens"] = f"{spec.demand.output_tokens * origin.share:.9g} token/s"
-            result.append({**workload, "name": f"{spec.name} in {origin.region}", "demand": demand, "origins": [{"region": origin.region, "share": 1}]})
+            result.append(
+                {
+                    **workload,
+                    "name": f"{spec.name} in {origin.region}",
+                    "demand": demand,
+                    "origins": [{"region": origin.region, "share": 1}],
+                }
+            )
     return result
 
 
@@ -131,7 +161,16 @@ def _of_the_work(problem: Problem, document: Mapping[str, Any]) -> list[Capabili
         found.append(Capability(VALLEYS, "each job goes on at one pace from its start to its deadline", even_pace=True))
     if patient := [w for w in problem.serving if w.spec.demand.deferral]:
         at_once = {f"{w.path}.demand": dict(at(document, f"{w.path}.demand")) for w in patient}
-        found.append(Capability(WAITING, "every request is served when it comes", tuple((path, {key: value for key, value in demand.items() if key != "deferral"}) for path, demand in at_once.items())))
+        found.append(
+            Capability(
+                WAITING,
+                "every request is served when it comes",
+                tuple(
+                    (path, {key: value for key, value in demand.items() if key != "deferral"})
+                    for path, demand in at_once.items()
+                ),
+            )
+        )
     return found
 
 
@@ -140,20 +179,34 @@ def _of_long_runs(problem: Problem) -> list[Capability]:
         return []
     facts = problem.constants.reliability
     limited = [site for site in problem.sites if math.isfinite(site.storage_bytes_per_s)]
-    slow, broken = show(facts.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"), facts.chip_interruption_s / facts.chip_failure_s
+    slow, broken = (
+        show(facts.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"),
+        facts.chip_interruption_s / facts.chip_failure_s,
+    )
     return [
-        Capability(RESUMING, f"restarted by hand after {show(BY_HAND_S, 's')}", restart_s=max(BY_HAND_S - facts.recovery_s, 0.0)),
+        Capability(
+            RESUMING,
+            f"restarted by hand after {show(BY_HAND_S, 's')}",
+            restart_s=max(BY_HAND_S - facts.recovery_s, 0.0),
+        ),
         Capability(
             SPARES,
             f"a job on systems of our own waits {show(facts.repair_s, 's')} for the repair of a failed chip, {broken:.0%} of all interruptions",
-            edits=tuple((f"{job.path}.availability", float(NO_SPARES)) for job in problem.training if job.spec.availability is not None),
+            edits=tuple(
+                (f"{job.path}.availability", float(NO_SPARES))
+                for job in problem.training
+                if job.spec.availability is not None
+            ),
             figures={"defaults/spares_availability/value": NO_SPARES},
             repair_s=broken * facts.repair_s,
         ),
         Capability(
             STORAGE,
             f"storage at {slow}" + (", and where it is limited, at a tenth of that" if limited else ""),
-            tuple((f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s")) for site in limited),
+            tuple(
+                (f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"))
+                for site in limited
+            ),
             {"defaults/checkpoint_storage_bytes_per_s/value": slow},
         ),
     ]
@@ -161,8 +214,14 @@ def _of_long_runs(problem: Problem) -> list[Capability]:
 
 def _of_data(problem: Problem) -> list[Capability]:
     found = []
-    if slowed := tuple((f"{site.path}.network_share", site.network.used_share / COPIES) for site in problem.sites if site.network is not None):
+    if slowed := tuple(
+        (f"{site.path}.network_share", site.network.used_share / COPIES)
+        for site in problem.sites
+        if site.network is not None
+    ):
         found.append(Capability(ZERO_COPY, f"every message is moved {COPIES:g} times", slowed))
     if kept := [w for w in problem.serving if w.spec.cache is not None]:
-        found.append(Capability(CACHES, "every prompt is computed anew", tuple((f"{w.path}.cache", None) for w in kept)))
+        found.append(
+            Capability(CACHES, "every prompt is computed anew", tuple((f"{w.path}.cache", None) for w in kept))
+        )
     return found

@@ -21,7 +21,13 @@ def tornado(found: Sensitivity) -> str:
     """The widest bars first; a level without a plan is drawn to the edge and named."""
     assert found.value is not None
     bars = [bar for bar in found.bars if bar.swing or bar.no_plan][:MOST_BARS]
-    reach = max((abs(m.value - found.value) for bar in bars for m in (bar.low, bar.high) if m.value is not None), default=0.0) or 1.0
+    reach = (
+        max(
+            (abs(m.value - found.value) for bar in bars for m in (bar.low, bar.high) if m.value is not None),
+            default=0.0,
+        )
+        or 1.0
+    )
     middle = LABEL + (WIDTH - LABEL - RIGHT) / 2
     scale = (WIDTH - LABEL - RIGHT) / 2 / reach
     height = TOP + ROW * max(len(bars), 1) + 40
@@ -37,8 +43,12 @@ def tornado(found: Sensitivity) -> str:
     parts.append(f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{TOP - 6}" y2="{bottom}" stroke="{INK}"/>')
     for share in (-1.0, -0.5, 0.5, 1.0):
         x = middle + share * reach * scale
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{bottom}" stroke="{RULE}" stroke-dasharray="2 3"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{share * reach / abs(found.value):+.1%}</text>')
+        parts.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{bottom}" stroke="{RULE}" stroke-dasharray="2 3"/>'
+        )
+        parts.append(
+            f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{share * reach / abs(found.value):+.1%}</text>'
+        )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -51,7 +61,10 @@ def _key(middle: float) -> list[str]:
     return [
         part
         for x, colour, words in ((middle - 90, LOW, "figure at its low"), (middle + 40, HIGH, "figure at its high"))
-        for part in (f'<rect x="{x:.1f}" y="28" width="10" height="10" fill="{colour}"/>', f'<text x="{x + 14:.1f}" y="37">{words}</text>')
+        for part in (
+            f'<rect x="{x:.1f}" y="28" width="10" height="10" fill="{colour}"/>',
+            f'<text x="{x + 14:.1f}" y="37">{words}</text>',
+        )
     ]
 
 
@@ -61,12 +74,18 @@ def _bar(bar: Bar, y: float, middle: float, scale: float, base: float) -> list[s
         if moved.value is None:
             continue
         ends = sorted((middle, middle + (moved.value - base) * scale))
-        parts.append(f'<rect x="{ends[0]:.1f}" y="{y}" width="{ends[1] - ends[0]:.1f}" height="{BAR}" fill="{colour}"/>')
+        parts.append(
+            f'<rect x="{ends[0]:.1f}" y="{y}" width="{ends[1] - ends[0]:.1f}" height="{BAR}" fill="{colour}"/>'
+        )
     if bar.no_plan:
         lost = " and ".join(_lost(moved) for moved in (bar.low, bar.high) if moved.status == NO_PLAN)
-        parts.append(f'<text x="{WIDTH - RIGHT + 6}" y="{y + BAR - 3}" font-style="italic">no plan at {escape(lost)}</text>')
+        parts.append(
+            f'<text x="{WIDTH - RIGHT + 6}" y="{y + BAR - 3}" font-style="italic">no plan at {escape(lost)}</text>'
+        )
     else:
-        parts.append(f'<text x="{WIDTH - RIGHT + 6}" y="{y + BAR - 3}">{escape(bar.low.words)}; {escape(bar.high.words)}</text>')
+        parts.append(
+            f'<text x="{WIDTH - RIGHT + 6}" y="{y + BAR - 3}">{escape(bar.low.words)}; {escape(bar.high.words)}</text>'
+        )
     return parts
 
 
@@ -80,7 +99,12 @@ LINE, BOUND, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # of Okabe 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 90, 30, 40, 56
 
 
-LABELS = {"carbon_kg": "carbon [t]", "latency_factor": "factor on latency limits", "demand_factor": "factor on demand", "quality": "quality"}
+LABELS = {
+    "carbon_kg": "carbon [t]",
+    "latency_factor": "factor on latency limits",
+    "demand_factor": "factor on demand",
+    "quality": "quality",
+}
 
 
 def chart(found: Frontier) -> str:
@@ -98,7 +122,9 @@ def chart(found: Frontier) -> str:
     ]
     for value in y_ticks:
         y = y_of(value)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}" stroke-dasharray="2 3"/>')
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}" stroke-dasharray="2 3"/>'
+        )
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
     for value in x_ticks:
         parts.append(f'<text x="{x_of(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{value:,.4g}</text>')
@@ -107,8 +133,12 @@ def chart(found: Frontier) -> str:
     parts.append(f'<polyline points="{line}" fill="none" stroke="{RULE}"/>')
     for point, x, y in zip(found.points, xs, ys, strict=True):
         at, low = x_of(x), y_of(point.bound)
-        parts.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{y_of(y):.1f}" stroke="{BOUND}" stroke-width="3"/>')
-        parts.append(f'<circle cx="{at:.1f}" cy="{y_of(y):.1f}" r="4" fill="{LINE}"><title>{escape(f"{point.name}: {y:,.6g}")}</title></circle>')
+        parts.append(
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{y_of(y):.1f}" stroke="{BOUND}" stroke-width="3"/>'
+        )
+        parts.append(
+            f'<circle cx="{at:.1f}" cy="{y_of(y):.1f}" r="4" fill="{LINE}"><title>{escape(f"{point.name}: {y:,.6g}")}</title></circle>'
+        )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

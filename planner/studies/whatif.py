@@ -75,7 +75,9 @@ class WhatIf:
             diagnosing=diagnosing,
         )  # fmt: skip
         solved = self._program.seconds - before
-        self.timing = Timing(resolved - began, found - resolved, solved, time.perf_counter() - found - solved, self._program.how)
+        self.timing = Timing(
+            resolved - began, found - resolved, solved, time.perf_counter() - found - solved, self._program.how
+        )
         return plan
 
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], Problem]:

@@ -25,14 +25,25 @@ class Amounts(Decisions):
     # -- amounts ---------------------------------------------------------------------------------------------------
 
     def _amounts(self) -> None:
-        self.sums = add_up(self.problem, self.lots, self.document["fleet"], self.active, self.points, self.traffic, self.electricity, self.times)
+        self.sums = add_up(
+            self.problem,
+            self.lots,
+            self.document["fleet"],
+            self.active,
+            self.points,
+            self.traffic,
+            self.electricity,
+            self.times,
+        )
         if self.lines is not None:
             self.sums.lines.update(self.lines.costs)
             for name, amount in self.lines.by_workload.items():
                 self.sums.by_workload[name] += amount
             self._copies()
         for name, computed in (("cost_lines", self.sums.lines), ("carbon_lines", self.sums.carbon)):
-            stated = {(row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in self.document[name]}
+            stated = {
+                (row["component"], row["site"], row["system"], row["how"]): row["amount"] for row in self.document[name]
+            }
             if len(stated) < len(self.document[name]):
                 self.say(name, "a line stands twice")
             for key in sorted({*stated, *computed}):
@@ -56,7 +67,10 @@ class Amounts(Decisions):
 
     def _totals(self) -> dict[str, float]:
         calendar = self.problem.calendar
-        chips = [sum(counts[w] * self.lots[key].system.chips for key, counts in self.held.items()) for w in range(calendar.windows)]
+        chips = [
+            sum(counts[w] * self.lots[key].system.chips for key, counts in self.held.items())
+            for w in range(calendar.windows)
+        ]
         served = sum(float(s) * rate for name in self.serving for s, rate in zip(calendar.seconds, self.tokens[name]))
         power: dict[int, float] = defaultdict(float)
         for site in {key[0] for key in self.held}:
@@ -77,21 +91,32 @@ class Amounts(Decisions):
             tokens = sum(s * rate for s, rate in zip(seconds, self.tokens[name]))
             worth = sum(s * float(d) * rate for s, d, rate in zip(seconds, calendar.discount, self.tokens[name]))
             busy = {n: self.points[n][1].chips * sum(a * s for a, s in zip(self.active[n], seconds)) for n in mine}
-            peak = max((sum(self.points[n][1].chips * self.active[n][t] for n in mine) for t in range(calendar.slots)), default=0.0)
+            peak = max(
+                (sum(self.points[n][1].chips * self.active[n][t] for n in mine) for t in range(calendar.slots)),
+                default=0.0,
+            )
             computed = {
                 "tokens": tokens,
                 "cost": self.sums.by_workload[name],
                 "cost_per_million_tokens": self.sums.by_workload[name] / worth * 1e6 if worth else None,
                 "utilisation": sum(busy.values()) / sum(seconds) / peak if peak else None,
-                "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values()) if any(busy.values()) else None,
+                "mfu": sum(self.points[n][1].mfu * busy[n] for n in mine) / sum(busy.values())
+                if any(busy.values())
+                else None,
             }
             if "hfu" in row or (name not in self.serving and any("hfu" in point for point in row["points"])):
-                computed["hfu"] = sum(self.points[n][1].hfu * busy[n] for n in mine) / sum(busy.values()) if any(busy.values()) else None
+                computed["hfu"] = (
+                    sum(self.points[n][1].hfu * busy[n] for n in mine) / sum(busy.values())
+                    if any(busy.values())
+                    else None
+                )
             if name in self.serving and (sold_at := self.serving[name].sold_at) is not None:
                 computed |= {"revenue": worth * sold_at, "margin": worth * sold_at - self.sums.by_workload[name]}
             self.equal(f"workloads[{w}]", {key: row.get(key) for key in computed}, computed)
             for i, point in enumerate(row["points"]):
-                self.equal(f"workloads[{w}].points[{i}].peak_replicas", point["peak_replicas"], max(self.active[point["id"]]))
+                self.equal(
+                    f"workloads[{w}].points[{i}].peak_replicas", point["peak_replicas"], max(self.active[point["id"]])
+                )
             self._slo(w, row)
 
     def _slo(self, w: int, row: Mapping[str, Any]) -> None:
@@ -101,9 +126,18 @@ class Amounts(Decisions):
             self.say(f"workloads[{w}].slo", "must list the limits of the spec in their order")
             return
         for i, (metric, percentile, limit) in enumerate(wanted):
-            worst = max((self._at_origin(name, metric, percentile) for name, (_, c) in self.points.items() if c.workload == row["name"]), default=None)
+            worst = max(
+                (
+                    self._at_origin(name, metric, percentile)
+                    for name, (_, c) in self.points.items()
+                    if c.workload == row["name"]
+                ),
+                default=None,
+            )
             path, stated = f"workloads[{w}].slo[{i}]", row["slo"][i]
-            self.equal(path, {key: stated[key] for key in ("limit_s", "predicted_s")}, {"limit_s": limit, "predicted_s": worst})
+            self.equal(
+                path, {key: stated[key] for key in ("limit_s", "predicted_s")}, {"limit_s": limit, "predicted_s": worst}
+            )
             if worst is not None:
                 self.equal(f"{path}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
                 self.at_most(path, worst, limit, f"{metric} {percentile}")
@@ -129,7 +163,11 @@ class Amounts(Decisions):
         if document["objective"]["sense"] != ("min" if asked.minimise else "max"):
             self.say("objective.sense", f"is not what the spec asks for: {document['objective']['sense']!r}")
         if asked.minimise:
-            self.equal("objective.value", value, sum((self.sums.lines if asked.minimise == "cost" else self.sums.carbon).values()))
+            self.equal(
+                "objective.value",
+                value,
+                sum((self.sums.lines if asked.minimise == "cost" else self.sums.carbon).values()),
+            )
         if bound is None:
             if gap is not None or document["status"] != "limit":
                 self.say("gap", "a gap, or a status that claims one, without a bound")
@@ -140,7 +178,10 @@ class Amounts(Decisions):
             self.say("bound", f"{bound!r} contradicts the plan's own {value!r}")
         allowed = {_status(gap + side * STATUS_ROUNDING, self.problem.spec.solver.gap) for side in (-1, 0, 1)}
         if document["status"] not in allowed:
-            self.say("status", f"{document['status']!r} with a gap of {gap:.3g}, where {self.problem.spec.solver.gap:g} was asked")
+            self.say(
+                "status",
+                f"{document['status']!r} with a gap of {gap:.3g}, where {self.problem.spec.solver.gap:g} was asked",
+            )
 
 
 def _status(gap: float, asked: float) -> str:

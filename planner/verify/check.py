@@ -67,7 +67,9 @@ class Check(Limits):
         """Where the spec asks how sure the plan is."""
         there = isinstance(self.document.get("robustness"), Mapping)
         answered = self.document["objective"]["value"] is not None
-        if (there and self.problem.spec.robust is None) or (answered and there != (self.problem.spec.robust is not None)):
+        if (there and self.problem.spec.robust is None) or (
+            answered and there != (self.problem.spec.robust is not None)
+        ):
             self.say("robustness", "belongs to a plan whose spec has a block robust, and to no other")
         elif there and answered:
             RobustCheck(self, overlays, read_through).run()
@@ -96,7 +98,10 @@ class Check(Limits):
         """Where the spec leaves a choice of lines."""
         self.lines = None
         if self.problem.lines is not None:
-            hosts = {name: {point["site"] for point, c in self.points.values() if c.workload == name} for name in self.serving}
+            hosts = {
+                name: {point["site"] for point, c in self.points.values() if c.workload == name}
+                for name in self.serving
+            }
             self.lines = LineCheck(self.problem, self.document, self)
             self.lines.run(hosts)
         elif "lines" in self.document or "placements" in self.document:

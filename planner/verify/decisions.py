@@ -56,7 +56,10 @@ class Decisions(Report):
                     self.say(path, f"residency forbids {facts.name} in {site.region}")
                 for pool in point["pools"]:
                     if pool.get("tenant", "") != self.problem.tenant_of(facts):
-                        self.say(path, f"runs on systems held by {pool.get('tenant') or 'all'}, which the spec's sharing forbids")
+                        self.say(
+                            path,
+                            f"runs on systems held by {pool.get('tenant') or 'all'}, which the spec's sharing forbids",
+                        )
                     if pool["role"] != "api" and pool["precision"] not in facts.spec.precision:
                         self.say(path, f"precision {pool['precision']} was not asked for")
         names = [w["name"] for w in self.document["workloads"]]
@@ -93,7 +96,10 @@ class Decisions(Report):
             self.at_most(path, max(self.held[key]), lot.largest, f"systems on one {row['fabric']} network")
         for (site, system), chosen in networks.items():
             if len(chosen) > 1:
-                self.say("fleet", f"{system} in {site} stands on several networks: {', '.join(f'{name} for {size}' for name, size in chosen)}")
+                self.say(
+                    "fleet",
+                    f"{system} in {site} stands on several networks: {', '.join(f'{name} for {size}' for name, size in chosen)}",
+                )
         self._fabrics(networks)
 
     def _fabrics(self, networks: Mapping[tuple[str, str], Mapping[tuple, tuple[list[float], float]]]) -> None:
@@ -102,7 +108,11 @@ class Decisions(Report):
         for (site, system), chosen in networks.items():
             for (design, size), (together, charged) in chosen.items():
                 count = max(together)
-                lot = next(lot for key in self.held if (lot := self.lots[key]).owned and key[:2] == (site, system) and key[3:5] == (design, size))
+                lot = next(
+                    lot
+                    for key in self.held
+                    if (lot := self.lots[key]).owned and key[:2] == (site, system) and key[3:5] == (design, size)
+                )
                 if lot.plant is not None:
                     self.at_most("fleet", count, lot.largest, f"{system} on one {design} network in {site}")
                     computed[site, system, design, size] = {
@@ -135,20 +145,30 @@ class Decisions(Report):
                 if replicas < 0 or self.points[name][0]["site"] != row["site"]:
                     self.say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
                 self.active[name][t] += replicas
-        used = {row["site"] for row in self.document["fleet"]} | {name for name, site in self.sites.items() if site.meter is not None}
+        used = {row["site"] for row in self.document["fleet"]} | {
+            name for name, site in self.sites.items() if site.meter is not None
+        }
         if seen != {(site, t) for site in used for t in range(calendar.slots)}:
             self.say("schedule", "must have one row for each used site and slot")
         self.hours = {(site, t): row for site in self.sites for t, row in enumerate(self._hours(site))}
         for i, row in enumerate(self.document["schedule"]):
             decided = ("active", *OF_A_METER) if self.sites[row["site"]].meter is not None else ("active",)
-            self.equal(f"schedule[{i}]", {k: v for k, v in row.items() if k not in decided}, self.hours[row["site"], row["slot"]])
+            self.equal(
+                f"schedule[{i}]",
+                {k: v for k, v in row.items() if k not in decided},
+                self.hours[row["site"], row["slot"]],
+            )
         self._installed()
 
     def _hours(self, region: str) -> Iterator[dict[str, Any]]:
         """A row for each slot of a site."""
         calendar, site = self.problem.calendar, self.sites[region]
         held = [(counts, self.lots[key]) for key, counts in self.held.items() if self.lots[key].site.region == region]
-        at_work = [(replicas, self.points[name][1].extra) for name, replicas in self.active.items() if self.points[name][0]["site"] == region]
+        at_work = [
+            (replicas, self.points[name][1].extra)
+            for name, replicas in self.active.items()
+            if self.points[name][0]["site"] == region
+        ]
         for t in range(calendar.slots):
             phase, hour = int(calendar.window[t]), int(calendar.hour[t])
             every = own = 0.0
@@ -180,7 +200,12 @@ class Decisions(Report):
             for key, systems, replicas in uses:
                 busy[key] += replicas[t] * systems
             for key, systems in busy.items():
-                self.at_most(f"schedule slot {t}", systems, self.held[key][int(calendar.window[t])], f"systems at work of {'/'.join(key[:3])}")
+                self.at_most(
+                    f"schedule slot {t}",
+                    systems,
+                    self.held[key][int(calendar.window[t])],
+                    f"systems at work of {'/'.join(key[:3])}",
+                )
 
     def _routes(self) -> None:
         """All demand is served, over permitted paths, by points that keep the limits at the origins they serve."""
@@ -203,7 +228,9 @@ class Decisions(Report):
             self.tokens[workload.name][t] += row["tokens_per_s"]
             weight = float(calendar.seconds[t] * calendar.discount[t])
             bought = tokens_price(self.sites[row["site"]], workload, float(calendar.edges_s[calendar.window[t]]))
-            self.traffic[workload.name][row["site"], row.get("line", "")] += requests * weight * (self.problem.egress_bytes(workload) * path.price_per_byte + bought)
+            self.traffic[workload.name][row["site"], row.get("line", "")] += (
+                requests * weight * (self.problem.egress_bytes(workload) * path.price_per_byte + bought)
+            )
         factor = self._factor()
         for asked_as, workload in {workload.asked: workload for workload in self.serving.values()}.items():
             rates = workload.requests_by_slot(calendar)
@@ -214,7 +241,10 @@ class Decisions(Report):
                 for t in range(calendar.slots):
                     asked = float(rates[o][t]) * factor.get(asked_as, 1.0)
                     if not close(served[asked_as, origin.region, t], asked):
-                        self.say(f"routes {asked_as} from {origin.region} slot {t}", f"serves {served[asked_as, origin.region, t]:.9g} of {asked:.9g} requests/s")
+                        self.say(
+                            f"routes {asked_as} from {origin.region} slot {t}",
+                            f"serves {served[asked_as, origin.region, t]:.9g} of {asked:.9g} requests/s",
+                        )
         capacity: dict[tuple[str, int], float] = defaultdict(float)
         for name, replicas in self.active.items():
             point, computed = self.points[name]
@@ -257,7 +287,9 @@ class Decisions(Report):
     def _jobs(self) -> None:
         calendar = self.problem.calendar
         for job in self.training.values():
-            mine = [(name, replicas) for name, replicas in self.active.items() if self.points[name][1].workload == job.name]
+            mine = [
+                (name, replicas) for name, replicas in self.active.items() if self.points[name][1].workload == job.name
+            ]
             if len(mine) != 1:
                 self.say(f"workloads {job.name}", f"a job runs at one point, not at {len(mine)}")
             allowed = calendar.within(job.spec.start, job.spec.deadline)
@@ -276,4 +308,12 @@ class Decisions(Report):
 
 def key_of(row: Mapping[str, Any]) -> tuple:
     """What is held by whom: a key of `Lots`, and the tenant."""
-    return row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"], row.get("tenant", "")
+    return (
+        row["site"],
+        row["system"],
+        row["how"],
+        row["fabric"],
+        row["fabric_size"],
+        row["offer"],
+        row.get("tenant", ""),
+    )

@@ -42,14 +42,26 @@ class ElectricityCheck:
             self._site(site, hours, stated, own_w)
         computed = {(row["site"], row["item"], row["name"]): row for row in self._table}
         if stated.keys() != computed.keys():
-            self.report.say("electricity", "must list the purchases, peaks, contracts and batteries of the spec, each once")
+            self.report.say(
+                "electricity", "must list the purchases, peaks, contracts and batteries of the spec, each once"
+            )
             return
         for key, row in computed.items():
             self.report.equal(f"electricity {'/'.join(filter(None, key))}", stated[key], row)
 
-    def _site(self, site: SiteFacts, rows: list[Mapping[str, Any]], stated: Mapping[tuple, Mapping[str, Any]], own_w: Mapping[tuple[str, int], float]) -> None:
+    def _site(
+        self,
+        site: SiteFacts,
+        rows: list[Mapping[str, Any]],
+        stated: Mapping[tuple, Mapping[str, Any]],
+        own_w: Mapping[tuple[str, int], float],
+    ) -> None:
         meter, region, calendar, report = site.meter, site.region, self.problem.calendar, self.report
-        wanted = {"grid_w", *(["ppa_w"] if meter.contracts else []), *(["charge_w", "discharge_w", "stored_j"] if meter.storage else [])}
+        wanted = {
+            "grid_w",
+            *(["ppa_w"] if meter.contracts else []),
+            *(["charge_w", "discharge_w", "stored_j"] if meter.storage else []),
+        }
         capacity = {c.name: stated[region, "ppa", c.name]["size"] for c in meter.contracts}
         bought = paid = emitted = 0.0
         taken = dict.fromkeys(capacity, 0.0)
@@ -59,21 +71,34 @@ class ElectricityCheck:
             if {key for key in row if key in OF_A_METER} != wanted or set(row.get("ppa_w", capacity)) != set(capacity):
                 report.say(path, f"must say {', '.join(sorted(wanted))}, with every contract by its name")
                 return
-            seconds, weight, hour = float(calendar.seconds[t]), float(calendar.seconds[t] * calendar.discount[t]), int(calendar.hour[t])
+            seconds, weight, hour = (
+                float(calendar.seconds[t]),
+                float(calendar.seconds[t] * calendar.discount[t]),
+                int(calendar.hour[t]),
+            )
             into, out, delivered = row.get("charge_w", 0.0), row.get("discharge_w", 0.0), row.get("ppa_w", {})
             terms = [own_w[region, t], into, -out, *(-watts for watts in delivered.values())]
             size = sum(map(abs, terms))
             if not abs(row["grid_w"] - sum(terms)) <= ROUNDING * size:
                 report.say(f"{path}.grid_w", f"says {row['grid_w']!r}, computed {sum(terms)!r}")
-            for name, value in (("grid_w", row["grid_w"]), ("charge_w", into), ("discharge_w", out), *((f"ppa_w.{n}", w) for n, w in delivered.items())):
+            for name, value in (
+                ("grid_w", row["grid_w"]),
+                ("charge_w", into),
+                ("discharge_w", out),
+                *((f"ppa_w.{n}", w) for n, w in delivered.items()),
+            ):
                 if not value >= 0:
                     report.say(f"{path}.{name}", f"is negative: {value!r}")
             report.at_most(path, row["grid_w"], meter.connection_w, "power from the grid")
             for contract in meter.contracts:
                 share = float(contract.share[hour])
-                report.at_most(path, delivered[contract.name], share * capacity[contract.name], f"output of {contract.name}")
+                report.at_most(
+                    path, delivered[contract.name], share * capacity[contract.name], f"output of {contract.name}"
+                )
                 taken[contract.name] += delivered[contract.name] * seconds
-                produced[contract.name] += (share * capacity[contract.name] if contract.pays_produced else delivered[contract.name]) * weight
+                produced[contract.name] += (
+                    share * capacity[contract.name] if contract.pays_produced else delivered[contract.name]
+                ) * weight
             bought += row["grid_w"] * seconds
             paid += row["grid_w"] * float(site.price_per_j[hour]) * weight
             emitted += row["grid_w"] * float(site.carbon_kg_per_j[hour]) * seconds
@@ -81,7 +106,16 @@ class ElectricityCheck:
         self.carbon["operation", region] += emitted
         self.drawn_j += bought + sum(taken.values())
         add = lambda item, name, size, unit, energy, cost, kg: self._table.append(
-            {"site": region, "item": item, "name": name, "size": size, "unit": unit, "energy_j": energy, "cost": cost, "carbon_kg": kg}
+            {
+                "site": region,
+                "item": item,
+                "name": name,
+                "size": size,
+                "unit": unit,
+                "energy_j": energy,
+                "cost": cost,
+                "carbon_kg": kg,
+            }
         )
         add("grid", "", max(row["grid_w"] for row in rows), "W", bought, paid, emitted)
         for name, slots, worth in self._charged(site) if meter.demand_charge else ():
@@ -94,7 +128,9 @@ class ElectricityCheck:
             cost, kg = contract.price_per_j * produced[name], contract.carbon_kg_per_j * taken[name]
             self.costs["ppa", region] += cost
             self.carbon["ppa", region] += kg
-            self._within(f"electricity {region}/ppa/{name}", size, contract.least_w, contract.upper_w, "capacity contracted")
+            self._within(
+                f"electricity {region}/ppa/{name}", size, contract.least_w, contract.upper_w, "capacity contracted"
+            )
             if not contract.pays_produced:
                 shares = [float(contract.share[int(hour)]) for hour in calendar.hour]
                 needed = max((row["ppa_w"][name] / share for row, share in zip(rows, shares) if share > 0), default=0.0)
@@ -108,29 +144,51 @@ class ElectricityCheck:
         if not value >= least * (1 - TOLERANCE):
             self.report.say(path, f"{what}: {value:.9g} is less than {least:.9g}")
 
-    def _battery(self, site: SiteFacts, rows: list[Mapping[str, Any]], stated: Mapping[tuple, Mapping[str, Any]], add) -> None:
+    def _battery(
+        self, site: SiteFacts, rows: list[Mapping[str, Any]], stated: Mapping[tuple, Mapping[str, Any]], add
+    ) -> None:
         calendar, storage, report, region = self.problem.calendar, site.meter.storage, self.report, site.region
         energy, power = (stated[region, "battery", name]["size"] for name in ("energy", "power"))
-        self._within(f"electricity {region}/battery/energy", energy, storage.least_j, storage.upper_j, "energy stored at most")
-        self._within(f"electricity {region}/battery/power", power, storage.least_w, storage.upper_w, "power of the battery")
+        self._within(
+            f"electricity {region}/battery/energy", energy, storage.least_j, storage.upper_j, "energy stored at most"
+        )
+        self._within(
+            f"electricity {region}/battery/power", power, storage.least_w, storage.upper_w, "power of the battery"
+        )
         for ring in slot_rings(calendar.next):
             level, levels, moved = 0.0, [], 0.0
             for t in ring:
                 row, step = rows[t], float(calendar.step_s[t])
-                report.at_most(f"schedule {region} slot {t}", row["charge_w"] + row["discharge_w"], power, "power of the battery")
+                report.at_most(
+                    f"schedule {region} slot {t}", row["charge_w"] + row["discharge_w"], power, "power of the battery"
+                )
                 levels.append(level)
                 moved += step * (storage.efficiency * row["charge_w"] + row["discharge_w"] / storage.efficiency)
                 level += step * (storage.efficiency * row["charge_w"] - row["discharge_w"] / storage.efficiency)
             if not abs(level) <= ROUNDING * len(ring) * moved:
-                report.say(f"schedule {region} slots {ring[0]}-{ring[-1]}", f"the battery ends {level:.9g} J from where it began")
+                report.say(
+                    f"schedule {region} slots {ring[0]}-{ring[-1]}",
+                    f"the battery ends {level:.9g} J from where it began",
+                )
             low = min(levels)
             for t, value in zip(ring, levels, strict=True):
                 report.at_most(f"schedule {region} slot {t}", value - low, energy, "energy stored")
                 if not abs(rows[t]["stored_j"] - (value - low)) <= ROUNDING * (value - low):
-                    report.say(f"schedule {region} slot {t}.stored_j", f"says {rows[t]['stored_j']!r}, computed {value - low!r}")
+                    report.say(
+                        f"schedule {region} slot {t}.stored_j",
+                        f"says {rows[t]['stored_j']!r}, computed {value - low!r}",
+                    )
         # stored_j is as low as the cycle allows, so the sizes follow from the hours
-        report.equal(f"electricity {region}/battery/energy.size", energy, max(storage.least_j, *(row["stored_j"] for row in rows)))
-        report.equal(f"electricity {region}/battery/power.size", power, max(storage.least_w, *(row["charge_w"] + row["discharge_w"] for row in rows)))
+        report.equal(
+            f"electricity {region}/battery/energy.size",
+            energy,
+            max(storage.least_j, *(row["stored_j"] for row in rows)),
+        )
+        report.equal(
+            f"electricity {region}/battery/power.size",
+            power,
+            max(storage.least_w, *(row["charge_w"] + row["discharge_w"] for row in rows)),
+        )
         self.costs["battery", region] += energy * storage.worth_per_j + power * storage.worth_per_w
         self.capital += energy * storage.capital_per_j + power * storage.capital_per_w
         given_off = sum(row["discharge_w"] * float(s) for row, s in zip(rows, calendar.seconds))
@@ -155,12 +213,22 @@ class ElectricityCheck:
         for year in range(round(calendar.horizon_s / YEAR_S)):
             for m, start, end in runs:
                 low, high = year * YEAR_S + start * HOUR_S, year * YEAR_S + end * HOUR_S
-                lies_in = [min(float(calendar.edges_s[w + 1]), high) - max(float(calendar.edges_s[w]), low) > 1e-6 for w in range(calendar.windows)]
-                slots = tuple(t for t in range(calendar.slots) if lies_in[int(calendar.window[t])] and m in stands[int(calendar.hour[t])])
+                lies_in = [
+                    min(float(calendar.edges_s[w + 1]), high) - max(float(calendar.edges_s[w]), low) > 1e-6
+                    for w in range(calendar.windows)
+                ]
+                slots = tuple(
+                    t
+                    for t in range(calendar.slots)
+                    if lies_in[int(calendar.window[t])] and m in stands[int(calendar.hour[t])]
+                )
                 months, worth = charged.get(slots, ([], 0.0))
                 paid = MONTH_S * (end - start) / hours_of[m] * (1 + calendar.discount_rate) ** -(year + 1)
                 charged[slots] = ([*months, m], worth + paid)
-        return [(peak_name(months, calendar.window[list(slots)], calendar.windows), list(slots), worth) for slots, (months, worth) in charged.items()]
+        return [
+            (peak_name(months, calendar.window[list(slots)], calendar.windows), list(slots), worth)
+            for slots, (months, worth) in charged.items()
+        ]
 
 
 def slot_rings(following: Sequence[int]) -> Iterator[list[int]]:

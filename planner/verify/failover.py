@@ -49,11 +49,21 @@ class FailoverCheck:
         begins = float(problem.calendar.edges_s[int(problem.calendar.window[t])])
         for i, route in enumerate(row["routes"]):
             workload = self.must.get(route["workload"])
-            way = None if workload is None else problem.routes(workload.name, route["origin"], route["site"]).get(route.get("line", ""))
+            way = (
+                None
+                if workload is None
+                else problem.routes(workload.name, route["origin"], route["site"]).get(route.get("line", ""))
+            )
             ready = way is not None and getattr(way, "ready_s", 0.0) <= begins + 1e-6
-            rightly = route["pool"].startswith(f"{route['workload']}/{route['site']}/") and self.zone_of[route["site"]] != zone
+            rightly = (
+                route["pool"].startswith(f"{route['workload']}/{route['site']}/")
+                and self.zone_of[route["site"]] != zone
+            )
             if not ready or not rightly or route["tokens_per_s"] <= 0:
-                check.say(f"{path}.routes[{i}]", "is not positive, not permitted, not ready, in another's pool, or in the zone that fails")
+                check.say(
+                    f"{path}.routes[{i}]",
+                    "is not positive, not permitted, not ready, in another's pool, or in the zone that fails",
+                )
                 continue
             requests = route["tokens_per_s"] / workload.spec.lengths.output
             served[workload.name, route["origin"]] += requests
@@ -64,12 +74,17 @@ class FailoverCheck:
             for o, origin in enumerate(workload.spec.origins):
                 wanted = float(workload.requests_by_slot(problem.calendar)[o][t]) * factor.get(workload.name, 1.0)
                 if not close(served[workload.name, origin.region], wanted):
-                    check.say(path, f"serves {served[workload.name, origin.region]:.9g} of {wanted:.9g} requests/s of {workload.name} from {origin.region}")
+                    check.say(
+                        path,
+                        f"serves {served[workload.name, origin.region]:.9g} of {wanted:.9g} requests/s of {workload.name} from {origin.region}",
+                    )
         able: dict[str, float] = defaultdict(float)
         for name, replicas in row["active"].items():
             point, computed = check.points[name]
             if replicas < 0 or computed.workload not in self.must or self.zone_of[point["site"]] == zone:
-                check.say(f"{path}.active.{name}", "is negative, in the zone that fails, or of a workload that need not go on")
+                check.say(
+                    f"{path}.active.{name}", "is negative, in the zone that fails, or of a workload that need not go on"
+                )
             able[point["pool"]] += replicas * computed.capacity
         for pool in sorted({*asked, *able}):
             check.equal(f"{path}, replicas of {pool} [request/s]", able[pool], asked[pool])
@@ -109,7 +124,11 @@ class FailoverCheck:
         load: dict[tuple, float] = defaultdict(float)
         for key, rates in lines.load.items():
             load[key] = rates[t]
-        moved = [(-1.0, r) for r in self.document["routes"] if r["slot"] == t and (r["workload"] in self.must or self.zone_of[r["site"]] == zone)]
+        moved = [
+            (-1.0, r)
+            for r in self.document["routes"]
+            if r["slot"] == t and (r["workload"] in self.must or self.zone_of[r["site"]] == zone)
+        ]
         for sign, route in [*moved, *((1.0, r) for r in row["routes"])]:
             workload = lines.serving[route["workload"]]
             way = lines.network.carrier(workload.name, route["origin"], route["site"], route["line"])
@@ -123,4 +142,6 @@ class FailoverCheck:
             if math.isfinite(facts.unit_bytes_per_s):
                 room = units.get(line, 0) * facts.unit_bytes_per_s
                 if rate > room * (1 + TOLERANCE) + TOLERANCE * facts.unit_bytes_per_s:
-                    self.check.say(path, f"{line[1]} {line[0]} from {start} would carry {rate:.9g} bytes/s on {room:.9g}")
+                    self.check.say(
+                        path, f"{line[1]} {line[0]} from {start} would carry {rate:.9g} bytes/s on {room:.9g}"
+                    )

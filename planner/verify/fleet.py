@@ -52,7 +52,9 @@ class Lots:
             self._known[key] = self._lot(*key)
         return self._known[key]
 
-    def _lot(self, region: str, system_name: str, how: str, fabric: str, size: int | None, offer_path: str) -> CheckedLot:
+    def _lot(
+        self, region: str, system_name: str, how: str, fabric: str, size: int | None, offer_path: str
+    ) -> CheckedLot:
         site, offer = self.sites[region], self.offers[offer_path]
         system = self.problem.systems[system_name]
         if offer.system != system_name or offer.how != how or (site.systems and system_name not in site.systems):
@@ -86,7 +88,9 @@ def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> flo
     if site.api is None:
         return 0.0
     lengths = workload.spec.lengths
-    return (site.api.input_price * lengths.input + site.api.output_price * lengths.output) * (1 + site.api.price_change) ** (begin_s / YEAR_S)
+    return (site.api.input_price * lengths.input + site.api.output_price * lengths.output) * (
+        1 + site.api.price_change
+    ) ** (begin_s / YEAR_S)
 
 
 def worth_of(problem: Problem, site: SiteFacts) -> float:

@@ -32,19 +32,36 @@ class Limits(Amounts):
 
     def _prices_of_the_bound(self) -> None:
         """What the bound says of limits holds for this plan too: what they leave over at their prices comes to no more than lies between the two."""
-        value, bound, divisible = self.document["objective"]["value"], self.document["bound"], self.document.get("bound_divisible")
-        rows = [row for row in self.document["limits"] if BY_THE_BOUND in row.get("note", "") and row["marginal_value_divisible"] is not None]
+        value, bound, divisible = (
+            self.document["objective"]["value"],
+            self.document["bound"],
+            self.document.get("bound_divisible"),
+        )
+        rows = [
+            row
+            for row in self.document["limits"]
+            if BY_THE_BOUND in row.get("note", "") and row["marginal_value_divisible"] is not None
+        ]
         for row in rows:
             if not row["marginal_value_divisible"] < 0:
-                self.say(f"limits {row['path']}.marginal_value_divisible", f"more of a limit cannot make the least cost larger: {row['marginal_value_divisible']!r}")
+                self.say(
+                    f"limits {row['path']}.marginal_value_divisible",
+                    f"more of a limit cannot make the least cost larger: {row['marginal_value_divisible']!r}",
+                )
         if rows and divisible is None:
             self.say("bound_divisible", "must tell what the prices of the limits prove by themselves")
         if divisible is not None and (bound is None or divisible > bound + TOLERANCE * abs(bound)):
-            self.say("bound_divisible", f"must not lie above the bound {bound!r}, which counts choices as whole: {divisible!r}")
+            self.say(
+                "bound_divisible",
+                f"must not lie above the bound {bound!r}, which counts choices as whole: {divisible!r}",
+            )
         if rows and divisible is not None:
             left = sum(max(row["slack"], 0.0) * -row["marginal_value_divisible"] for row in rows)
             if left > value - divisible + TOLERANCE * abs(value):
-                self.say("limits", f"what they leave over is worth {left:.9g} by the bound, which is only {value - divisible:.9g} away")
+                self.say(
+                    "limits",
+                    f"what they leave over is worth {left:.9g} by the bound, which is only {value - divisible:.9g} away",
+                )
 
     def _limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         problem, calendar = self.problem, self.problem.calendar
@@ -55,27 +72,51 @@ class Limits(Amounts):
                 yield f"{site.meter.path}.connection", f"connection of {site.region}", bought, site.meter.connection_w
         for offer in problem.offers:
             if math.isfinite(offer.supply):
-                taken = [sum(c[w] for key, c in self.held.items() if self.lots[key].offer is offer) for w in range(calendar.windows)]
+                taken = [
+                    sum(c[w] for key, c in self.held.items() if self.lots[key].offer is offer)
+                    for w in range(calendar.windows)
+                ]
                 yield f"{offer.path}.supply", f"supply of {offer.system} ({offer.how})", max(taken), offer.supply
             for phase, most in zip(problem.phases, offer.phase_supply):
-                rows = [(row["count"], when.windows) for row, when in self._obtained_in(phase) if row["offer"] == offer.path]
+                rows = [
+                    (row["count"], when.windows) for row, when in self._obtained_in(phase) if row["offer"] == offer.path
+                ]
                 taken = [sum(n for n, windows in rows if w in windows) for w in range(calendar.windows)]
                 if math.isfinite(most):
-                    yield f"{offer.path}.supply_by_phase.{phase.name}", f"supply of {offer.system} ({offer.how}) in {phase.name}", max(taken), most
+                    yield (
+                        f"{offer.path}.supply_by_phase.{phase.name}",
+                        f"supply of {offer.system} ({offer.how}) in {phase.name}",
+                        max(taken),
+                        most,
+                    )
         for key, counts in self.held.items():
             lot = self.lots[key]
             if math.isfinite(lot.largest):
                 name = f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
                 yield f"{lot.site.path}.fabrics", name, max(counts), lot.largest
-        prices = [row["count"] * (when.price + lot.fabric_capital) if lot.owned else 0.0 for row, when, lot in zip(self.document["fleet"], self.times, self.fleet_lots)]
+        prices = [
+            row["count"] * (when.price + lot.fabric_capital) if lot.owned else 0.0
+            for row, when, lot in zip(self.document["fleet"], self.times, self.fleet_lots)
+        ]
         bought = sum(prices)
         bought += self.electricity.capital if self.electricity else 0.0
         for path, name, value, limit in (
             ("limits.budget", "present value of all costs", sum(self.sums.lines.values()), problem.budget),
             ("limits.capital", "purchase price of systems and fabric", bought, problem.capital),
             ("limits.carbon", "carbon", sum(self.sums.carbon.values()), problem.carbon_kg),
-            *((f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget) for phase, paid in zip(problem.phases, payments(self) or ())),
-            *((f"{phase.path}.capital", f"purchase price in {phase.name}", sum(n for n, when in zip(prices, self.times) if when.phase == p), phase.capital) for p, phase in enumerate(problem.phases)),
+            *(
+                (f"{phase.path}.budget", f"payments in {phase.name}", paid, phase.budget)
+                for phase, paid in zip(problem.phases, payments(self) or ())
+            ),
+            *(
+                (
+                    f"{phase.path}.capital",
+                    f"purchase price in {phase.name}",
+                    sum(n for n, when in zip(prices, self.times) if when.phase == p),
+                    phase.capital,
+                )
+                for p, phase in enumerate(problem.phases)
+            ),
         ):
             if math.isfinite(limit):
                 yield path, name, value, limit
@@ -85,14 +126,29 @@ class Limits(Amounts):
             yield from self.spread.limit_values()
         yield from self.interruptions.limit_values()
         for job in problem.training:
-            busy = sum(a * float(s) for n, (_, c) in self.points.items() if c.workload == job.name for a, s in zip(self.active[n], calendar.seconds))
-            yield f"{job.path}.deadline", f"full-width time of {job.name} between start and deadline", busy, job.spec.deadline - job.spec.start
+            busy = sum(
+                a * float(s)
+                for n, (_, c) in self.points.items()
+                if c.workload == job.name
+                for a, s in zip(self.active[n], calendar.seconds)
+            )
+            yield (
+                f"{job.path}.deadline",
+                f"full-width time of {job.name} between start and deadline",
+                busy,
+                job.spec.deadline - job.spec.start,
+            )
         for workload in problem.serving:
             for metric, percentile, limit in workload.spec.slo.limits():
                 mine = [n for n, (_, c) in self.points.items() if c.workload == workload.name]
                 if mine:
                     worst = max(self._at_origin(n, metric, percentile) for n in mine)
-                    yield f"{workload.path}.slo.{metric}.{percentile}", f"{metric.upper()} {percentile} of {workload.name}", worst, limit
+                    yield (
+                        f"{workload.path}.slo.{metric}.{percentile}",
+                        f"{metric.upper()} {percentile} of {workload.name}",
+                        worst,
+                        limit,
+                    )
 
     def _obtained_in(self, phase: PhaseFacts) -> list[tuple[Mapping[str, Any], InTime]]:
         position = self.problem.phases.index(phase)

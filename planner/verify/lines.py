@@ -17,7 +17,19 @@ from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts
 from planner.verify.findings import TOLERANCE, Report
 
 Line = tuple[str, str]  # "a - b", kind
-COLUMNS = {"line", "kind", "units", "capacity_bytes_per_s", "ready_s", "busiest_slot", "busiest_from", "peak_bytes_per_s", "use", "cost", "traffic"}
+COLUMNS = {
+    "line",
+    "kind",
+    "units",
+    "capacity_bytes_per_s",
+    "ready_s",
+    "busiest_slot",
+    "busiest_from",
+    "peak_bytes_per_s",
+    "use",
+    "cost",
+    "traffic",
+}
 
 
 class LineCheck:
@@ -28,7 +40,9 @@ class LineCheck:
         self.network, self.calendar = problem.lines, problem.calendar
         self.lines: dict[Line, LineFacts] = {(line.name, line.kind): line for line in self.network.lines}
         self.serving = {w.name: w for w in problem.serving}
-        self.load: dict[tuple[Line, str], list[float]] = defaultdict(lambda: [0.0] * self.calendar.slots)  # (line, from) -> bytes/s
+        self.load: dict[tuple[Line, str], list[float]] = defaultdict(
+            lambda: [0.0] * self.calendar.slots
+        )  # (line, from) -> bytes/s
         self.carried: dict[Line, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         self.paid: dict[Line, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.costs: dict[tuple[str, str, str, str], float] = defaultdict(float)
@@ -53,7 +67,10 @@ class LineCheck:
             if float(self.calendar.edges_s[int(self.calendar.window[t])]) < way.ready_s - 1e-6:
                 self.report.say(f"routes[{i}].line", f"{row['line']} is not ready in slot {t}")
             rate = row["tokens_per_s"] / workload.spec.lengths.output
-            out, back = (tokens * self.problem.bytes_per_token * rate for tokens in (workload.spec.lengths.output, workload.spec.lengths.input))
+            out, back = (
+                tokens * self.problem.bytes_per_token * rate
+                for tokens in (workload.spec.lengths.output, workload.spec.lengths.input)
+            )
             seconds, discount = float(self.calendar.seconds[t]), float(self.calendar.discount[t])
             for start, end, line in self.hops(way.hops, way.kind):
                 self.load[line, start][t] += out
@@ -63,17 +80,28 @@ class LineCheck:
 
     def hops(self, nodes: tuple[str, ...], kind: str) -> Iterator[tuple[str, str, Line]]:
         for start, end in pairwise(nodes):
-            yield start, end, next((name, kind) for name in (f"{start} - {end}", f"{end} - {start}") if (name, kind) in self.lines)
+            yield (
+                start,
+                end,
+                next((name, kind) for name in (f"{start} - {end}", f"{end} - {start}") if (name, kind) in self.lines),
+            )
 
     def _placements(self, hosts: Mapping[str, set[str]]) -> None:
         streams: dict[tuple[str, str, str, int], float] = defaultdict(float)
         trees: dict[tuple[str, int], dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         for i, row in enumerate(self.document["placements"]):
             path, workload, traffic = f"placements[{i}]", self.serving[row["workload"]], row["traffic"]
-            if set(row) != {"workload", "traffic", "from", "to", "kind", "phases", "share"} or not 0 < row["share"] <= 1 + TOLERANCE:
+            if (
+                set(row) != {"workload", "traffic", "from", "to", "kind", "phases", "share"}
+                or not 0 < row["share"] <= 1 + TOLERANCE
+            ):
                 self.report.say(path, "is not a share of some traffic on a kind of line")
             phases = row["phases"]
-            if not phases or sorted(set(phases)) != phases or not all(type(v) is int and 0 <= v < self.calendar.windows for v in phases):
+            if (
+                not phases
+                or sorted(set(phases)) != phases
+                or not all(type(v) is int and 0 <= v < self.calendar.windows for v in phases)
+            ):
                 self.report.say(f"{path}.phases", "must be phases of the plan, each once")
             if traffic == WEIGHTS:
                 hops = next((hop for hop in self.network.hops[workload.name] if (hop.source, hop.target) == (row["from"], row["to"])
@@ -89,7 +117,10 @@ class LineCheck:
             else:
                 way = None
             if way is None:
-                self.report.say(path, f"{row['kind']} is not on offer from {row['from']} to {row['to']}, or not safe or available enough for {traffic}")
+                self.report.say(
+                    path,
+                    f"{row['kind']} is not on offer from {row['from']} to {row['to']}, or not safe or available enough for {traffic}",
+                )
                 continue
             if min((float(self.calendar.edges_s[v]) for v in phases), default=0.0) < way[1] - 1e-6:
                 self.report.say(f"{path}.phases", f"{row['kind']} is ready after {way[1]:g} s only")
@@ -123,17 +154,25 @@ class LineCheck:
                 placed = hosts[name] - {home} | {start for start, _ in tree if start != home}
                 self.copies |= placed
                 if stray := {end for _, end in tree} - placed:
-                    self.report.say(f"placements weights of {name} phase {v}", f"go to {', '.join(sorted(stray))}, where nothing needs them")
+                    self.report.say(
+                        f"placements weights of {name} phase {v}",
+                        f"go to {', '.join(sorted(stray))}, where nothing needs them",
+                    )
                 for site in placed if workload.spec.weight_updates_per_year > 0 else ():
                     whole = _most_from(home, site, tree)
                     if whole < 1 - TOLERANCE:
-                        self.report.say(f"placements weights of {name} phase {v}", f"only {whole:.6g} of them reach {site}")
+                        self.report.say(
+                            f"placements weights of {name} phase {v}", f"only {whole:.6g} of them reach {site}"
+                        )
                 for traffic in (CONTROL, TELEMETRY):
                     asked = placed if self.network.rates[name, traffic] > 0 else set()
                     for site in asked | {s for (w, k, s, at) in streams if (w, k, at) == (name, traffic, v)}:
                         stated = streams.get((name, traffic, site, v), 0.0)
                         if abs(stated - (site in asked)) > TOLERANCE:
-                            self.report.say(f"placements {traffic} of {name} phase {v}", f"{stated:.9g} of it is sent for {site}, expected {int(site in asked)}")
+                            self.report.say(
+                                f"placements {traffic} of {name} phase {v}",
+                                f"{stated:.9g} of it is sent for {site}, expected {int(site in asked)}",
+                            )
 
     # -- what is rented --------------------------------------------------------------------------------------------
 
@@ -150,7 +189,11 @@ class LineCheck:
             counted = math.isfinite(facts.unit_bytes_per_s)
             if counted and (type(row["units"]) is not int or row["units"] < 0):
                 report.say(f"{path}.units", f"expected a whole number of units, got {row['units']!r}")
-            busiest = max((self.load[key, end][t], -facts.ends.index(end), -t) for end in facts.ends for t in range(self.calendar.slots))
+            busiest = max(
+                (self.load[key, end][t], -facts.ends.index(end), -t)
+                for end in facts.ends
+                for t in range(self.calendar.slots)
+            )
             capacity = row["units"] * facts.unit_bytes_per_s if counted else None
             worth = sum(
                 float(s * d) for s, d, w in zip(self.calendar.seconds, self.calendar.discount, self.calendar.window, strict=True)
@@ -180,7 +223,9 @@ class LineCheck:
                 for name, size in mine.items():
                     self.by_workload[name] += rent * size / sum(mine.values())
         if missing := {key for key in self.carried if key not in seen}:
-            report.say("lines", f"{', '.join('/'.join(key) for key in sorted(missing))} carries traffic and is not listed")
+            report.say(
+                "lines", f"{', '.join('/'.join(key) for key in sorted(missing))} carries traffic and is not listed"
+            )
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         for row in self.document["lines"]:

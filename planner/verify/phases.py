@@ -35,9 +35,16 @@ class PhaseCheck:
             edges = calendar.edges_s
             inside = [w for w in range(calendar.windows) if phase.start_s - SECOND <= edges[w] < phase.end_s - SECOND]
             slots = [t for t in range(calendar.slots) if int(calendar.window[t]) in inside]
-            bought = [(fleet["count"] * (when.price + lot.fabric_capital), when, lot) for fleet, when, lot in self._fleet() if lot.owned and when.phase == p]
+            bought = [
+                (fleet["count"] * (when.price + lot.fabric_capital), when, lot)
+                for fleet, when, lot in self._fleet()
+                if lot.owned and when.phase == p
+            ]
             spent = sum(cost[w] for w in inside)
-            worth = sum(float(calendar.seconds[t] * calendar.discount[t]) * sum(rate[t] for rate in tokens.values()) for t in slots)
+            worth = sum(
+                float(calendar.seconds[t] * calendar.discount[t]) * sum(rate[t] for rate in tokens.values())
+                for t in slots
+            )
             computed = {
                 "start": self._day(phase.start_s), "end": self._day(phase.end_s), "windows": dict(enumerate((inside[0], inside[-1]))),
                 "capital": sum(amount for amount, _, _ in bought),
@@ -48,7 +55,11 @@ class PhaseCheck:
                 "tokens": {name: sum(float(calendar.seconds[t]) * tokens[name][t] for t in slots) for name in row["tokens"]},
                 "cost_per_million_tokens": spent / worth * MILLION if worth else None,
             }  # fmt: skip
-            self.check.equal(f"phases[{p}]", {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))}, computed)
+            self.check.equal(
+                f"phases[{p}]",
+                {**{key: row[key] for key in computed}, "windows": dict(enumerate(row["windows"]))},
+                computed,
+            )
             self._pools(f"phases[{p}].pools", row["pools"], slots)
 
     def _fleet(self) -> list[tuple[Mapping[str, Any], InTime, CheckedLot]]:
@@ -65,7 +76,11 @@ class PhaseCheck:
         life = offer.life_s(money) / YEAR_S
         rest = max(life - float(edges[-1] - edges[when.windows[0]]) / YEAR_S, 0.0)
         yearly = annuity(money.discount_rate, life)
-        return yearly * rest if money.discount_rate == 0 else yearly * (1 - (1 + money.discount_rate) ** -rest) / money.discount_rate
+        return (
+            yearly * rest
+            if money.discount_rate == 0
+            else yearly * (1 - (1 + money.discount_rate) ** -rest) / money.discount_rate
+        )
 
     def _costs(self) -> list[float]:
         """Present value by window; what has no date of its own is spread over time."""
@@ -78,12 +93,18 @@ class PhaseCheck:
         weight = [float(s * d) for s, d in zip(calendar.seconds, calendar.discount)]
         for row, when, lot in self._fleet():
             life = lot.offer.life_s(money) / YEAR_S
-            yearly = (when.price + lot.fabric_capital) * annuity(money.discount_rate, life) + lot.facility_capital * annuity(money.discount_rate, money.facility_life_years)
+            yearly = (when.price + lot.fabric_capital) * annuity(
+                money.discount_rate, life
+            ) + lot.facility_capital * annuity(money.discount_rate, money.facility_life_years)
             for w in when.windows if lot.owned else ():
                 cost[w] += row["count"] * yearly * paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
             for t in range(calendar.slots):
                 if int(calendar.window[t]) in when.windows:
-                    cost[int(calendar.window[t])] += row["count"] * (lot.nameplate_w * lot.site.hall_per_w_s if lot.owned else when.price) * weight[t]
+                    cost[int(calendar.window[t])] += (
+                        row["count"]
+                        * (lot.nameplate_w * lot.site.hall_per_w_s if lot.owned else when.price)
+                        * weight[t]
+                    )
                     cost[int(calendar.window[t])] += self._energy(lot, row["count"] * lot.idle_it_w, t, weight[t])
         for name, replicas in check.active.items():
             for lot, extra in check.points[name][1].extra:
@@ -94,9 +115,15 @@ class PhaseCheck:
             path = problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
             requests = row["tokens_per_s"] / workload.spec.lengths.output
             bought = tokens_price(check.sites[row["site"]], workload, float(calendar.edges_s[calendar.window[t]]))
-            cost[int(calendar.window[t])] += requests * weight[t] * (problem.egress_bytes(workload) * path.price_per_byte + bought)
+            cost[int(calendar.window[t])] += (
+                requests * weight[t] * (problem.egress_bytes(workload) * path.price_per_byte + bought)
+            )
         dated = ("systems", "fabric", "facility", "colocation", "rent", "egress", "api")
-        rest = sum(amount for (component, _, system, _), amount in check.sums.lines.items() if component not in dated and not (component == "energy" and system))
+        rest = sum(
+            amount
+            for (component, _, system, _), amount in check.sums.lines.items()
+            if component not in dated and not (component == "energy" and system)
+        )
         time: dict[int, float] = defaultdict(float)
         for t, value in enumerate(weight):
             time[int(calendar.window[t])] += value

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 def power_at(problem: Problem, site: SiteFacts, window: int) -> tuple[str, str, float]:
     """(place in the spec, name, watts) of the limit on power that holds in a window; infinite where there is none."""
-    begins, found = float(problem.calendar.edges_s[window]), (f"{site.path}.power", f"power in {site.region}", site.first_power_w if site.phase_power_w else site.power_limit_w)
+    begins, found = (
+        float(problem.calendar.edges_s[window]),
+        (
+            f"{site.path}.power",
+            f"power in {site.region}",
+            site.first_power_w if site.phase_power_w else site.power_limit_w,
+        ),
+    )
     for phase, watts in zip(problem.phases, site.phase_power_w):
         if watts is not None and phase.start_s <= begins + SECOND:
             found = f"{site.path}.power_by_phase.{phase.name}", f"power in {site.region} from {phase.name} on", watts

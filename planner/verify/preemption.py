@@ -27,10 +27,16 @@ class InterruptionCheck:
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         """(path, name, most bytes per second in any slot, limit)."""
-        rates: dict[str, float] = {name: row["read_bytes_per_s"] + row["checkpoint_bytes_per_s"] for name, row in self._storage()}
+        rates: dict[str, float] = {
+            name: row["read_bytes_per_s"] + row["checkpoint_bytes_per_s"] for name, row in self._storage()
+        }
         for site in self.problem.sites:
             if math.isfinite(site.storage_bytes_per_s):
-                mine = [(rates[name], self.check.active[name]) for name, (point, _) in self.check.points.items() if point["site"] == site.region]
+                mine = [
+                    (rates[name], self.check.active[name])
+                    for name, (point, _) in self.check.points.items()
+                    if point["site"] == site.region
+                ]
                 used = [sum(rate * active[t] for rate, active in mine) for t in range(self.problem.calendar.slots)]
                 yield f"{site.path}.storage_bandwidth", f"storage in {site.region}", max(used), site.storage_bytes_per_s
 
@@ -57,11 +63,23 @@ class InterruptionCheck:
                 continue
             active, seconds = self.check.active[name], [float(s) for s in calendar.seconds]
             site = self.check.sites[point["site"]]
-            resumptions = sum(width * s / float(step) for width, s, step in zip(returned(self.problem, active), seconds, calendar.step_s, strict=True))
+            resumptions = sum(
+                width * s / float(step)
+                for width, s, step in zip(returned(self.problem, active), seconds, calendar.step_s, strict=True)
+            )
             run = sum(share * s for share, s in zip(active, seconds, strict=True))
             restart = preemption_s_of(job, self.problem.constants.reliability, site.storage_bytes_per_s)
             lost = restart * resumptions
-            yield name, {"workload": job.name, "restart_s": restart, "resumptions": resumptions, "lost_s": lost, "lost_share": lost / run if run else 0.0}
+            yield (
+                name,
+                {
+                    "workload": job.name,
+                    "restart_s": restart,
+                    "resumptions": resumptions,
+                    "lost_s": lost,
+                    "lost_share": lost / run if run else 0.0,
+                },
+            )
 
     def _storage(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, (point, computed) in self.check.points.items():
@@ -74,7 +92,17 @@ class InterruptionCheck:
                 size = self.check.serving[computed.workload].weights_bytes
             else:
                 pool, lot = point["pools"][0], computed.extra[0][0]
-                read, written = storage_rates(job, pool["layout"], point["capacity"], point["goodput"], lot.system, lot.offer.spot, site.storage_bytes_per_s, lot.owned, self.problem)
+                read, written = storage_rates(
+                    job,
+                    pool["layout"],
+                    point["capacity"],
+                    point["goodput"],
+                    lot.system,
+                    lot.offer.spot,
+                    site.storage_bytes_per_s,
+                    lot.owned,
+                    self.problem,
+                )
                 size = interruptions(job, self.problem.constants.reliability).checkpoint_bytes
             yield name, {
                 "workload": computed.workload, "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,

@@ -15,10 +15,15 @@ def as_chosen(problem: Problem, document: Mapping[str, Any]) -> Problem:
     """The problem with the architectures that the plan says it uses. Raises KeyError or ValueError for others than those of its spec."""
     if not problem.quality or document["objective"]["value"] is None:
         return problem
-    chosen: dict[str, set[str]] = {row["workload"]: {each["architecture"] for each in row["architectures"] if each["name"] is not None} for row in document["quality"]}
+    chosen: dict[str, set[str]] = {
+        row["workload"]: {each["architecture"] for each in row["architectures"] if each["name"] is not None}
+        for row in document["quality"]
+    }
     for facts in problem.quality:
         if not chosen[facts.workload] or not chosen[facts.workload] <= set(facts.members):
-            raise ValueError(f"quality: {facts.workload} runs on one or several of {', '.join(facts.members)}, not on {', '.join(map(str, chosen[facts.workload])) or 'none'}")
+            raise ValueError(
+                f"quality: {facts.workload} runs on one or several of {', '.join(facts.members)}, not on {', '.join(map(str, chosen[facts.workload])) or 'none'}"
+            )
     return settled(problem, chosen)
 
 
@@ -36,18 +41,37 @@ class QualityCheck:
             requests[row["workload"]] += row["tokens_per_s"] / length[row["workload"]] * float(seconds[row["slot"]])
             by_hour[row["workload"]][row["slot"]] += row["tokens_per_s"] / length[row["workload"]]
         stated = {row["workload"]: row for row in self.document["quality"]}
-        if set(stated) != {facts.workload for facts in self.problem.quality} or len(stated) != len(self.document["quality"]):
+        if set(stated) != {facts.workload for facts in self.problem.quality} or len(stated) != len(
+            self.document["quality"]
+        ):
             self.report.say("quality", "must have one row for each workload with a quality floor")
             return
-        floored = {name: {"of": facts.workload, "architecture": architecture} for facts in self.problem.quality for architecture, name in facts.members.items()}
+        floored = {
+            name: {"of": facts.workload, "architecture": architecture}
+            for facts in self.problem.quality
+            for architecture, name in facts.members.items()
+        }
         for w, row in enumerate(self.document["workloads"]):
-            self.report.equal(f"workloads[{w}]", {key: row[key] for key in ("of", "architecture") if key in row}, floored.get(row["name"], {}))
+            self.report.equal(
+                f"workloads[{w}]",
+                {key: row[key] for key in ("of", "architecture") if key in row},
+                floored.get(row["name"], {}),
+            )
         for facts in self.problem.quality:
             self._workload(facts, requests, by_hour, stated[facts.workload])
 
-    def _workload(self, facts: QualityFacts, requests: Mapping[str, float], by_hour: Mapping[str, Mapping[int, float]], row: Mapping[str, Any]) -> None:
+    def _workload(
+        self,
+        facts: QualityFacts,
+        requests: Mapping[str, float],
+        by_hour: Mapping[str, Mapping[int, float]],
+        row: Mapping[str, Any],
+    ) -> None:
         path, total = f"quality {facts.workload}", sum(requests[name] for name in facts.members.values())
-        share = {architecture: requests[name] / total if total else 1.0 / len(facts.members) for architecture, name in facts.members.items()}
+        share = {
+            architecture: requests[name] / total if total else 1.0 / len(facts.members)
+            for architecture, name in facts.members.items()
+        }
         reached = sum(facts.scores[architecture] * part for architecture, part in share.items())
         rates = {architecture: by_hour[name] for architecture, name in facts.members.items()}
         hours = [

@@ -41,14 +41,19 @@ class Evaluated:
     extra: Sequence[tuple[CheckedLot, float]]  # IT watts above idle per replica, by pool
 
 
-def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]) -> Evaluated:
+def evaluate_point(
+    problem: Problem, lots: Lots, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
+) -> Evaluated:
     """The row of a plan as one evaluation of the closed forms. Raises KeyError or ValueError for a row that makes no sense."""
     pools = row["pools"]
     for pool in pools:
         sizes = [pool["batch"], pool["workers"], *pool["layout"].values()]
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
-    held = [lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]] for pool in pools]
+    held = [
+        lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]]
+        for pool in pools
+    ]
     found = _evaluate(problem, workload, held, row)
     cap = row.get("power_cap")
     if cap is None:
@@ -57,13 +62,22 @@ def evaluate_point(problem: Problem, lots: Lots, workload: ServingFacts | Traini
     if cap not in site.power_caps or not all(lot.owned for lot in held):
         raise ValueError(f"{row['id']}: a power cap of {cap} is not offered there")
     plain = found.stated["pools"].values()
-    capped = capped_at(cap, site.cap_curve, [(lot.system, pool["systems_per_replica"], pool["extra_power_w"]) for lot, pool in zip(held, plain, strict=True)])
+    capped = capped_at(
+        cap,
+        site.cap_curve,
+        [
+            (lot.system, pool["systems_per_replica"], pool["extra_power_w"])
+            for lot, pool in zip(held, plain, strict=True)
+        ],
+    )
     if capped is None:
         raise ValueError(f"{row['id']}: a power cap of {cap} does not slow it down, or is too low")
     return replace(found, stated=stretched(found.stated, capped))
 
 
-def _evaluate(problem: Problem, workload: ServingFacts | TrainingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]) -> Evaluated:
+def _evaluate(
+    problem: Problem, workload: ServingFacts | TrainingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]
+) -> Evaluated:
     pools = row["pools"]
     if isinstance(workload, TrainingFacts):
         return _training(problem, workload, held[0], row)
@@ -110,7 +124,13 @@ def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Ma
         raise ValueError("a single pool has one worker per replica")
     layout, rates = _layout(pool, workload), lot.system.rates(pool["precision"], lot.scaleout_bytes_per_s)
     found = serving.evaluate(
-        workload, lot.system, lot.scaleout_bytes_per_s, layout, float(pool["batch"]), pool["precision"], problem.constants.serving
+        workload,
+        lot.system,
+        lot.scaleout_bytes_per_s,
+        layout,
+        float(pool["batch"]),
+        pool["precision"],
+        problem.constants.serving,
     )
     shares = {name: float(share) for name, share in found.shares.items()}
     systems = systems_of(lot, pool)
@@ -122,7 +142,9 @@ def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Ma
     )  # fmt: skip
 
 
-def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]) -> Evaluated:
+def _two_pools(
+    problem: Problem, workload: ServingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]
+) -> Evaluated:
     first, second = row["pools"]
     if first["batch"] != 1 or first["precision"] != second["precision"]:
         raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
@@ -135,9 +157,14 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
     )  # fmt: skip
     sides = [{n: float(v) for n, v in shares.items()} for shares in (found.prefill_shares, found.point.shares)]
     systems = [systems_of(lot, pool) for lot, pool in zip(held, row["pools"])]
-    extra = [n * disaggregated.pool_power_w(shares, lot.system, problem) for n, shares, lot in zip(systems, sides, held)]
+    extra = [
+        n * disaggregated.pool_power_w(shares, lot.system, problem) for n, shares, lot in zip(systems, sides, held)
+    ]
     rate = float(found.point.requests_per_s)
-    chips = [(lot.system.rates(p["precision"]), float(layout.chips) * p["workers"]) for lot, p, layout in zip(held, row["pools"], layouts)]
+    chips = [
+        (lot.system.rates(p["precision"]), float(layout.chips) * p["workers"])
+        for lot, p, layout in zip(held, row["pools"], layouts)
+    ]
     return _evaluated(
         workload, row, held, [n * _ready(lot) for n, lot in zip(systems, held)], extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
         serving.mfu(workload, rate, chips, float(found.point.computed_share)), float(found.point.memory_bytes),
@@ -148,17 +175,38 @@ def _two_pools(problem: Problem, workload: ServingFacts, held: Sequence[CheckedL
 def _bought(workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
     """A request per second from an API: what it promises, in tokens per second."""
     api, pool = lot.site.api, row["pools"][0]
-    if api is None or not api.serves(workload) or pool["layout"] or pool["batch"] or pool["workers"] != 1 or pool["precision"]:
+    if (
+        api is None
+        or not api.serves(workload)
+        or pool["layout"]
+        or pool["batch"]
+        or pool["workers"] != 1
+        or pool["precision"]
+    ):
         raise ValueError(f"{row['id']}: is no way to buy tokens")
     latency = {f"{metric}.{p}": api.latency[f"{metric}.{p}"] for metric, p, _ in workload.spec.slo.limits()}
-    return _evaluated(workload, row, [lot], [float(workload.spec.lengths.output)], [0.0], True, 1.0, latency, {}, 0.0, 0.0)
+    return _evaluated(
+        workload, row, [lot], [float(workload.spec.lengths.output)], [0.0], True, 1.0, latency, {}, 0.0, 0.0
+    )
 
 
 def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training.evaluate_one(job, lot.system, lot.scaleout_bytes_per_s, pool["layout"], pool["precision"], problem, row["tier"], uneven(lot.plant), lot.offer.spot, lot.site.storage_bytes_per_s, lot.owned)
+    width = training.evaluate_one(
+        job,
+        lot.system,
+        lot.scaleout_bytes_per_s,
+        pool["layout"],
+        pool["precision"],
+        problem,
+        row["tier"],
+        uneven(lot.plant),
+        lot.offer.spot,
+        lot.site.storage_bytes_per_s,
+        lot.owned,
+    )
     working = math.ceil(width.chips / lot.system.chips)
     if working > 1 and lot.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {lot.system.name} need a network")
@@ -173,16 +221,22 @@ def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mappin
     )  # fmt: skip
 
 
-def _spread(problem: Problem, row: Mapping[str, Any], lots: Sequence[CheckedLot], capacity: float, latency: Mapping[str, float]) -> dict[str, Any]:
+def _spread(
+    problem: Problem, row: Mapping[str, Any], lots: Sequence[CheckedLot], capacity: float, latency: Mapping[str, float]
+) -> dict[str, Any]:
     """The 80 % interval of a serving point, of the tier that the row states or, where it states none, of its own."""
     known = problem.constants.measured_serving
-    tier = row["tier"] or serving_tier(known, [(lot.system.chip, pool["precision"]) for lot, pool in zip(lots, row["pools"], strict=True)])
+    tier = row["tier"] or serving_tier(
+        known, [(lot.system.chip, pool["precision"]) for lot, pool in zip(lots, row["pools"], strict=True)]
+    )
     return {"interval": serving_bounds(known, tier, latency, capacity), "tier": tier}
 
 
 def _latency(found, workload: ServingFacts) -> dict[str, float]:
     quantiles = serving.QUANTILES
-    return {f"{metric}.{p}": float(latency_s(found, metric, quantiles[p])) for metric, p, _ in workload.spec.slo.limits()}
+    return {
+        f"{metric}.{p}": float(latency_s(found, metric, quantiles[p])) for metric, p, _ in workload.spec.slo.limits()
+    }
 
 
 def _evaluated(

@@ -15,7 +15,9 @@ from planner.verify.recompute import systems_of
 from planner.verify.robust_outcome import outcome_of, price_amounts
 
 PRICED = 1e-4  # of a plan's cost: amounts are differences of large sums
-Reader = Callable[[Problem, Mapping[str, Any]], Amounts]  # `planner.verify.check.read_through`, handed in by whoever checks
+Reader = Callable[
+    [Problem, Mapping[str, Any]], Amounts
+]  # `planner.verify.check.read_through`, handed in by whoever checks
 
 SHARE = 2e-3  # of the worlds that a solver on another machine may judge otherwise
 
@@ -25,7 +27,9 @@ def priced(problem: Problem, document: Mapping[str, Any], steps: Raised, read_th
     return price_amounts(problem, lambda at_prices: sum(read_through(at_prices, document).sums.lines.values()), steps)
 
 
-def fared_again(problem: Problem, document: Mapping[str, Any], worlds: Worlds, amounts: Mapping[str, float], read_through: Reader) -> Outcome:
+def fared_again(
+    problem: Problem, document: Mapping[str, Any], worlds: Worlds, amounts: Mapping[str, float], read_through: Reader
+) -> Outcome:
     """How the plan of a document fares in worlds."""
     return outcome_of(read_through(problem, document), worlds, amounts)
 
@@ -42,7 +46,9 @@ class RobustCheck:
         check.equal("robustness.confidence", found["confidence"], asked.confidence)
         check.equal("robustness.measure", found["measure"], asked.measure)
         check.equal("robustness.left_out", found["left_out"], left_out(problem))
-        check.equal("robustness.price", found["price"], check.document["objective"]["value"] - found["nominal"]["value"], 1e-9)
+        check.equal(
+            "robustness.price", found["price"], check.document["objective"]["value"] - found["nominal"]["value"], 1e-9
+        )
         for i, row in enumerate(found["standing_by"]):
             self._standing_by(f"robustness.standing_by[{i}]", row)
         if not check.same_figures:
@@ -51,7 +57,9 @@ class RobustCheck:
         amounts = priced(problem, check.document, raised(problem, self.overlays), self.read_through)
         stated = {row["path"]: row["amount"] for row in found["prices"]}
         cost = check.document["totals"]["cost"]
-        if stated.keys() != amounts.keys() or any(abs(stated[path] - amounts[path]) > PRICED * abs(cost) for path in amounts):
+        if stated.keys() != amounts.keys() or any(
+            abs(stated[path] - amounts[path]) > PRICED * abs(cost) for path in amounts
+        ):
             check.say("robustness.prices", f"says {stated!r}, computed {amounts!r}")
         fresh = found["fresh"]
         again = outcome_of(check, draw(problem, fresh["worlds"], fresh["seed"]), amounts).as_json()
@@ -60,15 +68,22 @@ class RobustCheck:
         for name, share in {"kept": again["kept"], "budget": again["budget"], **again["workloads"]}.items():
             told = fresh["workloads"][name] if name in again["workloads"] else fresh[name]
             if abs(told - share) > SHARE:
-                check.say(f"robustness.fresh {name}", f"says {told:.4f}, {share:.4f} when the worlds are drawn and dispatched again")
+                check.say(
+                    f"robustness.fresh {name}",
+                    f"says {told:.4f}, {share:.4f} when the worlds are drawn and dispatched again",
+                )
         if again["kept"] < asked.confidence - SHARE:
-            check.say("robustness", f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['worlds']} worlds")
+            check.say(
+                "robustness", f"promises {asked.confidence:.1%}, keeps {again['kept']:.1%} of {fresh['worlds']} worlds"
+            )
 
     def _standing_by(self, path: str, row: Mapping[str, Any]) -> None:
         check = self.check
         workload = check.serving[row["workload"]]
         for pool in row["pools"]:
-            lot = check.lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]]
+            lot = check.lots[
+                row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]
+            ]
             check.equal(f"{path} systems per replica", pool["systems_per_replica"], systems_of(lot, pool))
             if pool["precision"] not in workload.spec.precision:
                 check.say(path, f"precision {pool['precision']} was not asked for")

@@ -38,7 +38,10 @@ class Stand:
     lot_numbers: tuple[int, ...]
 
     def curve(self, problem: Problem) -> Curve:
-        uses = [(lot.system, lot.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"]) for lot, pool in zip(self.lots, self.pools)]
+        uses = [
+            (lot.system, lot.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])
+            for lot, pool in zip(self.lots, self.pools)
+        ]
         return curve_at(problem, self.workload, uses, self.speed)
 
 
@@ -51,18 +54,39 @@ def outcome_of(check: Decisions, worlds: Worlds, amounts: Mapping[str, float]) -
     capacity = np.zeros((len(ways), worlds.count))
     for i, (number, rtt_s) in enumerate(ways):
         stand = stands[number]
-        key = repr([stand.workload.name, stand.speed, [(lot.system.name, lot.scaleout_bytes_per_s, p["precision"], sorted(p["layout"].items()), p["workers"]) for lot, p in zip(stand.lots, stand.pools)]])
+        key = repr(
+            [
+                stand.workload.name,
+                stand.speed,
+                [
+                    (
+                        lot.system.name,
+                        lot.scaleout_bytes_per_s,
+                        p["precision"],
+                        sorted(p["layout"].items()),
+                        p["workers"],
+                    )
+                    for lot, p in zip(stand.lots, stand.pools)
+                ],
+            ]
+        )
         if key not in curves:
             curves[key] = stand.curve(problem)
-        found = curves[key].capacity(stand.workload.spec.slo.limits(), rtt_s, worst_errors(worlds, [lot.system.chip for lot in stand.lots]))
+        found = curves[key].capacity(
+            stand.workload.spec.slo.limits(), rtt_s, worst_errors(worlds, [lot.system.chip for lot in stand.lots])
+        )
         capacity[i] = found if scaled(problem, stand.workload.name) else found / worlds.demand[stand.workload.name]
     rate = np.zeros((len(jobs), worlds.count))
     for j, (facts, point, lot) in enumerate(jobs):
         slow = worlds.training.get((lot.system.chip, network(facts.architecture.experts)), np.ones(worlds.count))
         rate[j] = point["capacity"] / slow
     undone = np.array([program.undone(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
-    cost = document["totals"]["cost"] + sum((amount * (worlds.prices[path] - 1.0) for path, amount in amounts.items()), np.zeros(worlds.count))
-    return Outcome(tuple(w.name for w in (*problem.serving, *(facts for facts, _, _ in jobs))), undone, cost, problem.budget)
+    cost = document["totals"]["cost"] + sum(
+        (amount * (worlds.prices[path] - 1.0) for path, amount in amounts.items()), np.zeros(worlds.count)
+    )
+    return Outcome(
+        tuple(w.name for w in (*problem.serving, *(facts for facts, _, _ in jobs))), undone, cost, problem.budget
+    )
 
 
 def price_amounts(problem: Problem, cost_of: Callable[[Problem], float], steps: Raised) -> dict[str, float]:
@@ -78,7 +102,9 @@ def _held(check: Decisions):
     calendar = problem.calendar
     serving, training = check.serving, check.training
     keys = {key: number for number, key in enumerate(check.held)}
-    held = np.array([np.asarray(counts)[calendar.window] for counts in check.held.values()], dtype=float).reshape(-1, calendar.slots)
+    held = np.array([np.asarray(counts)[calendar.window] for counts in check.held.values()], dtype=float).reshape(
+        -1, calendar.slots
+    )
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     room = np.array([[power_at(problem, site, int(window))[2] for window in calendar.window] for site in problem.sites])
     for key, number in keys.items():
@@ -93,12 +119,23 @@ def _held(check: Decisions):
         numbers = tuple(keys.get(_key(row["site"], pool), -1) for pool in row["pools"])
         if min(numbers) < 0:
             continue  # no such systems are held
-        key = repr([name, numbers, row.get("power_cap"), [(p["precision"], sorted(p["layout"].items()), p["workers"], p["role"]) for p in row["pools"]]])
+        key = repr(
+            [
+                name,
+                numbers,
+                row.get("power_cap"),
+                [(p["precision"], sorted(p["layout"].items()), p["workers"], p["role"]) for p in row["pools"]],
+            ]
+        )
         if key in stands:
             continue
         own = tuple(lots[_key(row["site"], pool)] for pool in row["pools"])
         plain = Stand(serving[name], row["site"], own, tuple(row["pools"]), 1.0, numbers)
-        speed = 1.0 if row.get("power_cap") is None else row["capacity"] / plain.curve(problem).at(row["pools"][-1]["batch"])
+        speed = (
+            1.0
+            if row.get("power_cap") is None
+            else row["capacity"] / plain.curve(problem).at(row["pools"][-1]["batch"])
+        )
         stands[key] = Stand(serving[name], row["site"], own, tuple(row["pools"]), speed, numbers)
         extra_w[key] = sum(pool["extra_power_w"] * lot.site.pue for pool, lot in zip(row["pools"], own) if lot.owned)
     order = list(stands)
@@ -113,7 +150,11 @@ def _held(check: Decisions):
             class_workload.append(w)
             for site in problem.sites:
                 for route in problem.routes(workload.name, origin.region, site.region).values():
-                    here = [i for i, key in enumerate(order) if stands[key].workload is workload and stands[key].region == site.region]
+                    here = [
+                        i
+                        for i, key in enumerate(order)
+                        if stands[key].workload is workload and stands[key].region == site.region
+                    ]
                     if here:
                         arcs.append((len(demand) - 1, len(pool_site)))
                         ways += [(i, route.rtt_s) for i in here]
@@ -124,7 +165,11 @@ def _held(check: Decisions):
         for point in w["points"] if w["name"] in training else ():
             jobs.append((training[w["name"]], point, lots[_key(point["site"], point["pools"][0])]))
     names = list(stands.values())
-    uses = [(p, number, pool["systems_per_replica"]) for p, (i, _) in enumerate(ways) for number, pool in zip(names[i].lot_numbers, names[i].pools)]
+    uses = [
+        (p, number, pool["systems_per_replica"])
+        for p, (i, _) in enumerate(ways)
+        for number, pool in zip(names[i].lot_numbers, names[i].pools)
+    ]
     whole = lambda values, *shape: np.array(values, dtype=np.int64).reshape(*shape)
     job_rows = [point["pools"][0] for _, point, _ in jobs]
     fleet = HeldFleet(

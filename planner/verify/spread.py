@@ -25,7 +25,9 @@ class SpreadCheck:
             served[row["workload"], self.zone_of[row["site"]]][row["slot"]] += row["tokens_per_s"]
             total[row["workload"]][row["slot"]] += row["tokens_per_s"]
         stated = {(row["workload"], row["zone"]): row for row in self.document["spread"]}
-        wanted = {(w.name, zone) for w in self.problem.serving if w.spec.spread is not None for zone in self.zone_of.values()}
+        wanted = {
+            (w.name, zone) for w in self.problem.serving if w.spec.spread is not None for zone in self.zone_of.values()
+        }
         if set(stated) != wanted or len(stated) != len(self.document["spread"]):
             self.report.say("spread", "must have one row for each workload that asks for it and each zone")
             return
@@ -45,12 +47,25 @@ class SpreadCheck:
             self.report.equal(f"spread {workload.name}/{zone}", stated[workload.name, zone], computed)
         self.largest[workload.name] = max(high for _, high in shares.values())
         if asked.largest_share is not None:
-            self.report.at_most(f"spread {workload.name}", self.largest[workload.name], asked.largest_share, "share of an hour's requests in one zone")
+            self.report.at_most(
+                f"spread {workload.name}",
+                self.largest[workload.name],
+                asked.largest_share,
+                "share of an hour's requests in one zone",
+            )
         counting = sum(low >= asked.least_share * (1 - TOLERANCE) for low, _ in shares.values())
         if total and asked.zones > 1 and counting < asked.zones:
-            self.report.say(f"spread {workload.name}", f"{counting} zones serve {asked.least_share:g} of every hour's requests, {asked.zones} are asked for")
+            self.report.say(
+                f"spread {workload.name}",
+                f"{counting} zones serve {asked.least_share:g} of every hour's requests, {asked.zones} are asked for",
+            )
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
         for w in self.problem.serving:
             if w.spec.spread is not None and w.spec.spread.largest_share is not None:
-                yield f"{w.path}.spread.largest_share", f"largest share of {w.name} in one zone", self.largest[w.name], w.spec.spread.largest_share
+                yield (
+                    f"{w.path}.spread.largest_share",
+                    f"largest share of {w.name} in one zone",
+                    self.largest[w.name],
+                    w.spec.spread.largest_share,
+                )

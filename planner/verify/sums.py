@@ -49,7 +49,10 @@ def add_up(
     energy = 0.0
 
     for row, when in zip(fleet, times, strict=True):
-        lot, n = lots[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]], row["count"]
+        lot, n = (
+            lots[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]],
+            row["count"],
+        )
         place = row["site"], row["system"], row["how"]
         if row["how"] == "api":
             continue  # its tokens are paid, which is in `traffic`
@@ -120,7 +123,11 @@ def add_up(
             lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
             by_workload[workload.name] += tree.edge_cost[edge]
     for facts in problem.porting:
-        users = {computed.workload for row, computed in points.values() if any(problem.systems[pool["system"]].family == facts.family for pool in row["pools"])}
+        users = {
+            computed.workload
+            for row, computed in points.values()
+            if any(problem.systems[pool["system"]].family == facts.family for pool in row["pools"])
+        }
         users &= set(facts.workloads)
         for name in users:
             lines["porting", "", facts.label, ""] = facts.cost
@@ -128,7 +135,11 @@ def add_up(
     return Sums(dict(lines), dict(carbon), by_workload, energy)
 
 
-def _shares(lines: Mapping[tuple[str, str, str, str], float], use: Mapping[tuple[str, tuple[str, str, str]], float], names: Sequence[str]) -> dict[str, float]:
+def _shares(
+    lines: Mapping[tuple[str, str, str, str], float],
+    use: Mapping[tuple[str, tuple[str, str, str]], float],
+    names: Sequence[str],
+) -> dict[str, float]:
     """Each line split over the workloads by the system-seconds that they keep at work in its place."""
     result = dict.fromkeys(names, 0.0)
     for (_, *place), amount in lines.items():

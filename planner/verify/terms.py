@@ -51,11 +51,24 @@ def in_time(problem: Problem, lot: CheckedLot, row: Mapping[str, Any]) -> InTime
     price = _price(offer, site.region, p, begin)
     life = offer.life_s(money) / YEAR_S
     worth = paid_yearly(money.discount_rate, money.years, begin / YEAR_S, until / YEAR_S)
-    return InTime(p, range(first, last + 1), price, annuity(money.discount_rate, life) * worth, annuity(money.discount_rate, money.facility_life_years) * worth, tuple(wrong))
+    return InTime(
+        p,
+        range(first, last + 1),
+        price,
+        annuity(money.discount_rate, life) * worth,
+        annuity(money.discount_rate, money.facility_life_years) * worth,
+        tuple(wrong),
+    )
 
 
 def _held_wrongly(
-    problem: Problem, phase: PhaseFacts, offer: OfferFacts, site: SiteFacts, row: Mapping[str, Any], held: tuple[float, float], windows: tuple[int, int]
+    problem: Problem,
+    phase: PhaseFacts,
+    offer: OfferFacts,
+    site: SiteFacts,
+    row: Mapping[str, Any],
+    held: tuple[float, float],
+    windows: tuple[int, int],
 ) -> list[str]:
     begin, until = held
     end = float(problem.calendar.edges_s[-1])
@@ -68,7 +81,9 @@ def _held_wrongly(
     dated = bool(problem.phases) or windows != (0, problem.calendar.windows - 1)
     if dated != ("windows" in row) or (dated and row["obtained"] != (phase.name or None)):
         wrong.append("says when it is obtained where time plays a part, and only there")
-    elif dated and abs(row["price"] - _price(offer, site.region, problem.phases.index(phase) if problem.phases else 0, begin)) > 1e-9 * abs(row["price"]):
+    elif dated and abs(
+        row["price"] - _price(offer, site.region, problem.phases.index(phase) if problem.phases else 0, begin)
+    ) > 1e-9 * abs(row["price"]):
         wrong.append(f"has another price than {row['price']!r} then")
     return wrong
 
@@ -103,4 +118,7 @@ def lost_share(problem: Problem, job: TrainingFacts, site: SiteFacts, active: Se
     restart = preemption_s_of(job, problem.constants.reliability, site.storage_bytes_per_s)
     if not restart:
         return [0.0] * len(active)
-    return [restart * width / float(step) for width, step in zip(returned(problem, active), problem.calendar.step_s, strict=True)]
+    return [
+        restart * width / float(step)
+        for width, step in zip(returned(problem, active), problem.calendar.step_s, strict=True)
+    ]

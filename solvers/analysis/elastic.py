@@ -17,8 +17,8 @@ from solvers.branch_and_bound.relaxation import Linear, LinearAnswer
 from solvers.mip import Options
 from solvers.model.data import Floats, PlanData
 
-VIOLATION = 1e-6        # sum of relative violations of limits below which the linear program meets them
-UNWEIGHED = 1e-9        # duals below this, relative to those of the objective, are the solver's rounding
+VIOLATION = 1e-6  # sum of relative violations of limits below which the linear program meets them
+UNWEIGHED = 1e-9  # duals below this, relative to those of the objective, are the solver's rounding
 
 
 class Elastic:
@@ -30,8 +30,8 @@ class Elastic:
 
     def __init__(self, data: PlanData, rows: Sequence[Row], options: Options) -> None:
         self._data, self._place = data, {row: i for i, row in enumerate(rows)}
-        self._points: list[Floats] = []                 # [limits] relative relief of the points found
-        self._proofs: list[tuple[float, Floats]] = []   # (v, Y [limits])
+        self._points: list[Floats] = []  # [limits] relative relief of the points found
+        self._proofs: list[tuple[float, Floats]] = []  # (v, Y [limits])
         self.columns = 0
         if structural(loosened(data, rows)):
             return
@@ -48,7 +48,10 @@ class Elastic:
         kept = np.array([row not in gone for row in self._place], dtype=bool)
         if any(violated[kept].sum() <= VIOLATION for violated in self._points):
             return False
-        if any((weight[~kept] <= UNWEIGHED).all() and v > VIOLATION * max(1.0, weight.max(initial=0.0)) for v, weight in self._proofs):
+        if any(
+            (weight[~kept] <= UNWEIGHED).all() and v > VIOLATION * max(1.0, weight.max(initial=0.0))
+            for v, weight in self._proofs
+        ):
             return True
         # to ask for the least violation is far quicker than to ask whether there is none
         answer = self._solve(kept.astype(float), self._upper)
@@ -69,7 +72,14 @@ class Elastic:
     def at_least(self, rows: Collection[Row]) -> float:
         """As `least`, from what is known already: 0 where that is nothing."""
         change = [self._place[row] for row in rows]
-        return max((v / most if (most := weight[change].max(initial=0.0)) > UNWEIGHED else math.inf for v, weight in self._proofs if v > VIOLATION), default=0.0)
+        return max(
+            (
+                v / most if (most := weight[change].max(initial=0.0)) > UNWEIGHED else math.inf
+                for v, weight in self._proofs
+                if v > VIOLATION
+            ),
+            default=0.0,
+        )
 
     def weighed(self, rows: Sequence[Row]) -> list[Row]:
         """Those of the rows that are too tight together by the proof that needs fewest of them; all where nothing is proven of them."""
@@ -91,5 +101,7 @@ class Elastic:
         answer = self._linear.solve(self._lower, upper, self._costs(weight))
         if answer.status == "optimal":
             self._points.append(np.maximum(answer.x[self._relief], 0.0) / self._size)
-            self._proofs.append((answer.value, np.maximum(weight - answer.column_duals[self._relief] * self._size, 0.0)))
+            self._proofs.append(
+                (answer.value, np.maximum(weight - answer.column_duals[self._relief] * self._size, 0.0))
+            )
         return answer

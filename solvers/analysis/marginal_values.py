@@ -31,8 +31,17 @@ class Prices:
     entries_in_time: bool
 
 
-def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Sequence[Sequence[int]], options: Options,
-           bases: dict[str, object] | None = None, rivals: Sequence[object] = (), program: Program | None = None, seconds: float = math.inf) -> Prices | None:
+def prices(
+    data: PlanData,
+    values: Mapping[str, Floats],
+    sizes: Floats,
+    ways: Sequence[Sequence[int]],
+    options: Options,
+    bases: dict[str, object] | None = None,
+    rivals: Sequence[object] = (),
+    program: Program | None = None,
+    seconds: float = math.inf,
+) -> Prices | None:
     """Prices of the linear program around a plan: its yes-or-no choices held, its counts taken as divisible.
 
     `values`: the plan's, by block. `sizes` [U]: the largest number of systems on one network. `ways`: holdings that are
@@ -50,13 +59,26 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     held = program.columns["n"]
     upper[held[held >= 0]] = sizes[held >= 0]
-    for block in ("open", "z", "host", "y", "run", *(("port",) if data.ports is not None else ()), *(("back",) if "back" in program.columns else ())):
+    for block in (
+        "open",
+        "z",
+        "host",
+        "y",
+        "run",
+        *(("port",) if data.ports is not None else ()),
+        *(("back",) if "back" in program.columns else ()),
+    ):
         columns = program.columns[block]
         lower[columns[columns >= 0]] = upper[columns[columns >= 0]] = np.round(values[block][columns >= 0])
     row_upper = arrays.row_upper.copy()
     row_upper[gates.open_rows()] = np.inf
-    linear = Linear(replace(arrays, row_upper=row_upper, lower=lower, upper=upper), sign * objective_vector(program, data), options,
-                    (bases or {}).get("held"), ends)
+    linear = Linear(
+        replace(arrays, row_upper=row_upper, lower=lower, upper=upper),
+        sign * objective_vector(program, data),
+        options,
+        (bases or {}).get("held"),
+        ends,
+    )
     answer = linear.solve(lower, upper)
     if answer.status != "optimal":
         return None
@@ -67,21 +89,36 @@ def prices(data: PlanData, values: Mapping[str, Floats], sizes: Floats, ways: Se
     bases["held"] = linear.basis
     entries = _entries(linear, gates, lower, upper, entry, ways, rivals or range(len(ways)), bases)
     in_time = time.perf_counter() < ends
-    return Prices(without_rounding(data, worth, answer.value), np.where(at_size, size_worth, 0.0), entries if in_time else (None,) * len(ways), in_time)
+    return Prices(
+        without_rounding(data, worth, answer.value),
+        np.where(at_size, size_worth, 0.0),
+        entries if in_time else (None,) * len(ways),
+        in_time,
+    )
 
 
 def without_rounding(data: PlanData, worth: Mapping[Row, float], objective: float) -> dict[Row, float]:
     """Prices of limits, 0 where even the whole limit at its price is nothing beside the objective."""
     least = ROUNDING * max(abs(objective), 1e-9)
-    return {row: 0.0 if abs(value) * max(asked_amount(data, row), 1.0) <= least else value for row, value in worth.items()}
+    return {
+        row: 0.0 if abs(value) * max(asked_amount(data, row), 1.0) <= least else value for row, value in worth.items()
+    }
 
 
 def _limited(data: PlanData) -> list[Row]:
-    return [*(("power", int(r)) for r in np.flatnonzero(np.isfinite(power_of(data)))),
-            *(("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))),
-            *(("connection", int(r)) for r in (data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)] if data.meters is not None else ())),
-            *(("storage", int(r)) for r in (np.flatnonzero(np.isfinite(data.site_storage)) if data.site_storage is not None else ())),
-            *(("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper))]
+    return [
+        *(("power", int(r)) for r in np.flatnonzero(np.isfinite(power_of(data)))),
+        *(("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))),
+        *(
+            ("connection", int(r))
+            for r in (data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)] if data.meters is not None else ())
+        ),
+        *(
+            ("storage", int(r))
+            for r in (np.flatnonzero(np.isfinite(data.site_storage)) if data.site_storage is not None else ())
+        ),
+        *(("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper)),
+    ]
 
 
 def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]) -> Ints:
@@ -94,13 +131,28 @@ def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]
             members = [u for u in way if covers[u, window] and held[u] >= 0]
             if not members:
                 continue
-            program.add_rows("entry", 0.0, np.inf, np.zeros(len(members) + 1, dtype=np.int64), np.append(held[members], entry[number]),
-                             np.append(np.ones(len(members)), -1.0), count=1)
+            program.add_rows(
+                "entry",
+                0.0,
+                np.inf,
+                np.zeros(len(members) + 1, dtype=np.int64),
+                np.append(held[members], entry[number]),
+                np.append(np.ones(len(members)), -1.0),
+                count=1,
+            )
     return entry
 
 
-def _entries(linear: Linear, gates: _Gates, lower: Floats, upper: Floats, entry: Ints, ways: Sequence[Sequence[int]], rivals: Sequence[object],
-             bases: dict[str, object]) -> tuple[float | None, ...]:
+def _entries(
+    linear: Linear,
+    gates: _Gates,
+    lower: Floats,
+    upper: Floats,
+    entry: Ints,
+    ways: Sequence[Sequence[int]],
+    rivals: Sequence[object],
+    bases: dict[str, object],
+) -> tuple[float | None, ...]:
     """Reduced costs of holdings bound what a way costs from below: one whose bound is beyond a rival's entry is not asked about."""
     lower, upper = lower.copy(), upper.copy()
     free = gates.free_columns()
@@ -127,7 +179,11 @@ def _entries(linear: Linear, gates: _Gates, lower: Floats, upper: Floats, entry:
 def _at_least(gates: _Gates, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
     """[ways]: what one system of a way costs at least. In each window it takes one of a holding there, whose reduced cost is that of all its windows."""
     held, covers = gates.program.columns["n"], gates.data.covers()
-    per_window = np.where(covers & (held >= 0)[:, None], (np.maximum(reduced[held], 0.0) / np.maximum(covers.sum(axis=1), 1))[:, None], np.inf)
+    per_window = np.where(
+        covers & (held >= 0)[:, None],
+        (np.maximum(reduced[held], 0.0) / np.maximum(covers.sum(axis=1), 1))[:, None],
+        np.inf,
+    )
     least = [per_window[list(way)].min(axis=0) for way in ways]
     return np.array([each[np.isfinite(each)].sum() for each in least])
 
@@ -140,13 +196,15 @@ class _Gates:
         self.program, self.data, self.values = program, data, values
         lot = data.holding_lot
         used = (values["n"] > 0.5) & (data.lot_fabric[lot] >= 0)
-        self.settled = np.zeros(program.columns["z"].shape, dtype=bool)      # [group, design]
+        self.settled = np.zeros(program.columns["z"].shape, dtype=bool)  # [group, design]
         self.settled[np.unique(data.lot_group[lot[used]])] = True
 
     def open_rows(self) -> Ints:
         data, values, columns = self.data, self.values, self.program.columns
         lot, found = data.holding_lot, [np.zeros(0, dtype=np.int64)]
-        for block, part in ((b, p) for b in ("standing", "opening", "hosted", "ported") for p in self.program.row_blocks.get(b, ())):
+        for block, part in (
+            (b, p) for b in ("standing", "opening", "hosted", "ported") for p in self.program.row_blocks.get(b, ())
+        ):
             if block == "hosted":
                 arc = part.index[:, 0]
                 place = data.arc_workload[arc], data.arc_site[arc]
@@ -163,6 +221,11 @@ class _Gates:
 
     def free_columns(self) -> Ints:
         columns = self.program.columns
-        blocks = [np.where(self.settled, -1, columns["z"]), columns["y"], columns["run"], *([columns["port"]] if self.data.ports is not None else [])]
+        blocks = [
+            np.where(self.settled, -1, columns["z"]),
+            columns["y"],
+            columns["run"],
+            *([columns["port"]] if self.data.ports is not None else []),
+        ]
         free = np.concatenate([block.ravel() for block in blocks])
         return free[free >= 0]

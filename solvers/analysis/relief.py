@@ -19,16 +19,16 @@ from solvers.program import Program
 Row = tuple[str, int]
 
 
-RELIEF_GAP = 0.01       # a least relief is found to this share of itself
+RELIEF_GAP = 0.01  # a least relief is found to this share of itself
 
 
-LIMIT_GAP = 0.001       # or of the limits, where that is more: three digits of them are told
+LIMIT_GAP = 0.001  # or of the limits, where that is more: three digits of them are told
 
 
-ANY_GAP = 0.9           # any answer will do
+ANY_GAP = 0.9  # any answer will do
 
 
-ROUNDING = 1e-9         # duals below this, relative to objective over limit, are the solver's rounding
+ROUNDING = 1e-9  # duals below this, relative to objective over limit, are the solver's rounding
 
 
 # --- is there any answer, and how much would give one -------------------------------------------------------------
@@ -84,7 +84,10 @@ def is_feasible(data: PlanData, options: Options) -> bool | None:
     program = build(data)
     options = replace(options, solver="highs", method="direct", gap=ANY_GAP)
     # a limit on a total is met by making that total small; without one there is nothing to steer by
-    steer = next((program.functional(limit.functional) for limit in data.limits if math.isfinite(limit.upper)), np.zeros(program.column_count))
+    steer = next(
+        (program.functional(limit.functional) for limit in data.limits if math.isfinite(limit.upper)),
+        np.zeros(program.column_count),
+    )
     found = backends.solve(program, steer, "min", options, polished=False)
     return True if found.x is not None else (False if found.status == "infeasible" else None)
 
@@ -94,7 +97,9 @@ def structural(data: PlanData) -> bool:
     return bool(unserved(data) or unfinished(data))
 
 
-def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf, known: float = 0.0) -> dict[Row, float] | None:
+def least_relief(
+    data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf, known: float = 0.0
+) -> dict[Row, float] | None:
     """By how much to raise some limits, all others kept: the least sum of relative changes. None where there is no
     such answer with a sum below `most`, or none in the time. `known`: a bound below which it surely is not. Columns and rows as in `solvers.analysis.elastic`, objective sum r_i / limit_i.
     """
@@ -103,7 +108,9 @@ def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: fl
     program, relief, size = with_relief(data, rows, most)
     objective = np.zeros(program.column_count)
     objective[relief] = 1.0 / size
-    options = replace(options, solver="highs", gap=max(RELIEF_GAP, min(LIMIT_GAP / known, ANY_GAP)) if known > 0 else RELIEF_GAP)
+    options = replace(
+        options, solver="highs", gap=max(RELIEF_GAP, min(LIMIT_GAP / known, ANY_GAP)) if known > 0 else RELIEF_GAP
+    )
     found = backends.solve(program, objective, "min", options, polished=False)
     if found.x is None:
         return None
@@ -113,7 +120,10 @@ def least_relief(data: PlanData, rows: Sequence[Row], options: Options, most: fl
 def with_relief(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
     """(the program, its relief columns, the size by which each is measured)."""
     data = replace(data, objective=Objective(COST))
-    ceilings = {row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), asked_amount(data, row)) for row in rows}
+    ceilings = {
+        row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), asked_amount(data, row))
+        for row in rows
+    }
     program = build(with_limits(data, ceilings))
     asked = np.array([asked_amount(data, row) for row in rows])
     size = np.where(asked > 0, asked, 1.0)
@@ -133,9 +143,15 @@ def _add_relief(program: Program, data: PlanData, row: Row, asked: float, relief
     numbers = rows_of(program, kind, position)
     part = program.arrays().matrix.tocsr()[numbers].tocoo()
     at, use = part.coords
-    program.add_rows("relieved", -np.inf, asked, np.concatenate([at, np.arange(len(numbers))]),
-                     np.concatenate([use, np.full(len(numbers), relief)]),
-                     np.concatenate([part.data, -np.ones(len(numbers))]), count=len(numbers))
+    program.add_rows(
+        "relieved",
+        -np.inf,
+        asked,
+        np.concatenate([at, np.arange(len(numbers))]),
+        np.concatenate([use, np.full(len(numbers), relief)]),
+        np.concatenate([part.data, -np.ones(len(numbers))]),
+        count=len(numbers),
+    )
 
 
 def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
@@ -151,7 +167,9 @@ def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
     np.maximum.at(per_system, lot, draw)
     staged = kind == "power" and position >= data.sites
     here = data.lot_site[data.holding_lot] == (data.power_stages.site[position - data.sites] if staged else position)
-    drawn = float((most * ((data.holding_power_w if kind != "storage" else 0.0) + per_system[data.holding_lot]))[here].sum())
+    drawn = float(
+        (most * ((data.holding_power_w if kind != "storage" else 0.0) + per_system[data.holding_lot]))[here].sum()
+    )
     if kind == "connection":
         drawn += float(data.meters.battery_upper_w[data.meters.meter_site[data.meters.battery_meter] == position].sum())
     return drawn
@@ -161,5 +179,8 @@ def rows_of(program: Program, block: str, first: int) -> Ints:
     """Row numbers of a limit: those of the block whose index begins with `first` (ends with it, for power), and for power those of any zone's failure too."""
     at, then = (-1, -1) if block == "power" else (0, 1)
     parts = [part.start + np.flatnonzero(part.index[:, at] == first) for part in program.row_blocks.get(block, ())]
-    parts += [part.start + np.flatnonzero(part.index[:, then] == first) for part in program.row_blocks.get(f"survived {block}", ())]
+    parts += [
+        part.start + np.flatnonzero(part.index[:, then] == first)
+        for part in program.row_blocks.get(f"survived {block}", ())
+    ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

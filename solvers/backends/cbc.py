@@ -17,9 +17,9 @@ from solvers.program import Floats, Scaled
 if TYPE_CHECKING:
     import pulp
 
-CBC_SHARE = 0.99         # of the asked gap, so that what is proven still is after CBC's printed digits are rounded
-ACCEPTED = 1e-5         # an answer that violates a row by more than this is no answer
-PRINTED = 1e-7          # CBC writes its answer with eight digits
+CBC_SHARE = 0.99  # of the asked gap, so that what is proven still is after CBC's printed digits are rounded
+ACCEPTED = 1e-5  # an answer that violates a row by more than this is no answer
+PRINTED = 1e-7  # CBC writes its answer with eight digits
 
 
 def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
@@ -28,8 +28,10 @@ def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]
 
     arrays = scaled.arrays
     finite = lambda value: None if math.isinf(value) else float(value)
-    variables = [pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if whole else pulp.LpContinuous)
-                 for j, (low, high, whole) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))]
+    variables = [
+        pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if whole else pulp.LpContinuous)
+        for j, (low, high, whole) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))
+    ]
     problem = pulp.LpProblem("program", pulp.LpMinimize)
     problem += pulp.LpAffineExpression([(variables[j], float(scaled.cost[j])) for j in np.flatnonzero(scaled.cost)])
     rows = arrays.matrix.tocsr()
@@ -37,12 +39,18 @@ def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]
         part = slice(rows.indptr[i], rows.indptr[i + 1])
         terms = [(variables[j], float(a)) for j, a in zip(rows.indices[part], rows.data[part], strict=True)]
         if low == high:
-            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintEQ, f"e{i}", float(low)))
+            problem.addConstraint(
+                pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintEQ, f"e{i}", float(low))
+            )
             continue
         if not math.isinf(low):
-            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"g{i}", float(low)))
+            problem.addConstraint(
+                pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"g{i}", float(low))
+            )
         if not math.isinf(high):
-            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, f"l{i}", float(high)))
+            problem.addConstraint(
+                pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, f"l{i}", float(high))
+            )
     return problem, variables
 
 
@@ -53,14 +61,24 @@ def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats |
 
     arrays = scaled.arrays
     empty = np.diff(arrays.matrix.tocsr().indptr) == 0  # PuLP drops empty rows, so they are judged here
-    if (arrays.lower > arrays.upper).any() or (arrays.row_lower[empty] > 0).any() or (arrays.row_upper[empty] < 0).any():
+    if (
+        (arrays.lower > arrays.upper).any()
+        or (arrays.row_lower[empty] > 0).any()
+        or (arrays.row_upper[empty] < 0).any()
+    ):
         return Outcome("infeasible")
     problem, variables = pulp_problem(scaled)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "cbc.log"
-        command = pulp.PULP_CBC_CMD(msg=False, gapRel=CBC_SHARE * options.gap, timeLimit=options.time_limit_s, threads=options.threads,
-                                    maxNodes=options.node_limit, logPath=str(log),
-                                    options=[f"randomCbcSeed {options.seed}", f"primalTolerance {tolerance / 10:g}"])
+        command = pulp.PULP_CBC_CMD(
+            msg=False,
+            gapRel=CBC_SHARE * options.gap,
+            timeLimit=options.time_limit_s,
+            threads=options.threads,
+            maxNodes=options.node_limit,
+            logPath=str(log),
+            options=[f"randomCbcSeed {options.seed}", f"primalTolerance {tolerance / 10:g}"],
+        )
         problem.solve(command)
         text = log.read_text() if log.exists() else ""
     state = problem.sol_status

@@ -18,7 +18,9 @@ SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), (
          ("mip_heuristic_run_feasibility_jump", False), ("mip_detect_symmetry", False), ("mip_pscost_minreliable", 2))  # fmt: skip
 # programs within programs take longer than small ones do, starting again as well, and trying each branching eight times
 
-_own = threading.local()  # HiGHS has threads of its own in each of ours, which refuse to run a program that asks for another number of them
+_own = (
+    threading.local()
+)  # HiGHS has threads of its own in each of ours, which refuse to run a program that asks for another number of them
 _last = 1
 
 
@@ -58,7 +60,13 @@ def take_threads(threads: int | None = None) -> int:
     return wanted
 
 
-def program_of(cost: Floats, matrix: sparse.csc_array, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats], whole: NDArray[np.bool_] | None = None) -> Any:
+def program_of(
+    cost: Floats,
+    matrix: sparse.csc_array,
+    rows: tuple[Floats, Floats],
+    columns: tuple[Floats, Floats],
+    whole: NDArray[np.bool_] | None = None,
+) -> Any:
     """min cost x  with  rows[0] <= matrix x <= rows[1],  columns[0] <= x <= columns[1]  as HiGHS takes it; `whole`: which columns are, none if left out."""
     import highspy
 
@@ -66,7 +74,11 @@ def program_of(cost: Floats, matrix: sparse.csc_array, rows: tuple[Floats, Float
     lp.num_row_, lp.num_col_ = matrix.shape
     lp.col_cost_, (lp.row_lower_, lp.row_upper_), (lp.col_lower_, lp.col_upper_) = cost, rows, columns
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data,
+    )
     if whole is not None and whole.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         lp.integrality_ = [kinds[int(one)] for one in whole]
@@ -87,14 +99,28 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     import highspy
 
     highs = new_highs()
-    for name, value in (("mip_rel_gap", gap), ("time_limit", max(seconds, 0.0)), ("presolve_rule_off", ENUMERATION), *settings):
+    for name, value in (
+        ("mip_rel_gap", gap),
+        ("time_limit", max(seconds, 0.0)),
+        ("presolve_rule_off", ENUMERATION),
+        *settings,
+    ):
         highs.setOptionValue(name, value)
     highs.passModel(program_of(cost, matrix, sides, bounds, whole))
     highs.run()
     info, status, feasible = highs.getInfo(), highs.getModelStatus(), highspy.SolutionStatus.kSolutionStatusFeasible
     if status == highspy.HighsModelStatus.kInfeasible:
         return Least(None, np.inf)
-    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kSolutionLimit):  # the last one also of nodes
+    if status not in (
+        highspy.HighsModelStatus.kOptimal,
+        highspy.HighsModelStatus.kTimeLimit,
+        highspy.HighsModelStatus.kSolutionLimit,
+    ):  # the last one also of nodes
         raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")
-    linear = info.objective_function_value if status == highspy.HighsModelStatus.kOptimal else -np.inf  # where nothing is whole HiGHS has no bound of its own
-    return Least(np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None, info.mip_dual_bound if whole.any() else linear)
+    linear = (
+        info.objective_function_value if status == highspy.HighsModelStatus.kOptimal else -np.inf
+    )  # where nothing is whole HiGHS has no bound of its own
+    return Least(
+        np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None,
+        info.mip_dual_bound if whole.any() else linear,
+    )

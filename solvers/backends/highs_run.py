@@ -10,10 +10,10 @@ from solvers.backends.highs import new_highs, program_of, take_threads
 from solvers.interface import ENUMERATION, Options, Outcome, SolverError, Standing
 from solvers.program import Floats, Scaled
 
-OPTIMAL_GAP = 1e-6      # below this a gap is the solver's rounding
+OPTIMAL_GAP = 1e-6  # below this a gap is the solver's rounding
 
 
-LP_TOLERANCE = 1e-10    # the tightest that HiGHS takes
+LP_TOLERANCE = 1e-10  # the tightest that HiGHS takes
 
 
 MIP_TOLERANCE = 1e-6
@@ -21,30 +21,44 @@ MIP_TOLERANCE = 1e-6
 
 # --- HiGHS -----------------------------------------------------------------------------------------------------
 
+
 def options_of(options: Options, tolerance: float, scaled: Scaled):
     import highspy
 
     take_threads(options.threads)
     highs = new_highs()
-    settings = {"random_seed": options.seed,
-                "time_limit": float(options.time_limit_s), "mip_rel_gap": options.gap,
-                "primal_feasibility_tolerance": min(1e-7, tolerance), "dual_feasibility_tolerance": 1e-7,
-                "mip_feasibility_tolerance": tolerance, "presolve_rule_off": ENUMERATION,
-                "presolve": "off" if not options.presolve and scaled.arrays.integer.any() else "choose"}
+    settings = {
+        "random_seed": options.seed,
+        "time_limit": float(options.time_limit_s),
+        "mip_rel_gap": options.gap,
+        "primal_feasibility_tolerance": min(1e-7, tolerance),
+        "dual_feasibility_tolerance": 1e-7,
+        "mip_feasibility_tolerance": tolerance,
+        "presolve_rule_off": ENUMERATION,
+        "presolve": "off" if not options.presolve and scaled.arrays.integer.any() else "choose",
+    }
     if options.node_limit is not None:
         settings["mip_max_nodes"] = int(options.node_limit)
     for name, value in settings.items():
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS refused the option {name} = {value}")
     arrays = scaled.arrays
-    lp = program_of(scaled.cost, arrays.matrix, (arrays.row_lower, arrays.row_upper), (arrays.lower, arrays.upper), arrays.integer)
+    lp = program_of(
+        scaled.cost, arrays.matrix, (arrays.row_lower, arrays.row_upper), (arrays.lower, arrays.upper), arrays.integer
+    )
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise SolverError("HiGHS refused the program")
     return highs
 
 
-def run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None,
-               target: float | None = None, standing: Standing | None = None) -> Outcome:
+def run_highs(
+    scaled: Scaled,
+    options: Options,
+    tolerance: float,
+    start: Floats | None = None,
+    target: float | None = None,
+    standing: Standing | None = None,
+) -> Outcome:
     """`standing`: is told how a search for whole numbers goes."""
     import highspy
 
@@ -61,7 +75,9 @@ def run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats 
         known.col_value = list(start)
         highs.setSolution(known)
     if standing is not None and scaled.arrays.integer.any():
-        highs.cbMipInterrupt.subscribe(lambda now: standing.tell(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound))
+        highs.cbMipInterrupt.subscribe(
+            lambda now: standing.tell(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound)
+        )
     highs.run()
     status, kinds = highs.getModelStatus(), highspy.HighsModelStatus
     if status in (kinds.kUnboundedOrInfeasible, kinds.kUnbounded):
@@ -82,8 +98,14 @@ def run_highs(scaled: Scaled, options: Options, tolerance: float, start: Floats 
         bound = info.mip_dual_bound if whole else float(scaled.cost @ x)
         duals = np.array(solution.row_dual) if not whole and solution.dual_valid else None
         return Outcome("optimal", x, bound, duals)
-    if status in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit, kinds.kInterrupt, kinds.kMemoryLimit,
-                  kinds.kObjectiveTarget):
+    if status in (
+        kinds.kTimeLimit,
+        kinds.kIterationLimit,
+        kinds.kSolutionLimit,
+        kinds.kInterrupt,
+        kinds.kMemoryLimit,
+        kinds.kObjectiveTarget,
+    ):
         return Outcome("limit", x, info.mip_dual_bound if whole else None)
     if status == kinds.kUnknown:
         return Outcome("limit", x)

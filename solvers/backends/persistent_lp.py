@@ -38,7 +38,10 @@ def moved(before: Any, columns: Ints, rows: Ints) -> Any:
 
     basis, status = highspy.HighsBasis(), highspy.HighsBasisStatus
     column_status, row_status = [*before.col_status, status.kLower], [*before.row_status, status.kBasic]
-    basis.col_status, basis.row_status = [column_status[i] for i in columns.tolist()], [row_status[i] for i in rows.tolist()]
+    basis.col_status, basis.row_status = (
+        [column_status[i] for i in columns.tolist()],
+        [row_status[i] for i in rows.tolist()],
+    )
     basis.valid = basis.alien = True
     return basis
 
@@ -69,7 +72,11 @@ class SlotProgram:
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
         found = self._highs.getSolution()
-        return self._highs.getInfo().objective_function_value, np.array(found.row_dual), np.array(found.col_dual)[:count]
+        return (
+            self._highs.getInfo().objective_function_value,
+            np.array(found.row_dual),
+            np.array(found.col_dual)[:count],
+        )
 
     def values(self) -> Floats:
         """The columns of the last answer."""
@@ -127,7 +134,13 @@ class GrowingProgram:
     def add_rows(self, lower: Floats, matrix: sparse.csr_array) -> None:
         """Rows of at least `lower`."""
         self._highs.addRows(
-            len(lower), lower, np.full(len(lower), np.inf), matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+            len(lower),
+            lower,
+            np.full(len(lower), np.inf),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
         )
 
     def delete_rows(self, rows: Ints) -> None:
@@ -145,7 +158,12 @@ class GrowingProgram:
         self._highs.setOptionValue("time_limit", until)  # of all that it ran
         settled = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
         # the basis may have led astray, the tolerance be too strict, or the numbers too far apart
-        for tolerance, presolve in ((self._tolerance, "off"), (self._tolerance, "off"), (self._tolerance, "on"), (1e-7, "on")):
+        for tolerance, presolve in (
+            (self._tolerance, "off"),
+            (self._tolerance, "off"),
+            (self._tolerance, "on"),
+            (1e-7, "on"),
+        ):
             self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self._highs.setOptionValue("presolve", presolve)
             self._highs.run()

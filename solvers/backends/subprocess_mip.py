@@ -29,7 +29,10 @@ class _Process:
 
     def __init__(self) -> None:
         start = f"import sys; sys.path[:] = {sys.path!r}; from solvers.backends.subprocess_mip import serve; serve()"
-        self._process, self._ready = subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE), False
+        self._process, self._ready = (
+            subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE),
+            False,
+        )
 
     def ask(self, arguments: tuple[Any, ...], threads: int, end_s: float) -> Any:
         """What least_whole answers or raises; None where the process ended itself."""
@@ -43,7 +46,9 @@ class _Process:
             code = self._process.wait()
             if self._ready and code == GIVEN_UP:
                 return None
-            raise SolverError(f"the process in which small programs are solved ended with {code}: is the memory too small for it, or was it ended by hand?") from None
+            raise SolverError(
+                f"the process in which small programs are solved ended with {code}: is the memory too small for it, or was it ended by hand?"
+            ) from None
 
     def end(self) -> None:
         self._process.kill()
@@ -79,7 +84,9 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     except IndexError:
         process = _Process()
     try:
-        found = process.ask((cost, matrix, sides, bounds, whole, gap, seconds, settings), highs.take_threads(), max(seconds, 0.0) + LATE)
+        found = process.ask(
+            (cost, matrix, sides, bounds, whole, gap, seconds, settings), highs.take_threads(), max(seconds, 0.0) + LATE
+        )
     except BaseException:
         process.end()
         raise
@@ -106,7 +113,9 @@ def serve() -> None:
                 arguments, threads, end_s = pickle.load(sys.stdin.buffer)
             except (EOFError, BrokenPipeError):
                 os._exit(0)  # nobody asks any more
-            faulthandler.dump_traceback_later(end_s, exit=True, file=nowhere)  # ends the process by _exit(GIVEN_UP), whatever it does
+            faulthandler.dump_traceback_later(
+                end_s, exit=True, file=nowhere
+            )  # ends the process by _exit(GIVEN_UP), whatever it does
             try:
                 highs.take_threads(threads)
                 found = highs.least_whole(*arguments)

@@ -64,7 +64,9 @@ class Relaxation:
             self.ended, found = "optimal", self._highs.getBasis()
             if first:
                 self.root = found
-            return Relaxed(self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value), found)
+            return Relaxed(
+                self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value), found
+            )
         if status == kinds.kObjectiveBound:
             return Relaxed(stop_at)
         if status == kinds.kInfeasible:
@@ -81,7 +83,7 @@ class Relaxation:
 class LinearAnswer:
     """`row_duals`, `column_duals`: change of the objective per unit of a row's side, or of the bound a column is at."""
 
-    status: str                       # optimal | infeasible | unbounded | limit
+    status: str  # optimal | infeasible | unbounded | limit
     value: float | None = None
     x: Floats | None = None
     row_duals: Floats | None = None
@@ -91,14 +93,24 @@ class LinearAnswer:
 class Linear:
     """A linear program that is minimised again and again under other bounds or costs, each time from the last basis."""
 
-    def __init__(self, arrays: Arrays, cost: Floats, options: Options, basis: object = None, ends: float = math.inf) -> None:
+    def __init__(
+        self, arrays: Arrays, cost: Floats, options: Options, basis: object = None, ends: float = math.inf
+    ) -> None:
         """`basis`: of a program alike, to start from. `ends`: on the performance counter [s], when no answer is sought any longer."""
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
         self._highs = options_of(replace(options, node_limit=None), 1e-7, self._scaled)
-        self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)  # Devex: steepest edge takes longer than it saves
+        self._highs.setOptionValue(
+            "simplex_dual_edge_weight_strategy", 1
+        )  # Devex: steepest edge takes longer than it saves
         if not options.presolve:
             self._highs.setOptionValue("presolve", "off")
-        self._lower, self._upper, self._cost, self._seconds, self._ends = arrays.lower, arrays.upper, cost, options.time_limit_s, ends
+        self._lower, self._upper, self._cost, self._seconds, self._ends = (
+            arrays.lower,
+            arrays.upper,
+            cost,
+            options.time_limit_s,
+            ends,
+        )
         self.start_from(basis)
 
     @property
@@ -116,12 +128,16 @@ class Linear:
         _, known, multipliers = self._highs.getDualRay()
         return multipliers * self._scaled.row if known else None
 
-    def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False) -> LinearAnswer:
+    def solve(
+        self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False
+    ) -> LinearAnswer:
         import highspy
 
         column, highs = self._scaled.column, self._highs
         moved = cost is not None and bool((cost != self._cost).any())
-        highs.setOptionValue("simplex_strategy", 4 if moved else 1)  # the last answer is still one under other costs: primal simplex goes on from it
+        highs.setOptionValue(
+            "simplex_strategy", 4 if moved else 1
+        )  # the last answer is still one under other costs: primal simplex goes on from it
         if moved:
             for j in np.flatnonzero(cost != self._cost):
                 highs.changeColCost(int(j), cost[j] * column[j] * self._scaled.objective)
@@ -129,7 +145,9 @@ class Linear:
         for j in np.flatnonzero((lower != self._lower) | (upper != self._upper)):
             highs.changeColBounds(int(j), lower[j] / column[j], upper[j] / column[j])
         self._lower, self._upper = lower.copy(), upper.copy()
-        highs.setOptionValue("time_limit", highs.getRunTime() + max(min(self._seconds, self._ends - time.perf_counter()), 0.0))
+        highs.setOptionValue(
+            "time_limit", highs.getRunTime() + max(min(self._seconds, self._ends - time.perf_counter()), 0.0)
+        )
         highs.run()
         kinds = highspy.HighsModelStatus
         named = {kinds.kOptimal: "optimal", kinds.kInfeasible: "infeasible", kinds.kUnbounded: "unbounded"}
@@ -141,5 +159,9 @@ class Linear:
             return LinearAnswer(status, value)
         solution = highs.getSolution()
         return LinearAnswer(
-            status, value, np.array(solution.col_value) * column,
-            np.array(solution.row_dual) * self._scaled.row / scale, np.array(solution.col_dual) / column / scale)
+            status,
+            value,
+            np.array(solution.col_value) * column,
+            np.array(solution.row_dual) * self._scaled.row / scale,
+            np.array(solution.col_dual) / column / scale,
+        )

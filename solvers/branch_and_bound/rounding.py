@@ -43,10 +43,17 @@ class FreeChoices:
         for column in between[np.argsort(-x[between], kind="stable")]:
             entries = slice(matrix.indptr[column], matrix.indptr[column + 1])
             rows, values = matrix.indices[entries], matrix.data[entries]
-            most, least = np.maximum(arrays.row_upper[rows], activity[rows]), np.minimum(arrays.row_lower[rows], activity[rows])
+            most, least = (
+                np.maximum(arrays.row_upper[rows], activity[rows]),
+                np.minimum(arrays.row_lower[rows], activity[rows]),
+            )
             for whole in (1.0, 0.0):
                 moved = activity[rows] + values * (whole - x[column])
-                if arrays.lower[column] <= whole <= arrays.upper[column] and (moved <= most + HOLDS).all() and (moved >= least - HOLDS).all():
+                if (
+                    arrays.lower[column] <= whole <= arrays.upper[column]
+                    and (moved <= most + HOLDS).all()
+                    and (moved >= least - HOLDS).all()
+                ):
                     activity[rows], x[column] = moved, whole
                     break
         return x
@@ -60,7 +67,15 @@ class LinearProgram(Protocol):
     def contradiction(self) -> Floats | None: ...
 
 
-def whole_counts(scaled: Scaled, lower: Floats, upper: Floats, target: float, most: float, gap: float, opened: Callable[[Scaled], LinearProgram]) -> Finished:
+def whole_counts(
+    scaled: Scaled,
+    lower: Floats,
+    upper: Floats,
+    target: float,
+    most: float,
+    gap: float,
+    opened: Callable[[Scaled], LinearProgram],
+) -> Finished:
     """The best counts found between bounds that settle all choices; the bound is that of the relaxation. `target`: good enough;
     `most`: what an answer must stay below; `opened`: the linear program of a scaled one."""
     narrow, wide = _narrowed(scaled.arrays, lower, upper)
@@ -76,7 +91,16 @@ def whole_counts(scaled: Scaled, lower: Floats, upper: Floats, target: float, mo
         if value <= target or root.value >= value:
             break
         far = math.inf if first is orders[-1] else target + gap * abs(target)  # another order may lead nearer
-        last = plunge(counts.relax, root, part.arrays.lower, part.arrays.upper, counts.columns, first, gap, math.inf if most == math.inf else far)
+        last = plunge(
+            counts.relax,
+            root,
+            part.arrays.lower,
+            part.arrays.upper,
+            counts.columns,
+            first,
+            gap,
+            math.inf if most == math.inf else far,
+        )
         if last is not None:
             counts.learn(last)
         if root.value < target < counts.best < far:
@@ -101,7 +125,9 @@ class _Counts:
         self.best, self.x = math.inf, np.zeros(0)
         self._slope = np.zeros(0)
         self._cuts: list[tuple[float, Floats, Floats]] = []  # value, counts, slope
-        self._walls: list[tuple[Floats, float]] = []  # weights of counts, and the least weight of any that have an answer
+        self._walls: list[
+            tuple[Floats, float]
+        ] = []  # weights of counts, and the least weight of any that have an answer
 
     def relax(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
         found = self._program.solve(lower, upper)
@@ -149,7 +175,9 @@ class _Counts:
                 return
             near = np.round(self.x[self.columns]) + steps
             near = near[((near >= least) & (near <= most)).all(axis=1)]
-            near = near[np.all([near @ weights >= held for weights, held in self._walls], axis=0)] if self._walls else near
+            near = (
+                near[np.all([near @ weights >= held for weights, held in self._walls], axis=0)] if self._walls else near
+            )
             if not len(near):
                 return
             at_least = np.max([value + (near - counts) @ slope for value, counts, slope in self._cuts], axis=0)
@@ -190,7 +218,9 @@ def _narrowed(arrays: Arrays, lower: Floats, upper: Floats) -> tuple[Floats, Flo
     rows, values = arrays.matrix.indices, arrays.matrix.data
     up = (values > 0) & np.isfinite(arrays.row_upper[rows]) & np.isfinite(lower[entry_column])
     for _ in range(ROUNDS):
-        least = np.bincount(rows, values * np.where(values < 0, upper[entry_column], lower[entry_column]), arrays.matrix.shape[0])
+        least = np.bincount(
+            rows, values * np.where(values < 0, upper[entry_column], lower[entry_column]), arrays.matrix.shape[0]
+        )
         room = (arrays.row_upper - least)[rows]
         told = up & np.isfinite(room)
         before = upper.copy()
@@ -205,7 +235,11 @@ def _part(scaled: Scaled, lower: Floats, upper: Floats, columns: Ints, settled: 
     arrays = scaled.arrays
     matrix, there = arrays.matrix[:, columns].tocsr(), arrays.matrix @ settled
     row_lower, row_upper = arrays.row_lower - there, arrays.row_upper - there
-    rows = (np.diff(matrix.indptr) > 0) | (row_lower > HOLDS) | (row_upper < -HOLDS)  # an empty row that cannot hold stays
+    rows = (
+        (np.diff(matrix.indptr) > 0) | (row_lower > HOLDS) | (row_upper < -HOLDS)
+    )  # an empty row that cannot hold stays
     part = Arrays(
         matrix[rows].tocsc(), row_lower[rows], row_upper[rows], lower[columns], upper[columns], arrays.integer[columns], arrays.unit[columns])  # fmt: skip
-    return Scaled(part, scaled.cost[columns], scaled.column[columns], scaled.row[rows], scaled.objective), float(scaled.cost @ settled)
+    return Scaled(part, scaled.cost[columns], scaled.column[columns], scaled.row[rows], scaled.objective), float(
+        scaled.cost @ settled
+    )

@@ -16,16 +16,22 @@ import numpy as np
 
 from solvers.program import Floats, Ints
 
-WHOLE = 1e-6          # a value this close to an integer is settled
-TRIED_KNOWN = 2       # answers of programs alike that are looked at
-TRIED_PER_NODE = 4    # binaries whose two children are solved before one of them is branched on
-LEARNT = 16           # gains of a binary that are remembered
-LOOKS_FAR = 0.002      # a child that costs this much more than its parent, relatively, is not solved to the end at first
-LEAF_GAP = 0.5        # of the asked gap, to which counts are found: the bound of a leaf may be better than that of its node
-FREE = 0.1            # of the asked gap: what a dive may lose in one step without looking at the other side
-LEFT_OF_GAP, MOST_LEFT = 0.1, 1e-5  # share of the asked gap, and how much of it, that is for rounding: a search stops before
-ROUNDING = 1e-9       # relative differences of optima below this are the solver's
-HARD_ROOT, HARD = 12_000, 25_000  # simplex iterations of the first relaxation alone, and of all, from which on a search is hard and a plan found in another way is asked for
+WHOLE = 1e-6  # a value this close to an integer is settled
+TRIED_KNOWN = 2  # answers of programs alike that are looked at
+TRIED_PER_NODE = 4  # binaries whose two children are solved before one of them is branched on
+LEARNT = 16  # gains of a binary that are remembered
+LOOKS_FAR = 0.002  # a child that costs this much more than its parent, relatively, is not solved to the end at first
+LEAF_GAP = 0.5  # of the asked gap, to which counts are found: the bound of a leaf may be better than that of its node
+FREE = 0.1  # of the asked gap: what a dive may lose in one step without looking at the other side
+LEFT_OF_GAP, MOST_LEFT = (
+    0.1,
+    1e-5,
+)  # share of the asked gap, and how much of it, that is for rounding: a search stops before
+ROUNDING = 1e-9  # relative differences of optima below this are the solver's
+HARD_ROOT, HARD = (
+    12_000,
+    25_000,
+)  # simplex iterations of the first relaxation alone, and of all, from which on a search is hard and a plan found in another way is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,34 +93,47 @@ class Search:
     relax: Relax
     count: Count
     finish: Finish
-    settle: Callable[[Floats], Floats]   # makes whole what it can at no cost
+    settle: Callable[[Floats], Floats]  # makes whole what it can at no cost
     gap: float
     node_limit: int
-    known: Sequence[Floats] = ()     # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
+    known: Sequence[
+        Floats
+    ] = ()  # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
     gain: Gains = field(default_factory=dict)
-    halves: Sequence[tuple[Ints, Ints]] = ()   # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
-    hint: Callable[[], tuple[float, Floats | None, float]] | None = None   # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
-    at_once: bool = False   # the hint is asked before anything else
-    effort: Callable[[], float] = lambda: math.inf   # simplex iterations so far
-    tell: Callable[[float, float], None] | None = None   # (best value, bound)
+    halves: Sequence[
+        tuple[Ints, Ints]
+    ] = ()  # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
+    hint: Callable[[], tuple[float, Floats | None, float]] | None = (
+        None  # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
+    )
+    at_once: bool = False  # the hint is asked before anything else
+    effort: Callable[[], float] = lambda: math.inf  # simplex iterations so far
+    tell: Callable[[float, float], None] | None = None  # (best value, bound)
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
-    _proven: float = -math.inf     # by the hint, of all there is
+    _proven: float = -math.inf  # by the hint, of all there is
     _nodes: list[_Node] = field(default_factory=list)
     _order: int = 0
-    _closed: float = math.inf     # the least bound of nodes that are closed although a better plan may be in them
-    _counted: dict[bytes, Finished] = field(default_factory=dict)   # by the binaries: counts that were found quickly
-    _asked: dict[bytes, Finished] = field(default_factory=dict)     # and those of the solver
+    _closed: float = math.inf  # the least bound of nodes that are closed although a better plan may be in them
+    _counted: dict[bytes, Finished] = field(default_factory=dict)  # by the binaries: counts that were found quickly
+    _asked: dict[bytes, Finished] = field(default_factory=dict)  # and those of the solver
 
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
         if start is not None:
             self.value, self.x = start_value, start
-        if self.at_once and self._take_hint(0) and self.x is not None and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value):
+        if (
+            self.at_once
+            and self._take_hint(0)
+            and self.x is not None
+            and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value)
+        ):
             return Found(self.value, self.x, min(self._proven, self.value), True)
         root = self.relax(lower, upper, None, math.inf)
         if root.x is None:
-            bound = self._proven if root.value is None else root.value if self.x is None else min(root.value, self.value)
+            bound = (
+                self._proven if root.value is None else root.value if self.x is None else min(root.value, self.value)
+            )
             return Found(self.value, self.x, bound, root.value is not None)
         self._push(root, lower, upper, root.basis)
         self._take_hint(HARD_ROOT)
@@ -154,7 +173,9 @@ class Search:
     def _enough(self) -> float:
         """The least bound, and a little, that makes the best plan good enough."""
         share = max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING)
-        return self.value - share / (1 + share) * abs(self.value) * (1 - 1e-4) if math.isfinite(self.value) else math.inf
+        return (
+            self.value - share / (1 + share) * abs(self.value) * (1 - 1e-4) if math.isfinite(self.value) else math.inf
+        )
 
     def _good(self, bound: float) -> bool:
         """The best plan is within the gap of a node's bound, so the node need not be opened."""
@@ -213,7 +234,9 @@ class Search:
                     del learnt[:-LEARNT]
             alive = [child for child in children if not self._good(child[0].value) and math.isfinite(child[0].value)]
             if len(alive) < 2:  # settled without branching; what is good enough is closed by its bound
-                self._closed = min([self._closed, *(child[0].value for child in children if self._good(child[0].value))])
+                self._closed = min(
+                    [self._closed, *(child[0].value for child in children if self._good(child[0].value))]
+                )
                 for child in alive:
                     self._push(*child, node.basis)
                 return
@@ -266,7 +289,9 @@ class Search:
             answer = self._asked[key]
             self._offer(answer.value, answer.x)
         if not self._good(bound):
-            whole_node = (lower[self.binary] == node.lower[self.binary]) & (upper[self.binary] == node.upper[self.binary])
+            whole_node = (lower[self.binary] == node.lower[self.binary]) & (
+                upper[self.binary] == node.upper[self.binary]
+            )
             if not whole_node.all():
                 if _between(node.x, self.binary).size:
                     return False
@@ -293,7 +318,11 @@ class Search:
         lower[columns] = upper[columns] = whole
         if (lower[self.binary] < upper[self.binary]).any():
             last: Relaxed | None = self._relax_settled(lower, upper, root.basis, self.value)
-            last = None if last.x is None else plunge(self._relax_settled, last, lower, upper, self.binary, _most_chosen, self.gap, self.value)
+            last = (
+                None
+                if last.x is None
+                else plunge(self._relax_settled, last, lower, upper, self.binary, _most_chosen, self.gap, self.value)
+            )
             if last is None:
                 return
             lower, upper = self._settled(lower, upper, last.x)
@@ -308,12 +337,30 @@ class Search:
     def _dive(self, root: Relaxed, lower: Floats, upper: Floats) -> None:
         """A plan: binaries, then counts, made whole one by one. With a plan in hand only one that is good enough is worth the way."""
         most = self.value if self.x is None else min(self.value, self._target(root.value))
-        last = plunge(self._relax_settled, replace(root, x=self.settle(root.x)), lower, upper, self.binary, _most_chosen, self.gap, most)
+        last = plunge(
+            self._relax_settled,
+            replace(root, x=self.settle(root.x)),
+            lower,
+            upper,
+            self.binary,
+            _most_chosen,
+            self.gap,
+            most,
+        )
         if last is not None:
             self._round(np.round(last.x[self.binary]).tobytes(), *self._settled(lower, upper, last.x), root.value)
 
 
-def plunge(relax: Relax, last: Relaxed, lower: Floats, upper: Floats, columns: Ints, first: Callable[[Floats, Ints], int], gap: float, most: float) -> Relaxed | None:
+def plunge(
+    relax: Relax,
+    last: Relaxed,
+    lower: Floats,
+    upper: Floats,
+    columns: Ints,
+    first: Callable[[Floats, Ints], int],
+    gap: float,
+    most: float,
+) -> Relaxed | None:
     """Columns made whole one by one, `first` the next among those between, each to the near side if that costs next to nothing, else to the
     side that costs less; None where both have no answer, or none below `most`."""
     lower, upper = lower.copy(), upper.copy()

@@ -42,10 +42,18 @@ class Kept:
 
     def alike(self, arrays: Arrays) -> bool:
         """Whether the program has its entries where this one has them."""
-        one, other = self._scaled.arrays, arrays.scaled_like(np.zeros(len(arrays.lower)), self._scaled).arrays if (
-            self._scaled.arrays.matrix.shape == arrays.matrix.shape) else arrays
-        return bool(one.matrix.shape == other.matrix.shape and np.array_equal(one.matrix.indptr, other.matrix.indptr)
-                    and np.array_equal(one.matrix.indices, other.matrix.indices) and np.array_equal(one.integer, other.integer))
+        one, other = (
+            self._scaled.arrays,
+            arrays.scaled_like(np.zeros(len(arrays.lower)), self._scaled).arrays
+            if (self._scaled.arrays.matrix.shape == arrays.matrix.shape)
+            else arrays,
+        )
+        return bool(
+            one.matrix.shape == other.matrix.shape
+            and np.array_equal(one.matrix.indptr, other.matrix.indptr)
+            and np.array_equal(one.matrix.indices, other.matrix.indices)
+            and np.array_equal(one.integer, other.integer)
+        )
 
     def change(self, arrays: Arrays, cost: Floats) -> Scaled:
         """To a program that is alike; it starts where the one that differs least from it ended."""
@@ -69,7 +77,9 @@ class Kept:
             return run.run_branch(scaled, options, tolerance, start, self._relaxation, known)
         end = time.perf_counter() + options.time_limit_s
         self._relaxation.left = lambda: end - time.perf_counter()
-        search = run.search_of(scaled, options, self._relaxation, lambda *_: Finished(math.inf, None, -math.inf), 0, known, None)
+        search = run.search_of(
+            scaled, options, self._relaxation, lambda *_: Finished(math.inf, None, -math.inf), 0, known, None
+        )
         found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
         return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)
 

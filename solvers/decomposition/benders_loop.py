@@ -13,8 +13,14 @@ from solvers.decomposition.slots import NOTHING
 from solvers.decomposition.sub_mips import LONGEST
 from solvers.model.data import Floats, Ints
 
-FINE, FARTHER = 1e-4, 0.05  # of the value, how far from proven what was proposed is looked at, and beyond the best from where on not
-MOVED, TRIED = 2, 3  # near the best: jobs that may be elsewhere, and looks that bring nothing better before all is looked at
+FINE, FARTHER = (
+    1e-4,
+    0.05,
+)  # of the value, how far from proven what was proposed is looked at, and beyond the best from where on not
+MOVED, TRIED = (
+    2,
+    3,
+)  # near the best: jobs that may be elsewhere, and looks that bring nothing better before all is looked at
 UNMET = 30.0  # times what a demand pays in its dearest slot, that it costs where nothing carries it: a cut of what has no answer says by how much
 LONGER = 1.5  # how much longer a proposal may take where the last brought nothing
 PROVING = 20.0  # seconds that it may take, from which on nothing is taken to be left where nothing was found
@@ -23,23 +29,46 @@ PROVING = 20.0  # seconds that it may take, from which on nothing is taken to be
 class Proposing(Looks):
     """Looks at what is proposed."""
 
-    def proposed(self, proposals: Proposals, best: Chosen, enough: Callable[[float], float], within: Within | None = None, near: bool = False, worth: float = -np.inf) -> Chosen:
+    def proposed(
+        self,
+        proposals: Proposals,
+        best: Chosen,
+        enough: Callable[[float], float],
+        within: Within | None = None,
+        near: bool = False,
+        worth: float = -np.inf,
+    ) -> Chosen:
         """The best of what is proposed, or proposed `within` a part of all there is, until it is below what is of `worth`, or so much is proven as is
         `enough` for its value, or nothing better is known of. `near`: first of what is near the best, and again wherever that is a better one."""
-        self.fixing, self.proposals, self.iterations, self.tolerance = proposals.fixing, proposals, PATIENCE, min(self.tolerance, FINE)
-        dear = None if (self.fixing & self.counts).any() else self._dear(best)  # a system more may cost more than any price of what is left
+        self.fixing, self.proposals, self.iterations, self.tolerance = (
+            proposals.fixing,
+            proposals,
+            PATIENCE,
+            min(self.tolerance, FINE),
+        )
+        dear = (
+            None if (self.fixing & self.counts).any() else self._dear(best)
+        )  # a system more may cost more than any price of what is left
         times: dict[bytes, int] = {}
         longest, before, tried = LONGEST, (best.found.value, proposals.proven), 0 if near else TRIED
         while self.left() > 0 and best.found.value > worth and proposals.proven < enough(best.found.value):
             now = best.found.value, proposals.proven
             longest, before = LONGEST if now != before else LONGER * longest, now
             part = self._near_by(best) if tried < TRIED else None
-            below = best.found.value if part or within else min(enough(best.found.value), best.found.value)  # what leaves no more than that is not looked for
+            below = (
+                best.found.value if part or within else min(enough(best.found.value), best.found.value)
+            )  # what leaves no more than that is not looked for
             goal = proposals.propose(below, min(self.left(), longest), part or within)
             if goal is None and part is not None:
                 tried = TRIED
                 continue
-            if goal is None and not within and longest < PROVING and proposals.proven < below and not proposals.excluded:  # not in time
+            if (
+                goal is None
+                and not within
+                and longest < PROVING
+                and proposals.proven < below
+                and not proposals.excluded
+            ):  # not in time
                 continue
             if goal is None:
                 self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")
@@ -57,13 +86,22 @@ class Proposing(Looks):
                 proposals.exclude(chosen)
                 continue
             every, lots = np.arange(len(self.dec.data.lot_site)), self._with_lots_of(goal)
-            self.lots, self.unmet = (lots, dear) if times[key] == 1 else (every, None)  # what kinds that are left out would save weakens a cut, and a price of what is left
-            state = self.look(chosen, np.where(self.fixing, goal, self.dec.whole.most), best.found, best.found.value + FARTHER * abs(best.found.value))
+            self.lots, self.unmet = (
+                (lots, dear) if times[key] == 1 else (every, None)
+            )  # what kinds that are left out would save weakens a cut, and a price of what is left
+            state = self.look(
+                chosen,
+                np.where(self.fixing, goal, self.dec.whole.most),
+                best.found,
+                best.found.value + FARTHER * abs(best.found.value),
+            )
             self.lots = lots
             better = state is not None and state.found.value < self.worth(best)
             tried = 0 if better and near else tried + 1
             best = best if state is None or state.found.value >= best.found.value else state
-            self.dec.say(f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}")
+            self.dec.say(
+                f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}"
+            )
             self.dec.standing.tell(bound=proposals.proven)
         self.proposals = self.unmet = None
         return best
@@ -74,7 +112,9 @@ class Proposing(Looks):
         if delta.shape != self.view.demand.shape:
             return None
         dearest = delta.max(axis=1, initial=0.0)
-        return np.repeat(UNMET * np.maximum(dearest, NOTHING * dearest.max(initial=1.0))[:, None], self.view.slots, axis=1)
+        return np.repeat(
+            UNMET * np.maximum(dearest, NOTHING * dearest.max(initial=1.0))[:, None], self.view.slots, axis=1
+        )
 
     def _near_by(self, best: Chosen) -> Within | None:
         """The same sites and designs, and all but MOVED jobs at the places where they are; None without jobs."""
@@ -84,7 +124,11 @@ class Proposing(Looks):
         free = ~self.fixing
         for block in (y, run, n):
             free[block[block >= 0]] = True
-        return Within(np.where(free, 0.0, values), np.where(free, self.dec.whole.most, values), ones, MOVED) if len(ones) else None
+        return (
+            Within(np.where(free, 0.0, values), np.where(free, self.dec.whole.most, values), ones, MOVED)
+            if len(ones)
+            else None
+        )
 
     def _with_lots_of(self, values: Floats) -> Ints:
         """The lots, and those that these values hold or run jobs on."""

@@ -52,7 +52,9 @@ class Proposals:
         self._dec, self._base, self._cuts, self._excluded = dec, base, [base.estimate], []
         enough, reached = done(dec, dec.view, dec.whole.most), _reached(dec)
         self._matrix = sparse.vstack([dec.whole.matrix, enough, reached]).tocsc()
-        self._lower = np.concatenate([dec.whole.row_lower, np.full(enough.shape[0], -NEARLY_DONE), np.ones(reached.shape[0])])
+        self._lower = np.concatenate(
+            [dec.whole.row_lower, np.full(enough.shape[0], -NEARLY_DONE), np.ones(reached.shape[0])]
+        )
         self._upper = np.append(dec.whole.row_upper, np.full(enough.shape[0] + reached.shape[0], np.inf))
 
     def know(self, prices: Prices, within: tuple[Floats, Floats] | None = None, above: float = -np.inf) -> bool:
@@ -90,7 +92,13 @@ class Proposals:
         unit = UNIT * max(abs(base.value), abs(below), NOTHING)
         lowest, highest = np.append(least[moves], -1 / UNIT), np.append(most[moves], (below - base.value) / unit)
         once = sparse.hstack([self._matrix[:, moves], sparse.csc_array((self._matrix.shape[0], 1))])
-        rows, lower, upper = zip((once, self._lower, self._upper), self._of_cuts(moves, unit, highest), *self._others(moves), *_around(moves, within), strict=True)
+        rows, lower, upper = zip(
+            (once, self._lower, self._upper),
+            self._of_cuts(moves, unit, highest),
+            *self._others(moves),
+            *_around(moves, within),
+            strict=True,
+        )
         theta = np.append(np.zeros(len(moves)), 1.0)
         found = least_whole(
             theta, sparse.vstack(rows).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds
@@ -107,7 +115,9 @@ class Proposals:
         """(the least and the most of each column of what is `below`, by the reduced costs of the linear part; whether nothing is)."""
         whole, base = self._dec.whole, self._base
         least, most, _ = whole.forced(np.zeros(whole.size), whole.most)
-        more = np.divide(below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0)  # what adds more is not below
+        more = np.divide(
+            below - base.value, base.reduced, out=np.full(whole.size, np.inf), where=base.reduced > 0
+        )  # what adds more is not below
         never = np.any([~np.isfinite(cut.slope) for cut in self._cuts], axis=0)
         most = np.where(never, least, np.minimum(most, least + np.maximum(more, 0.0)))
         most = np.where(whole.integer & self.fixing, np.floor(most + WHOLE), most)
@@ -124,7 +134,9 @@ class Proposals:
         sides, largest = self._base.value - np.array([cut.constant for cut in self._cuts]), np.abs(slopes).max(axis=1)
         slopes, sides = slopes / largest[:, None], sides / largest
         little = np.abs(slopes) < NOTHING
-        sides += np.where(little & (slopes < 0), -slopes * np.minimum(highest, FAR), 0.0).sum(axis=1)  # what a cut loses so makes it weaker, never stronger
+        sides += np.where(little & (slopes < 0), -slopes * np.minimum(highest, FAR), 0.0).sum(
+            axis=1
+        )  # what a cut loses so makes it weaker, never stronger
         slopes[little] = 0.0
         return sparse.csc_array(LARGEST * slopes), np.full(len(sides), -np.inf), LARGEST * sides
 
@@ -134,7 +146,13 @@ class Proposals:
             return []
         chosen = np.array(self._excluded)[:, moves] > 0.5
         away = np.where(self.fixing[moves], np.where(chosen, -1.0, 1.0), 0.0)
-        return [(sparse.csc_array(np.column_stack([away, np.zeros(len(away))])), 1.0 - chosen.sum(axis=1), np.full(len(away), np.inf))]
+        return [
+            (
+                sparse.csc_array(np.column_stack([away, np.zeros(len(away))])),
+                1.0 - chosen.sum(axis=1),
+                np.full(len(away), np.inf),
+            )
+        ]
 
     def _prove(self, value: float) -> None:
         if not self._excluded and np.isfinite(value):
@@ -163,8 +181,13 @@ def windows_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.c
     place, window = np.nonzero(run[points] >= 0)
     job = data.point_job[points]
     share = seconds[job] * (data.point_capacity[points] / data.job_work[job])[:, None]
-    values, rows = np.concatenate([share[place, window], np.full(len(points), -1.0)]), np.concatenate([place, np.arange(len(points))])
-    return sparse.csr_array((values, (rows, np.concatenate([run[points][place, window], y[points]]))), shape=(len(points), dec.whole.size))
+    values, rows = (
+        np.concatenate([share[place, window], np.full(len(points), -1.0)]),
+        np.concatenate([place, np.arange(len(points))]),
+    )
+    return sparse.csr_array(
+        (values, (rows, np.concatenate([run[points][place, window], y[points]]))), shape=(len(points), dec.whole.size)
+    )
 
 
 def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_array:
@@ -173,7 +196,10 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
         sum_{w in W} seconds_w n_{k,w} - sum_p uses_{p,k} (work_j / rate_p y_p - sum_{w not in W} seconds_{j,w} run_{p,w}),
     and watts alike, of which idling systems take some as well."""
     data, run, y, n, opened = dec.data, *(dec.whole.columns[block] for block in ("run", "y", "n", "open"))
-    seconds, length = by_window(view.job_seconds, view.window, data.windows), by_window(view.seconds[None, :], view.window, data.windows)[0]
+    seconds, length = (
+        by_window(view.job_seconds, view.window, data.windows),
+        by_window(view.seconds[None, :], view.window, data.windows)[0],
+    )
     sets = np.unique(np.vstack([np.eye(data.windows, dtype=bool), seconds > 0]), axis=0)
     places = view.training[np.append(most, 0.0)[y[view.training]] > 0]
     mine = np.flatnonzero(np.isin(view.use_point, places))
@@ -182,7 +208,12 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
     limit, covers = np.broadcast_to(dec.power_limit.reshape(data.sites, -1), (data.sites, data.windows)), data.covers()
     row_of_lot, row_of_site = np.full(len(data.lot_site), -1), np.full(data.sites, -1)
     row_of_lot[lots], row_of_site[sites] = np.arange(len(lots)), len(lots) + np.arange(len(sites))
-    takers = np.concatenate([np.column_stack([row_of_lot[view.use_lot[mine]], view.use_point[mine]]), np.column_stack([row_of_site[view.site[places]], places])])
+    takers = np.concatenate(
+        [
+            np.column_stack([row_of_lot[view.use_lot[mine]], view.use_point[mine]]),
+            np.column_stack([row_of_site[view.site[places]], places]),
+        ]
+    )
     taken, known = np.concatenate([view.use_systems[mine], data.point_power_w[places]]), takers[:, 0] >= 0
     (row, point), taken = takers[known].T, taken[known]
     job, held = data.point_job[point], np.flatnonzero(n >= 0)
@@ -190,10 +221,18 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
     for chosen in sets:
         elsewhere, switched = np.where(chosen, 0.0, seconds[job]), run[point] >= 0
         other = elsewhere * taken[:, None] * switched
-        least = np.where(switched.any(axis=1), needed, np.maximum(needed - elsewhere.sum(axis=1), 0.0))  # a job with one window alone has no switch of its own
+        least = np.where(
+            switched.any(axis=1), needed, np.maximum(needed - elsewhere.sum(axis=1), 0.0)
+        )  # a job with one window alone has no switch of its own
         at, window = np.nonzero(other)
         covered, holders = covers[held] @ (length * chosen), data.holding_lot[held]
-        values = [-taken * least, other[at, window], covered, -covered * data.holding_power_w[held], (limit[sites] * length * chosen).sum(axis=1)]
+        values = [
+            -taken * least,
+            other[at, window],
+            covered,
+            -covered * data.holding_power_w[held],
+            (limit[sites] * length * chosen).sum(axis=1),
+        ]
         rows = [row, row[at], row_of_lot[holders], row_of_site[data.lot_site[holders]], row_of_site[sites]]
         columns = [y[point], run[point[at], window], n[held], n[held], opened[sites]]
         values, rows, columns = (np.concatenate(part) for part in (values, rows, columns))

@@ -18,7 +18,11 @@ CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be
 def without(data: PlanData) -> PlanData:
     """The data without costs of placing a workload, where no limit counts them; else as they are."""
     names = set(data.host_cost) | set(data.edge_cost)
-    if data.lines is not None or not priced_hosting(data).any() or any(limit.functional in names for limit in data.limits):
+    if (
+        data.lines is not None
+        or not priced_hosting(data).any()
+        or any(limit.functional in names for limit in data.limits)
+    ):
         return data
     none = np.zeros(0, dtype=np.int64)
     return replace(data, host_cost={}, edge_workload=none, edge_cost={}, tree_path=none.reshape(0, 3))

@@ -24,16 +24,30 @@ if TYPE_CHECKING:
 
 TOLERANCE = 5e-4  # of the value, how far from proven each look on merged slots may be
 FINER = 42  # merged slots
-ONE_BY_ONE, MANY_CERTAIN = 4, 5  # steps of large questions that are done one by one after several that were dear together, unless so many are certain
+ONE_BY_ONE, MANY_CERTAIN = (
+    4,
+    5,
+)  # steps of large questions that are done one by one after several that were dear together, unless so many are certain
 PARTS = 3  # so much of what is not certain is decided at a time, or less where that costs too much
 CERTAIN = 0.05  # how near to whole what is certain is
 COSTS, COSTS_LARGE = 5e-4, 3e-3  # of the value, that more than one decision may cost together
 FEW_JOBS = 3  # that are offered more places where something whole is known
-STEEP = 5e-3  # of the value, that a step may cost where questions are large as long as another is left that may cost less
+STEEP = (
+    5e-3  # of the value, that a step may cost where questions are large as long as another is left that may cost less
+)
 DEEPER = 1e-3  # of the value, that each decision is taken to cost there as long as nothing whole is known
-HOPELESS = (0.2, 9.0)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
-AGAIN, AGAIN_LARGE = 1, 4  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
-PLACES_LARGE, LEAST_LARGE = 160, 2.0  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
+HOPELESS = (
+    0.2,
+    9.0,
+)  # of the value, that a step may cost, first and where nothing was found: prices of what there is no room for grow beyond
+AGAIN, AGAIN_LARGE = (
+    1,
+    4,
+)  # times the looks that the first choices took, that better ones on merged slots may take, also where questions are large
+PLACES_LARGE, LEAST_LARGE = (
+    160,
+    2.0,
+)  # places of jobs, about, and systems of a kind from which on it matters, where questions are large
 
 
 class Step(NamedTuple):
@@ -80,19 +94,39 @@ def _doubtful(ranked: list[Step]) -> int:
     return max(sum(step.sure < 1 - CERTAIN for step in ranked), 1)
 
 
-def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], proposals: Proposals | None = None) -> tuple[Chosen, Ints, Ints] | None:
+def choices(
+    dec: Decomposition, linear: Linear, left: Callable[[], float], proposals: Proposals | None = None
+) -> tuple[Chosen, Ints, Ints] | None:
     """(the best choices found, group of each slot, lots that were looked at); None where none were found. On merged slots, or where there are
     `proposals` to know of it the first ones over all slots."""
     whole, y = dec.whole, dec.whole.columns["y"]
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
     most = whole.most.copy()
     most[y[np.setdiff1d(np.flatnonzero(y >= 0), places)]] = 0.0
-    group = np.arange(dec.view.slots) if proposals is not None else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
+    group = (
+        np.arange(dec.view.slots)
+        if proposals is not None
+        else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
+    )
     costs = COSTS_LARGE if linear.large else COSTS
     lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
-    search = Search(dec, dec.view.merged(group), lots, whole.integer & ~counted(dec), TOLERANCE, costs, 0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN, left, linear.large)
+    search = Search(
+        dec,
+        dec.view.merged(group),
+        lots,
+        whole.integer & ~counted(dec),
+        TOLERANCE,
+        costs,
+        0 if proposals is not None else AGAIN_LARGE if linear.large else AGAIN,
+        left,
+        linear.large,
+    )
     search.proposals = proposals
-    start, onto = (linear.found, None) if proposals is not None else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
+    start, onto = (
+        (linear.found, None)
+        if proposals is not None
+        else (linear.merged, linear.group[np.unique(group, return_index=True)[1]])
+    )
     root = search.look(np.zeros(whole.size), most, start, onto=onto)
     if root is not None:
         dec.say(f"choices: {dec.amount(root.found.value)} before any, {len(search.lots)} lots, {len(places)} places")
@@ -103,7 +137,18 @@ def choices(dec: Decomposition, linear: Linear, left: Callable[[], float], propo
 class Search(Looks):
     """Whole choices by looks at more and more that is decided."""
 
-    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, costs: float, again: int, left: Callable[[], float], large: bool = False):
+    def __init__(
+        self,
+        dec: Decomposition,
+        view: Slotwise,
+        lots: Ints,
+        fixing: np.ndarray,
+        tolerance: float,
+        costs: float,
+        again: int,
+        left: Callable[[], float],
+        large: bool = False,
+    ):
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
         better ones may take."""
         super().__init__(dec, view, lots, fixing, tolerance, left)
@@ -112,7 +157,9 @@ class Search(Looks):
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
         y = dec.whole.columns["y"]
         self.job[y[y >= 0]], self.site[y[y >= 0]] = dec.data.point_job[y >= 0], dec.view.site[y >= 0]
-        self.place_of = np.full(dec.whole.size, -1)  # of a window in which a job may run somewhere: the choice of the place
+        self.place_of = np.full(
+            dec.whole.size, -1
+        )  # of a window in which a job may run somewhere: the choice of the place
         run = dec.whole.columns["run"]
         self.place_of[run[run >= 0]] = np.broadcast_to(y[:, None], run.shape)[run >= 0]
 
@@ -139,7 +186,9 @@ class Search(Looks):
                 stuck, state = state, None
             if ranked:
                 most = max(most, _doubtful(ranked))
-                further = self._further(state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once)
+                further = self._further(
+                    state, ranked, nodes, costs, self._cutoff(state.found.value, best, hopeless), at_once
+                )
                 stuck, state, at_once = state, further, self.fixing.size
                 continue
             if state is not None:
@@ -163,9 +212,22 @@ class Search(Looks):
             if best is None and self.large:
                 each = max(each, DEEPER * abs(root.found.value))
             deep = best is None and (self.fixing & self.counts).any()  # counts have no end of nodes that are as good
-            node = nodes.pop() if deep else nodes.pop(min(range(len(nodes)), key=lambda i: (nodes[i].at_once > 0, nodes[i].value + each * nodes[i].undecided)))
+            node = (
+                nodes.pop()
+                if deep
+                else nodes.pop(
+                    min(
+                        range(len(nodes)),
+                        key=lambda i: (nodes[i].at_once > 0, nodes[i].value + each * nodes[i].undecided),
+                    )
+                )
+            )
             at_once = node.at_once or at_once
-            state = Chosen(node.least, node.most, node.start) if node.at_once else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
+            state = (
+                Chosen(node.least, node.most, node.start)
+                if node.at_once
+                else self.look(node.least, node.most, node.start, self._cutoff(node.value, best, hopeless))
+            )
 
     def rounded(self, state: Chosen) -> Chosen:
         """With all that is open as it nearly is."""
@@ -198,14 +260,20 @@ class Search(Looks):
         if not (free & ~self.counts).any():
             at, goal = np.flatnonzero(free), nearest_counts(self, state, values) if up else None
             goal = np.round(values) if goal is None else goal
-            return sorted((Step(1 - abs(values[c] - np.round(values[c])), int(c), float(goal[c])) for c in at), reverse=True)
+            return sorted(
+                (Step(1 - abs(values[c] - np.round(values[c])), int(c), float(goal[c])) for c in at), reverse=True
+            )
         goal = nearest_choices(self, state, values)
         if goal is None:
             return None
-        at = np.flatnonzero(free & ~self.counts & ~((self.place_of >= 0) & free[self.place_of]) & ((self.job < 0) | (goal > 0.5)))
+        at = np.flatnonzero(
+            free & ~self.counts & ~((self.place_of >= 0) & free[self.place_of]) & ((self.job < 0) | (goal > 0.5))
+        )
         return sorted((Step(1 - abs(values[c] - goal[c]), int(c), float(goal[c])) for c in at), reverse=True)
 
-    def _further(self, state: Chosen, ranked: list[Step], nodes: list[Node], costs: float, cutoff: float, at_once: int) -> Chosen | None:
+    def _further(
+        self, state: Chosen, ranked: list[Step], nodes: list[Node], costs: float, cutoff: float, at_once: int
+    ) -> Chosen | None:
         """The state with as many of the surest decided, `at_once` at most, as cost little together, which is then a node for fewer; or with one,
         which is then a node the other way."""
         certain = min(sum(step.sure >= 1 - CERTAIN for step in ranked), at_once)
@@ -216,7 +284,16 @@ class Search(Looks):
             look = self.look(*self._as_it_is(state, ranked[: certain + rest]), state.found, little)
             if look is not None and look.found.value < little:
                 self.dec.say(f"{self.dec.amount(look.found.value)}, {certain + rest} of {len(ranked)} decided")
-                nodes.append(Node(state.found.value, _doubtful(ranked), state.least, state.most, state.found, (certain + rest) // 2))
+                nodes.append(
+                    Node(
+                        state.found.value,
+                        _doubtful(ranked),
+                        state.least,
+                        state.most,
+                        state.found,
+                        (certain + rest) // 2,
+                    )
+                )
                 return look
             certain, rest = (certain, rest // 2) if rest else (certain // 2, 0)
             if self.large and certain < MANY_CERTAIN:

@@ -30,11 +30,18 @@ if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition
 
 STEP = 8e-3  # the first one, of each width
-LONGER, SHORTER, SHORTEST = 1.3, 0.4, 5e-4  # times its length after one that proves more or less, and the length at which none follows
+LONGER, SHORTER, SHORTEST = (
+    1.3,
+    0.4,
+    5e-4,
+)  # times its length after one that proves more or less, and the length at which none follows
 LITTLE = 1e-5  # of the bound: where a step gains less, none follows
 ALIKE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)  # widths: what costs so much more, relatively, has 1 / e of the share
 LEAST, MOST = 0.2, 5.0  # between which use is counted, of the mean or of the limit
-EVEN, NOTHING = 0.1, 1e-3  # of the mean or of the limit, and systems or watts of each slot, that count as used in any case
+EVEN, NOTHING = (
+    0.1,
+    1e-3,
+)  # of the mean or of the limit, and systems or watts of each slot, that count as used in any case
 SCARCE = 2e-3  # of what a system costs, that one is worth at least where more are used than are supplied
 AGAIN, SECOND = 3e-5, 1  # of the bound: where a round over the widths gains more, another follows from this width on
 GATES = 0.1  # of what demand pays for open gates at the merged prices, that is kept, where that proves more than nothing of it
@@ -51,7 +58,9 @@ class Climb:
         self._widths, *place = np.array(width, dtype=np.int64).reshape(-1, 3).T
         self._place = tuple(place)  # lot and window of each row of width
         self._width_of = whole.matrix[self._widths].maximum(0.0)
-        self._supplies = np.array([row for row, (block, _) in enumerate(whole.keys) if block == "supply"], dtype=np.int64)
+        self._supplies = np.array(
+            [row for row, (block, _) in enumerate(whole.keys) if block == "supply"], dtype=np.int64
+        )
         self._supplied = self._lots_supplied()
         self._usual = self._supplied @ dec.lot_cost / np.maximum(self._supplied.sum(axis=1), 1.0)  # what a system costs
         self._gates = GATES
@@ -98,7 +107,10 @@ class Climb:
         """Prices moved to the slots, and to the jobs that keep systems throughout, that use more."""
         at, windows, mean = self._at, self._windows, used.systems.mean(axis=1)
         lot, window = self._place
-        alpha, sigma = at.alpha * _weight(used.systems, mean[:, None], step), at.sigma * _weight(used.watts, used.watts.mean(axis=1)[:, None], step)
+        alpha, sigma = (
+            at.alpha * _weight(used.systems, mean[:, None], step),
+            at.sigma * _weight(used.watts, used.watts.mean(axis=1)[:, None], step),
+        )
         sigma *= _ratio(at.sigma @ windows, sigma @ windows) @ windows.T
         moved = replace(at, alpha=alpha, sigma=sigma, rows=at.rows.copy())
         moved.rows[self._widths] *= _weight(self._width_of @ used.chosen, mean[lot], step)
@@ -112,16 +124,26 @@ class Climb:
         earned = self._earned(at)
         paid = (at.alpha * used.systems).sum(axis=1)
         np.add.at(paid, lot, -at.rows[self._widths] * (self._width_of @ used.chosen))
-        held = np.divide(paid, earned.sum(axis=1), out=np.zeros(len(paid)), where=earned.sum(axis=1) > 0)  # systems, where they earn
+        held = np.divide(
+            paid, earned.sum(axis=1), out=np.zeros(len(paid)), where=earned.sum(axis=1) > 0
+        )  # systems, where they earn
         wanted, limit = self._supplied @ held, dec.whole.row_upper[self._supplies]
-        price = np.maximum(-at.rows[self._supplies], np.where(wanted > limit, SCARCE * self._usual, 0.0)) * _weight(wanted, limit, step)
+        price = np.maximum(-at.rows[self._supplies], np.where(wanted > limit, SCARCE * self._usual, 0.0)) * _weight(
+            wanted, limit, step
+        )
         idle = np.zeros(data.sites)
         np.maximum.at(each := np.zeros(len(held)), data.holding_lot, data.holding_power_w)
         np.add.at(idle, data.lot_site, each * held)
         limits = dec.power_limit.reshape(data.sites, -1)
-        limits = np.broadcast_to(np.where(np.isfinite(limits), limits, 0.0), (data.sites, data.windows))[:, dec.view.window]
-        worth = (at.sigma * limits).sum(axis=1) * (1.0 if self._first else self._open())  # as if all sites were open it gets further at first
-        factor = np.where(limits.any(axis=1), _weight((at.sigma * (used.watts + idle[:, None])).sum(axis=1), worth, step), 1.0)
+        limits = np.broadcast_to(np.where(np.isfinite(limits), limits, 0.0), (data.sites, data.windows))[
+            :, dec.view.window
+        ]
+        worth = (at.sigma * limits).sum(axis=1) * (
+            1.0 if self._first else self._open()
+        )  # as if all sites were open it gets further at first
+        factor = np.where(
+            limits.any(axis=1), _weight((at.sigma * (used.watts + idle[:, None])).sum(axis=1), worth, step), 1.0
+        )
         rows = at.rows.copy()
         rows[self._supplies] = -price
         scale = self._scale(earned, at.rows - rows, (at.sigma @ self._windows) * (factor - 1)[:, None])
@@ -146,7 +168,9 @@ class Climb:
         more beyond its cost than before."""
         dec, data = self._dec, self._dec.data
         place, lot, covers = dec.whole.columns["n"], data.holding_lot, data.covers()
-        more = np.append(dec.whole.matrix.T @ dearer, 0.0)[place] + data.holding_power_w * (covers * power[data.lot_site[lot]]).sum(axis=1)
+        more = np.append(dec.whole.matrix.T @ dearer, 0.0)[place] + data.holding_power_w * (
+            covers * power[data.lot_site[lot]]
+        ).sum(axis=1)
         now = (covers * earned[lot]).sum(axis=1)
         some, scale = (place >= 0) & (now > 0), np.full(len(earned), np.inf)
         np.minimum.at(scale, lot[some], np.maximum(1 + more[some] / now[some], 0.0))

@@ -17,7 +17,11 @@ IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots
 ROWS_IN_SLOTS = ("balance", "capacity", "hosted", "installed", "power", "running", "progress")
 
 
-FORCED, FORCINGS, BROKEN = 1e-9, 4, 1e-6  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
+FORCED, FORCINGS, BROKEN = (
+    1e-9,
+    4,
+    1e-6,
+)  # of a row's entries: how near to its end it must be to be forced, how often, and how far beyond it is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,9 @@ class Structure:
         new = np.full(self.size + 1, -1, dtype=np.int64)
         new[:-1][stays] = np.arange(int(stays.sum()))
         matrix = self.matrix[:, np.flatnonzero(stays)].tocsr()
-        idle = (matrix.maximum(0).sum(axis=1) == 0) & np.isneginf(self.row_lower) & (self.row_upper >= 0)  # nothing that could break it
+        idle = (
+            (matrix.maximum(0).sum(axis=1) == 0) & np.isneginf(self.row_lower) & (self.row_upper >= 0)
+        )  # nothing that could break it
         rows = np.flatnonzero(~idle)
         return replace(
             self, matrix=matrix[rows], row_lower=self.row_lower[rows], row_upper=self.row_upper[rows], most=self.most[stays],
@@ -74,15 +80,28 @@ class Structure:
         add = lambda bounds: np.bincount(row, weights=matrix.data * bounds, minlength=matrix.shape[0])
         room = FORCED * np.maximum(add(np.sign(matrix.data)), 1.0)
         for _ in range(FORCINGS):
-            at_least, at_most = add(np.where(positive, least[column], most[column])), add(np.where(positive, most[column], least[column]))
+            at_least, at_most = (
+                add(np.where(positive, least[column], most[column])),
+                add(np.where(positive, most[column], least[column])),
+            )
             full, empty = at_least >= self.row_upper - room, at_most <= self.row_lower + room
-            down, up = (full[row] & positive) | (empty[row] & ~positive), (full[row] & ~positive) | (empty[row] & positive)
+            down, up = (
+                (full[row] & positive) | (empty[row] & ~positive),
+                (full[row] & ~positive) | (empty[row] & positive),
+            )
             before = float((most - least)[np.isfinite(most)].sum())
             most[column[down]] = least[column[down]]
             least[column[up]] = most[column[up]]
             if float((most - least)[np.isfinite(most)].sum()) == before:
                 break
-        return least, most, bool((at_least > self.row_upper + BROKEN * room / FORCED).any() or (at_most < self.row_lower - BROKEN * room / FORCED).any())
+        return (
+            least,
+            most,
+            bool(
+                (at_least > self.row_upper + BROKEN * room / FORCED).any()
+                or (at_most < self.row_lower - BROKEN * room / FORCED).any()
+            ),
+        )
 
 
 def structure_of(program: Program, data: PlanData, functional: str) -> Structure:

@@ -21,7 +21,11 @@ from solvers.model.data import Floats
 
 COUNTED, LEAST_S = 0.04, 1.0  # of the time left, that one set of counts may take to find, and seconds that anything may
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added
-EXACT, IN_ALL, NOTHING_LEFT = 1e-9, 1e-8, 1e-7  # how far rows may be broken, what all slots may so be short of, and what may be missing for there to be a plan
+EXACT, IN_ALL, NOTHING_LEFT = (
+    1e-9,
+    1e-8,
+    1e-7,
+)  # how far rows may be broken, what all slots may so be short of, and what may be missing for there to be a plan
 CLOSER = 3  # times that other hours are looked for, where next to nothing is missing, with nothing missing
 RATHER = 100.0  # times the price of watts and requests that are missing, where systems are added: these can be
 DEARER = 5.0  # how much dearer missing gets where it is cheaper than what it takes
@@ -33,12 +37,30 @@ SHARE = 0.1  # of the asked gap, that one step may leave
 class Counts:
     """At a level over what the choices leave, which are fixed by bounds of its structure."""
 
-    def __init__(self, dec: Decomposition, level: Level, least: Floats, most: Floats, gap: float, seed: int, left: Callable[[], float], adding: int = 0):
+    def __init__(
+        self,
+        dec: Decomposition,
+        level: Level,
+        least: Floats,
+        most: Floats,
+        gap: float,
+        seed: int,
+        left: Callable[[], float],
+        adding: int = 0,
+    ):
         """`adding`: times that systems are added right where they are missing before the master is asked, which costs more and is sooner done."""
         self.adding = adding
-        self.left_over = np.zeros((len(level.master.lots), dec.view.slots))  # systems that jobs are to leave, where there is none
+        self.left_over = np.zeros(
+            (len(level.master.lots), dec.view.slots)
+        )  # systems that jobs are to leave, where there is none
         self.price = np.zeros((len(level.master.places), dec.view.slots))  # of a job that runs in a slot
-        self.dec, self.level, self.structure, self.least, self.most = dec, level, level.master.structure, least.copy(), most.copy()
+        self.dec, self.level, self.structure, self.least, self.most = (
+            dec,
+            level,
+            level.master.structure,
+            least.copy(),
+            most.copy(),
+        )
         self.gap, self.seed, self.left = gap, seed, left
         place = self.structure.columns["n"]
         self.n = place[place >= 0]
@@ -77,7 +99,13 @@ class Counts:
             if number and self.left() <= 0:
                 break
             seconds = max(COUNTED * self.left(), LEAST_S), max(self.left(), LEAST_S)
-            found = found or self._hours(before, near) or self.level.master.solve_nearly_whole((self.least, self.most), self.structure.integer, SHARE * self.gap, seconds, self.seed)
+            found = (
+                found
+                or self._hours(before, near)
+                or self.level.master.solve_nearly_whole(
+                    (self.least, self.most), self.structure.integer, SHARE * self.gap, seconds, self.seed
+                )
+            )
             if found is None and (self.least[self.n] > near[0]).any():  # nothing that may be added is enough
                 self.least[self.n], self.most[self.n] = near
                 continue
@@ -91,7 +119,15 @@ class Counts:
             if found is None:
                 self.dec.say("counts: none that the master knows of")
                 break
-            model, whole = found[0], self._just_done(Point(np.where(self.structure.integer, np.round(found[1].structure), found[1].structure), found[1].running))
+            model, whole = (
+                found[0],
+                self._just_done(
+                    Point(
+                        np.where(self.structure.integer, np.round(found[1].structure), found[1].structure),
+                        found[1].running,
+                    )
+                ),
+            )
             if whole is None or not self._holds(whole.structure):
                 self.dec.say("counts: jobs not done")
                 if not given:
@@ -103,11 +139,19 @@ class Counts:
                 filled = self._no_room(whole) & ~full
                 self.level.programs.raise_systems(filled, RATHER)
                 full |= filled
-                whole = nearest(self.level.master, whole, self.price, self.left_over) or whole  # else what jobs lack is added like the rest
-            if plan is None and before is not None and np.array_equal(before.structure[self.n], whole.structure[self.n]):
+                whole = (
+                    nearest(self.level.master, whole, self.price, self.left_over) or whole
+                )  # else what jobs lack is added like the rest
+            if (
+                plan is None
+                and before is not None
+                and np.array_equal(before.structure[self.n], whole.structure[self.n])
+            ):
                 whole = before.towards(whole, HALFWAY)
             value, missing, found = self._ask(whole), self.level.programs.missing()[0], None
-            self.dec.say(f"counts: {self.dec.amount(model)} by what was known, {self.dec.amount(value)} once asked, {missing:.3g} missing")
+            self.dec.say(
+                f"counts: {self.dec.amount(model)} by what was known, {self.dec.amount(value)} once asked, {missing:.3g} missing"
+            )
             if missing <= NOTHING_LEFT:
                 plan = WholePlan(self.level, whole, value)
             closer += plan is not None
@@ -118,11 +162,17 @@ class Counts:
                 found, before, lacked = (-np.inf, more), whole, missing
                 continue
             self._learn_missing(whole)
-            if before is None or missing < lacked or not np.array_equal(before.structure[self.n], whole.structure[self.n]):
+            if (
+                before is None
+                or missing < lacked
+                or not np.array_equal(before.structure[self.n], whole.structure[self.n])
+            ):
                 before, lacked = whole, missing
             if number >= added_from:  # what they miss is added, and nothing taken away
                 self.least[self.n] = np.minimum(whole.structure[self.n], self.structure.most[self.n])
-                self.most[self.n] = np.minimum(np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n])
+                self.most[self.n] = np.minimum(
+                    np.maximum(near[1], self.least[self.n] + NEARBY), self.structure.most[self.n]
+                )
         return plan
 
     def _with_missing(self, point: Point) -> Point | None:
@@ -157,7 +207,9 @@ class Counts:
         """How far each column can go up by itself until a row or its bound stops it."""
         s = self.structure
         matrix, sides = s.matrix.tocoo(), s.matrix @ structure
-        left = np.where(matrix.data > 0, s.row_upper[matrix.row] - sides[matrix.row], sides[matrix.row] - s.row_lower[matrix.row])
+        left = np.where(
+            matrix.data > 0, s.row_upper[matrix.row] - sides[matrix.row], sides[matrix.row] - s.row_lower[matrix.row]
+        )
         room = s.most - structure
         np.minimum.at(room, matrix.col, left / np.maximum(np.abs(matrix.data), NOTHING))
         return room + WHOLE
@@ -185,13 +237,23 @@ class Counts:
         """The point with every job run just until it is done; None where one cannot be."""
         places = self.level.master.places
         most = self.level.master.most_running(point.structure)
-        running = [within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)]
-        return None if any(share is None for share in running) else Point(point.structure, np.array(running).reshape(point.running.shape))
+        running = [
+            within(self.dec, int(p), share, upper) for p, share, upper in zip(places, point.running, most, strict=True)
+        ]
+        return (
+            None
+            if any(share is None for share in running)
+            else Point(point.structure, np.array(running).reshape(point.running.shape))
+        )
 
     def _holds(self, values: Floats) -> bool:
         """Whether everything decided once keeps its rows and bounds."""
         s, sides = self.structure, self.structure.matrix @ values
-        return bool((values <= s.most + 1e-9).all() and (sides <= s.row_upper + 1e-9).all() and (sides >= s.row_lower - 1e-9).all())
+        return bool(
+            (values <= s.most + 1e-9).all()
+            and (sides <= s.row_upper + 1e-9).all()
+            and (sides >= s.row_lower - 1e-9).all()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +294,17 @@ def nearest(linked: Linked, point: Point, price: Floats, taken: Floats) -> Point
         return point
     limits = sparse.vstack([linked.uses, linked.watts]).tocoo()
     most = np.vstack([systems, watts])
-    by_slot = sparse.csr_array((np.ones(len(place)), (slot * before.shape[0] + place, np.arange(len(place)))), shape=(before.size, len(place)))
+    by_slot = sparse.csr_array(
+        (np.ones(len(place)), (slot * before.shape[0] + place, np.arange(len(place)))), shape=(before.size, len(place))
+    )
     into = sparse.kron(sparse.eye_array(view.slots), limits).tocsr() @ by_slot
     upper = most.T.ravel()
     bound = np.flatnonzero((np.diff(into.indptr) > 0) & np.isfinite(upper))
     into, upper = into[bound], upper[bound]
     work = data.point_capacity[linked.places] / data.job_work[data.point_job[linked.places]]
-    done = sparse.csr_array((work[place] * view.seconds[slot], (place, np.arange(len(place)))), shape=(before.shape[0], len(place)))
+    done = sparse.csr_array(
+        (work[place] * view.seconds[slot], (place, np.arange(len(place)))), shape=(before.shape[0], len(place))
+    )
     runs = np.flatnonzero(np.diff(done.indptr))
     now, dear = before[place, slot], price[place, slot]
     high = max(float(dear.max()), 1e-12)

@@ -36,7 +36,12 @@ class Prices:
 
     def mixed(self, other: Prices, share: float) -> Prices:
         """This share of these prices and the rest of others; a bound is concave in them."""
-        return Prices(*(share * getattr(self, name) + (1 - share) * getattr(other, name) for name in ("alpha", "sigma", "beta", "delta", "rows")))
+        return Prices(
+            *(
+                share * getattr(self, name) + (1 - share) * getattr(other, name)
+                for name in ("alpha", "sigma", "beta", "delta", "rows")
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,9 @@ class Bound:
     entering: Floats  # the same with each job's price as it was given: below 0 for a place that should be known
 
 
-def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, across: Callable[..., Iterable] = map) -> Estimate:
+def estimate(
+    view: Slotwise, structure: Structure, power_limit: Floats, prices: Prices, across: Callable[..., Iterable] = map
+) -> Estimate:
     """Relaxes the rows of the slots at the prices given, whatever they are; what is left of the slots is charged to the structure.
     `power_limit`: of each site, throughout [R] or in each window [R, V]; `across`: a map, that may look at several jobs, or pieces of the slots, at the same time.
 
@@ -79,7 +86,10 @@ def estimate(view: Slotwise, structure: Structure, power_limit: Floats, prices: 
     slope[place[place >= 0]] -= watts[place >= 0]  # a site has power where it is open
     constant -= float(watts[place < 0].sum())
     _hold(view, structure, alpha, sigma, slope)
-    saved = np.minimum(view.arc_cost + beta[data.arc_pool] - prices.delta[view.arc_demand], 0.0) * view.demand[view.arc_demand]
+    saved = (
+        np.minimum(view.arc_cost + beta[data.arc_pool] - prices.delta[view.arc_demand], 0.0)
+        * view.demand[view.arc_demand]
+    )
     gated = structure.arc_gate >= 0
     np.add.at(slope, structure.arc_gate[gated], saved[gated].sum(axis=1))
     constant += float(saved[~gated].sum())
@@ -114,7 +124,9 @@ def bound(
 
 def _limit(view: Slotwise, power_limit: Floats) -> Floats:
     """[R, T]"""
-    return np.broadcast_to(power_limit.reshape(view.data.sites, -1), (view.data.sites, view.data.windows))[:, view.window]
+    return np.broadcast_to(power_limit.reshape(view.data.sites, -1), (view.data.sites, view.data.windows))[
+        :, view.window
+    ]
 
 
 def _paid(view: Slotwise, power_limit: Floats, prices: Prices) -> Floats:
@@ -154,11 +166,15 @@ def _run(view: Slotwise, structure: Structure, found: Estimate, sigma: Floats, r
         work = view.job_seconds[j] * data.point_capacity[points[mine], None] / data.job_work[j]
         asked = np.append(reduced, 0.0)[run[points[mine]]]
 
-        def cost(pi: Floats, price: Floats = price, work: Floats = work, asked: Floats = asked) -> tuple[Floats, Floats]:
+        def cost(
+            pi: Floats, price: Floats = price, work: Floats = work, asked: Floats = asked
+        ) -> tuple[Floats, Floats]:
             """(bound, slope) at the prices of the jobs [points]."""
             less = np.minimum(price - pi[:, None] * work, 0.0)
             runs = asked + less @ window < 0
-            return pi + np.where(runs, asked + less @ window, 0.0).sum(axis=1), 1 - (np.where(less < 0, work, 0.0) @ window * runs).sum(axis=1)
+            return pi + np.where(runs, asked + less @ window, 0.0).sum(axis=1), 1 - (
+                np.where(less < 0, work, 0.0) @ window * runs
+            ).sum(axis=1)
 
         low = np.where(work > 0, price / np.where(work > 0, work, 1.0), np.inf).min(axis=1, initial=np.inf)
         most = np.where(np.isfinite(asked), np.abs(asked), 0.0).sum(axis=1)

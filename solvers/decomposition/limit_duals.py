@@ -37,7 +37,10 @@ def relaxed(dec: Decomposition, prices: Prices, values: Mapping[str, Floats]) ->
     decomposition. A price of the most that may be held of one kind is one of the supply, where that is what allows no more."""
     whole, data = dec.whole, dec.data
     closed = (whole.columns["open"] >= 0) & (values["open"] < 0.5)
-    keys = {block: [(row, index) for row, (of, index) in enumerate(whole.keys) if of == block] for block in ("supply", "limit")}
+    keys = {
+        block: [(row, index) for row, (of, index) in enumerate(whole.keys) if of == block]
+        for block in ("supply", "limit")
+    }
     worth, counts = np.minimum(prices.rows, 0.0), _of_counts(dec, prices, values)
     most = np.append(whole.most, 0.0)[whole.columns["n"]]
     supply, u = data.supply_member.T
@@ -47,7 +50,11 @@ def relaxed(dec: Decomposition, prices: Prices, values: Mapping[str, Floats]) ->
     for s, held in zip(supply[full].tolist(), u[full].tolist(), strict=True):
         if alone[held] and s in row_of:
             worth[row_of[s]] += counts[held]
-    duals = {block: (np.array([index for _, index in known]), worth[[row for row, _ in known]]) for block, known in keys.items() if known}
+    duals = {
+        block: (np.array([index for _, index in known]), worth[[row for row, _ in known]])
+        for block, known in keys.items()
+        if known
+    }
     return replace(prices, sigma=np.where(closed[:, None], 0.0, prices.sigma)), duals
 
 
@@ -59,6 +66,10 @@ def _of_counts(dec: Decomposition, prices: Prices, values: Mapping[str, Floats])
     for row, (block, index) in enumerate(whole.keys):
         if block in ("standing", "opening"):
             k = lot[index[0]]
-            chosen = values["z"][data.lot_group[k], data.lot_fabric[k]] if block == "standing" else values["open"][data.lot_site[k]]
+            chosen = (
+                values["z"][data.lot_group[k], data.lot_fabric[k]]
+                if block == "standing"
+                else values["open"][data.lot_site[k]]
+            )
             result[index[0]] += min(prices.rows[row], 0.0) * (chosen > 0.5)
     return result

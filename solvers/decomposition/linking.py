@@ -21,7 +21,9 @@ class Point:
 
     def towards(self, end: Point, share: float) -> Point:
         """The point so far on the way to another."""
-        return Point((1 - share) * self.structure + share * end.structure, (1 - share) * self.running + share * end.running)
+        return Point(
+            (1 - share) * self.structure + share * end.structure, (1 - share) * self.running + share * end.running
+        )
 
 
 class Linked:
@@ -40,7 +42,10 @@ class Linked:
         position[lots] = np.arange(len(lots))
         mine, window = np.nonzero(covers[there] & (position[data.holding_lot[there]] >= 0)[:, None])
         mine = there[mine]
-        self.systems = sparse.csr_array((np.ones(len(mine)), (position[data.holding_lot[mine]] * self.windows + window, held[mine])), shape=(len(lots) * self.windows, s.size))
+        self.systems = sparse.csr_array(
+            (np.ones(len(mine)), (position[data.holding_lot[mine]] * self.windows + window, held[mine])),
+            shape=(len(lots) * self.windows, s.size),
+        )
         # watts of idling systems less those that an open site has; sites that are always open have theirs in any case
         place = s.columns["open"]
         limit = np.broadcast_to(power_limit.reshape(data.sites, -1), (data.sites, self.windows))
@@ -49,15 +54,28 @@ class Linked:
         site, at = np.nonzero(gated)
         drawing, window = np.nonzero(covers[there] & (data.holding_power_w[there] > 0)[:, None])
         drawing = there[drawing]
-        rows = np.concatenate([data.lot_site[data.holding_lot[drawing]] * self.windows + window, site * self.windows + at])
-        values, columns = np.concatenate([data.holding_power_w[drawing], -limit[site, at]]), np.concatenate([held[drawing], place[site]])
+        rows = np.concatenate(
+            [data.lot_site[data.holding_lot[drawing]] * self.windows + window, site * self.windows + at]
+        )
+        values, columns = (
+            np.concatenate([data.holding_power_w[drawing], -limit[site, at]]),
+            np.concatenate([held[drawing], place[site]]),
+        )
         self.idle = sparse.csr_array((values, (rows, columns)), shape=(data.sites * self.windows, s.size))
         self.limited = np.isfinite(self.steady).any(axis=1)
         # what a job takes where it runs: systems [lots, places] and watts [R, places]
         mine = np.flatnonzero(np.isin(view.use_point, self.places))
         count = np.arange(len(self.places))
-        self.uses = sparse.csr_array((view.use_systems[mine], (position[view.use_lot[mine]], np.searchsorted(self.places, view.use_point[mine]))), shape=(len(lots), len(count)))
-        self.watts = sparse.csr_array((data.point_power_w[self.places], (view.site[self.places], count)), shape=(data.sites, len(count)))
+        self.uses = sparse.csr_array(
+            (
+                view.use_systems[mine],
+                (position[view.use_lot[mine]], np.searchsorted(self.places, view.use_point[mine])),
+            ),
+            shape=(len(lots), len(count)),
+        )
+        self.watts = sparse.csr_array(
+            (data.point_power_w[self.places], (view.site[self.places], count)), shape=(data.sites, len(count))
+        )
         self.reach = view.reachable[data.point_job[self.places]] if len(count) else np.zeros((0, view.slots))
         y, run = s.columns["y"][self.places], s.columns["run"]
         self.switch = np.where(run[self.places] >= 0, run[self.places], y[:, None])  # [places, V]

@@ -44,13 +44,30 @@ def counted(dec: Decomposition) -> np.ndarray:
 class Looks:
     """Over the slots of a view and these lots, for the columns `fixing` of the whole structure, each so far from proven."""
 
-    def __init__(self, dec: Decomposition, view: Slotwise, lots: Ints, fixing: np.ndarray, tolerance: float, left: Callable[[], float]):
-        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.left = dec, view, lots, fixing, tolerance, left
+    def __init__(
+        self,
+        dec: Decomposition,
+        view: Slotwise,
+        lots: Ints,
+        fixing: np.ndarray,
+        tolerance: float,
+        left: Callable[[], float],
+    ):
+        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.left = (
+            dec,
+            view,
+            lots,
+            fixing,
+            tolerance,
+            left,
+        )
         self.looked, self.iterations, self.counts, self.paced = 0, ITERATIONS, counted(dec), False
         self.proposals: Proposals | None = None  # are told what a look proves
         self.unmet: Floats | None = None  # what demand costs that nothing carries, where some may be left so
 
-    def look(self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None) -> Chosen | None:
+    def look(
+        self, least: Floats, most: Floats, start: Inside, cutoff: float = np.inf, onto: Ints | None = None
+    ) -> Chosen | None:
         """The linear part within bounds; `onto` [slots]: those of the start, if it has others."""
         dec, opened = self.dec, np.append(most, 1.0)[self.dec.whole.columns["open"]] > 0
         least, most, self.looked = least.copy(), most.copy(), self.looked + 1
@@ -66,8 +83,20 @@ class Looks:
         same = np.arange(self.view.slots) if onto is None else onto
         if self.proposals is not None and program.impossible:
             self._know_lacking(program, start, cutoff)
-        told = None if self.proposals is None else lambda found, above: self.proposals.know(dec.spread(found), (least, most), above)
-        found = inside(program, self.tolerance, self.left, taken_over(start.blocks, start.warm, program, same, self.paced), cutoff, self.iterations, told)
+        told = (
+            None
+            if self.proposals is None
+            else lambda found, above: self.proposals.know(dec.spread(found), (least, most), above)
+        )
+        found = inside(
+            program,
+            self.tolerance,
+            self.left,
+            taken_over(start.blocks, start.warm, program, same, self.paced),
+            cutoff,
+            self.iterations,
+            told,
+        )
         if found is None:
             return None
         if told is not None:
@@ -83,12 +112,18 @@ class Looks:
         lacking = ~program.carrying & (demand > 0)
         if not lacking.any() or prices.delta.shape != demand.shape:
             return
-        dear = prices.delta + np.where(lacking, LACKING * max(abs(cutoff), abs(start.value), 1.0) / np.where(lacking, demand, 1.0), 0.0)
+        dear = prices.delta + np.where(
+            lacking, LACKING * max(abs(cutoff), abs(start.value), 1.0) / np.where(lacking, demand, 1.0), 0.0
+        )
         beta, demands = prices.beta.copy(), self.view.arc_demand
         np.maximum.at(beta, self.dec.data.arc_pool, np.where(lacking[demands], dear[demands] - self.view.arc_cost, 0.0))
         absent = np.ones_like(prices.alpha, dtype=bool)
         absent[program.linked.lots] = ~program.there
-        self.proposals.know(replace(prices, delta=dear, beta=beta, alpha=self.dec.view.alpha_of(absent, beta, prices.sigma, prices.alpha)))
+        self.proposals.know(
+            replace(
+                prices, delta=dear, beta=beta, alpha=self.dec.view.alpha_of(absent, beta, prices.sigma, prices.alpha)
+            )
+        )
 
     def values(self, chosen: Chosen) -> Floats:
         """Of the whole structure's columns."""

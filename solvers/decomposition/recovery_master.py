@@ -34,13 +34,24 @@ class Kept:
     sigma: Floats  # [T, R]
     gate: Floats  # [T, W x R]: what serving a workload at a site saves
     constant: Floats  # [T]
-    short: bool = False  # the prices are of what is missing, which may be nothing: the cuts say what no slot can do with less
+    short: bool = (
+        False  # the prices are of what is missing, which may be nothing: the cuts say what no slot can do with less
+    )
 
 
 class Master(Linked):
     """The program of what is decided once, and of jobs, over the lots and the view's points of jobs."""
 
-    def __init__(self, view: Slotwise, structure: Structure, lots: Ints, group: Ints, pace: Ints, power_limit: Floats, undone: Floats):
+    def __init__(
+        self,
+        view: Slotwise,
+        structure: Structure,
+        lots: Ints,
+        group: Ints,
+        pace: Ints,
+        power_limit: Floats,
+        undone: Floats,
+    ):
         super().__init__(view, structure, lots, power_limit)
         self.group, self.groups = group, int(group.max()) + 1
         assigned = [(row, key[1][0]) for row, key in enumerate(structure.keys) if key[0] == "assigned"]
@@ -48,7 +59,12 @@ class Master(Linked):
         self.undone = undone[[job for _, job in assigned]]  # prices of a job that is left undone
         self.kept: list[Kept] = []
         self.spare = SPARE
-        self._into, self._paced = (sparse.csr_array((np.ones(view.slots), (which, np.arange(view.slots))), shape=(int(which.max()) + 1, view.slots)) for which in (group, pace))
+        self._into, self._paced = (
+            sparse.csr_array(
+                (np.ones(view.slots), (which, np.arange(view.slots))), shape=(int(which.max()) + 1, view.slots)
+            )
+            for which in (group, pace)
+        )
         self._place, self._pace = np.nonzero(self._at_pace(self.reach) > 0)
         self._pace_of = pace
         self._cell_group = np.zeros(self._paced.shape[0], dtype=np.int64)
@@ -66,7 +82,11 @@ class Master(Linked):
         limit, cells = self.steady.ravel(), len(self._place)
         self._idle_kept = np.flatnonzero(np.isfinite(limit) & (np.diff(self.idle.indptr) > 0))
         y = s.columns["y"][self.places]
-        rate = data.point_capacity[self.places] / data.job_work[data.point_job[self.places]] if cells else np.zeros(len(self.places))
+        rate = (
+            data.point_capacity[self.places] / data.job_work[data.point_job[self.places]]
+            if cells
+            else np.zeros(len(self.places))
+        )
         work = (self._at_pace(self.reach * view.seconds) * rate[:, None])[self._place, self._pace]
         window = np.zeros(self._paced.shape[0], dtype=np.int64)
         window[self._pace_of] = view.window
@@ -84,11 +104,15 @@ class Master(Linked):
         self.fixed_rows, jobs = decided.shape[0], len(self.undone)
         left = sparse.csr_array((np.ones(jobs), (self.assigned, np.arange(jobs))), shape=(self.fixed_rows, jobs))
         matrix = sparse.hstack([decided, sparse.csr_array((self.fixed_rows, self.groups)), left, running]).tocsc()
-        lower = np.concatenate([s.row_lower, np.full(len(self._idle_kept), -np.inf), np.zeros(len(place)), np.full(cells, -np.inf)])
+        lower = np.concatenate(
+            [s.row_lower, np.full(len(self._idle_kept), -np.inf), np.zeros(len(place)), np.full(cells, -np.inf)]
+        )
         upper = np.concatenate([s.row_upper, limit[self._idle_kept], np.zeros(len(place) + cells)])
         self.lower = np.concatenate([np.zeros(s.size), np.full(self.groups, -np.inf), np.zeros(jobs + cells)])
         self.upper = np.concatenate([s.most, np.full(self.groups + jobs + cells, np.inf)])
-        self.lower[s.size : s.size + self.groups] = 0.0 if (view.arc_cost >= 0).all() and (view.point_cost >= 0).all() else -np.inf
+        self.lower[s.size : s.size + self.groups] = (
+            0.0 if (view.arc_cost >= 0).all() and (view.point_cost >= 0).all() else -np.inf
+        )
         self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
         running_cost = self._at_pace(self.running_cost * self.reach)[self._place, self._pace]
         cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, running_cost])
@@ -130,15 +154,25 @@ class Master(Linked):
             groups = cuts[mine, 1]
             gate = into @ kept.gate
             lower[mine] = (into @ kept.constant - gate[:, never].sum(axis=1))[groups]
-            systems, watts = (np.stack([part @ prices for part in by_window], axis=2).reshape(self.groups, -1)[groups] for prices in (kept.alpha, kept.sigma))
+            systems, watts = (
+                np.stack([part @ prices for part in by_window], axis=2).reshape(self.groups, -1)[groups]
+                for prices in (kept.alpha, kept.sigma)
+            )
             row = sparse.csr_array(systems) @ self.systems - sparse.csr_array(watts) @ self.idle
             row = row + sparse.csr_array(gate[groups]) @ place
             where = np.full(self.groups, -1)
             where[groups] = np.arange(len(groups))
-            price = -self._at_pace((kept.alpha @ self.uses + kept.sigma @ self.watts).T * self.reach)[self._place, self._pace]
+            price = -self._at_pace((kept.alpha @ self.uses + kept.sigma @ self.watts).T * self.reach)[
+                self._place, self._pace
+            ]
             cells = np.flatnonzero((where[self._cell_group] >= 0) & (np.abs(price) > NOTHING))
-            taken = sparse.csr_array((price[cells], (where[self._cell_group[cells]], cells)), shape=(len(groups), len(self._place)))
-            theta = sparse.csr_array((np.full(len(groups), 0.0 if kept.short else 1.0), (np.arange(len(groups)), groups)), shape=(len(groups), self.groups))
+            taken = sparse.csr_array(
+                (price[cells], (where[self._cell_group[cells]], cells)), shape=(len(groups), len(self._place))
+            )
+            theta = sparse.csr_array(
+                (np.full(len(groups), 0.0 if kept.short else 1.0), (np.arange(len(groups)), groups)),
+                shape=(len(groups), self.groups),
+            )
             parts.append(sparse.hstack([row, theta, sparse.csr_array((len(groups), jobs)), taken]))
             order.append(mine)
         whole = sparse.vstack(parts).tocsr()[np.argsort(np.concatenate(order), kind="stable")]
@@ -166,7 +200,9 @@ class Master(Linked):
             return None
         return found[0], self._point(found[1])
 
-    def solve_nearly_whole(self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: tuple[float, float], seed: int) -> tuple[float, Point] | None:
+    def solve_nearly_whole(
+        self, within: tuple[Floats, Floats], which: np.ndarray, gap: float, seconds: tuple[float, float], seed: int
+    ) -> tuple[float, Point] | None:
         """(value, point) within bounds of the structure, of its columns `which` whole; what is none, or of choices one, in the linear answer stays
         so, unless that leaves nothing. `seconds`: for the whole answer, and for the linear one before. None where none was found."""
         self._bound(within)
@@ -198,7 +234,11 @@ class Master(Linked):
 
     def linear_cost(self, point: Point) -> float:
         """What a point costs beside the slots."""
-        return float(self.structure.cost @ point.structure + self.undone @ self.left_undone(point) + (self.running_cost * point.running).sum())
+        return float(
+            self.structure.cost @ point.structure
+            + self.undone @ self.left_undone(point)
+            + (self.running_cost * point.running).sum()
+        )
 
     def left_undone(self, point: Point) -> Floats:
         """Share of each job that has no place."""

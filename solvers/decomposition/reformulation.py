@@ -51,7 +51,14 @@ class Decomposition:
                  left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
         """`standing`: is told how it goes; `across`: a map, that may do several things at the same time."""
         self.across, self.functional, self._build = across, functional, build
-        self.data, self.threads, self.standing, self.say, self.amount, self.left = data, threads, standing, standing.say, standing.amount, left
+        self.data, self.threads, self.standing, self.say, self.amount, self.left = (
+            data,
+            threads,
+            standing,
+            standing.say,
+            standing.amount,
+            left,
+        )
         self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
         self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
         self.power_limit = data.power_limit()[0]
@@ -62,8 +69,12 @@ class Decomposition:
         cost = data.holding_cost.get(functional, np.zeros(len(data.holding_lot)))
         self.lot_cost = np.zeros(len(data.lot_site))
         np.maximum.at(self.lot_cost, data.holding_lot, cost)
-        self.each = np.tile((np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots))  # of a system in a slot
-        self.alone = self.view.cheapest(self.view.training, self.each, np.zeros((self.data.sites, self.view.slots)))  # cost of each point's job at what systems cost
+        self.each = np.tile(
+            (np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots)
+        )  # of a system in a slot
+        self.alone = self.view.cheapest(
+            self.view.training, self.each, np.zeros((self.data.sites, self.view.slots))
+        )  # cost of each point's job at what systems cost
         self.undone = self._undone(self.alone)
 
     @cached_property
@@ -74,15 +85,25 @@ class Decomposition:
     def _together(self, most: int) -> Ints:
         """[T]: group of each slot, of one window and so many in all or little more."""
         slots = self.data.slots
-        return np.unique(self.data.slot_window * slots + np.arange(slots) * min(most, slots) // max(slots, 1), return_inverse=True)[1]
+        return np.unique(
+            self.data.slot_window * slots + np.arange(slots) * min(most, slots) // max(slots, 1), return_inverse=True
+        )[1]
 
     def _undone(self, cost: Floats) -> Floats:
         """Prices of jobs left undone, so that the master always has an answer: far above what the dearest place costs."""
         price, there = np.zeros(len(self.data.job_work)), np.isfinite(cost)
         width = np.zeros(len(self.data.point_job))
         np.add.at(width, self.view.use_point, self.view.use_systems * self.lot_cost[self.view.use_lot])
-        np.maximum.at(price, self.data.point_job[self.view.training[there]], UNDONE * (cost[there] + width[self.view.training[there]]))
-        once = self.whole.cost[np.concatenate([self.whole.columns[block][self.whole.columns[block] >= 0].ravel() for block in ("open", "host", "z")])]
+        np.maximum.at(
+            price,
+            self.data.point_job[self.view.training[there]],
+            UNDONE * (cost[there] + width[self.view.training[there]]),
+        )
+        once = self.whole.cost[
+            np.concatenate(
+                [self.whole.columns[block][self.whole.columns[block] >= 0].ravel() for block in ("open", "host", "z")]
+            )
+        ]
         return price + float(once.max(initial=0.0)) + NOTHING
 
     def level(self, lots: Ints, places: Ints) -> Level:
@@ -107,10 +128,20 @@ class Decomposition:
         usual = np.median(self.lot_cost[self.lot_cost > 0]) if (self.lot_cost > 0).any() else float(view.slots)
         each = np.maximum(self.lot_cost, usual)
         serving = np.isin(view.use_point, view.serving)
-        dear = np.median(each[view.use_lot[serving]] * view.use_systems[serving] / data.point_capacity[view.use_point[serving]]) if serving.any() else usual
+        dear = (
+            np.median(
+                each[view.use_lot[serving]] * view.use_systems[serving] / data.point_capacity[view.use_point[serving]]
+            )
+            if serving.any()
+            else usual
+        )
         powered = data.holding_power_w > 0
         watt = np.median(each[data.holding_lot[powered]] / data.holding_power_w[powered]) if powered.any() else usual
-        return np.full(len(view.demand), MISSING * max(dear, usual)), 0.6 * MISSING * each[lots], np.full(data.sites, 0.6 * MISSING * watt)
+        return (
+            np.full(len(view.demand), MISSING * max(dear, usual)),
+            0.6 * MISSING * each[lots],
+            np.full(data.sites, 0.6 * MISSING * watt),
+        )
 
     def ask(self, level: Level, point: Point) -> float:
         """What a point costs by the slots, whose answer stays as cuts."""
@@ -128,7 +159,9 @@ class Decomposition:
         beta = np.where(o.served, prices.beta, 0.0)
         arcs = np.flatnonzero(~o.served.all(axis=1)[data.arc_pool])
         pools = data.arc_pool[arcs]
-        np.maximum.at(beta, pools, np.where(o.served[pools], 0.0, prices.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs]))
+        np.maximum.at(
+            beta, pools, np.where(o.served[pools], 0.0, prices.delta[o.view.arc_demand[arcs]] - o.view.arc_cost[arcs])
+        )
         alpha = prices.alpha.copy()  # of systems that there can be none of in a window
         alpha[~self.ever[:, o.view.window]] = NEVER * max(float(alpha.max(initial=0.0)), NOTHING)
         return replace(prices, alpha=alpha, beta=beta, rows=rows)
@@ -140,7 +173,10 @@ class Decomposition:
 
         def of(at: slice) -> tuple[Floats, Floats]:
             asked = self.asked(prices, at)
-            beta, delta = np.full((data.pools, asked.shape[1]), np.inf), np.full((len(view.demand), asked.shape[1]), np.inf)
+            beta, delta = (
+                np.full((data.pools, asked.shape[1]), np.inf),
+                np.full((len(view.demand), asked.shape[1]), np.inf),
+            )
             pools, least = by_group(np.minimum, asked, data.point_pool[view.serving])
             beta[pools] = least
             beta = np.where(np.isfinite(beta), beta, most)
@@ -154,25 +190,54 @@ class Decomposition:
         """[serving, T or slots `at`]: what a request costs at each point that serves, at these prices of systems and watts."""
         view, data, points = self.view, self.data, self.view.serving
         mine = np.flatnonzero(np.isin(view.use_point, points))
-        uses = sparse.csr_array((view.use_systems[mine], (np.searchsorted(points, view.use_point[mine]), view.use_lot[mine])), shape=(len(points), len(data.lot_site)))
-        cost = view.point_cost[points, at] + data.point_power_w[points, None] * prices.sigma[view.site[points], at] + uses @ prices.alpha[:, at]
+        uses = sparse.csr_array(
+            (view.use_systems[mine], (np.searchsorted(points, view.use_point[mine]), view.use_lot[mine])),
+            shape=(len(points), len(data.lot_site)),
+        )
+        cost = (
+            view.point_cost[points, at]
+            + data.point_power_w[points, None] * prices.sigma[view.site[points], at]
+            + uses @ prices.alpha[:, at]
+        )
         return cost / data.point_capacity[points, None]
 
     def least(self) -> float:
         """What a plan costs at least, with every system busy throughout."""
         none = lambda count: np.zeros((count, self.view.slots))
-        prices = Prices(self.each, none(self.data.sites), none(self.data.pools), none(len(self.view.demand)), np.zeros(len(self.whole.keys)))
+        prices = Prices(
+            self.each,
+            none(self.data.sites),
+            none(self.data.pools),
+            none(len(self.view.demand)),
+            np.zeros(len(self.whole.keys)),
+        )
         return self.certify(self.fitted(prices)).value
 
-    def certify(self, prices: Prices, view: Slotwise | None = None, within: tuple[Floats, Floats] | None = None) -> Bound:
+    def certify(
+        self, prices: Prices, view: Slotwise | None = None, within: tuple[Floats, Floats] | None = None
+    ) -> Bound:
         """The bound at these prices over every column there is; `view`: the slots that they are of; `within`: see certificate.py."""
-        return bound(replace(self.view if view is None else view, training=self.view.training), self.whole, self.power_limit, prices, within, self.across)
+        return bound(
+            replace(self.view if view is None else view, training=self.view.training),
+            self.whole,
+            self.power_limit,
+            prices,
+            within,
+            self.across,
+        )
 
 
 def about_columns(data: PlanData) -> int:
     """About the columns of the full program."""
-    return int(data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum()) + (data.job_window_mask.sum(axis=1) * np.bincount(
-        data.point_job[data.point_job >= 0], minlength=len(data.job_work))).sum() if len(data.job_work) else data.slots * (len(data.arc_site) + len(data.point_pool)))
+    return int(
+        data.slots * (len(data.arc_site) + (data.point_pool >= 0).sum())
+        + (
+            data.job_window_mask.sum(axis=1)
+            * np.bincount(data.point_job[data.point_job >= 0], minlength=len(data.job_work))
+        ).sum()
+        if len(data.job_work)
+        else data.slots * (len(data.arc_site) + len(data.point_pool))
+    )
 
 
 def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[PlanData], Program]) -> Structure:

@@ -29,11 +29,18 @@ RUNS = 0.01  # share of a job from which on a place is looked at in any case
 LEAST, LEAST_SHARE = 1.0, 1e-3  # systems of a kind from which on it matters, or share of all where that is less
 LEAST_FIRST = 0.3  # such systems where questions are large: left out are those whose price costs the bound little
 PLACES, PLACES_LARGE = 500, 300  # such places of all jobs, about; where questions are large
-LARGE, MANY, LITTLE = 2e11, 1.7e10, 1e8  # multiplications of an iteration, from which on not all lots are looked at, or choices made on merged slots first, and up to which digits cost nothing
+LARGE, MANY, LITTLE = (
+    2e11,
+    1.7e10,
+    1e8,
+)  # multiplications of an iteration, from which on not all lots are looked at, or choices made on merged slots first, and up to which digits cost nothing
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
-PROVEN, ENOUGH = 3.0, 1.0  # times the tolerance: where more is proven than that choices need no more places, and the bound neither
+PROVEN, ENOUGH = (
+    3.0,
+    1.0,
+)  # times the tolerance: where more is proven than that choices need no more places, and the bound neither
 EACH_SITE, EACH_JOB = 3, 24  # places of a job that had none, at a site and in all
 TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
@@ -57,7 +64,15 @@ class Linear:
         return self.climb is not None
 
 
-def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: Floats | None = None, most: Floats | None = None, unmet: Floats | None = None) -> Blocks:
+def blocks(
+    dec: Decomposition,
+    view: Slotwise,
+    lots: Ints,
+    places: Ints,
+    least: Floats | None = None,
+    most: Floats | None = None,
+    unmet: Floats | None = None,
+) -> Blocks:
     """The program over these lots and places and this view's slots; bounds are over the whole structure's columns; `unmet`: as of the blocks."""
     inside_lots = dec.inside(lots)
     view = replace(view, training=places[inside_lots[places]])
@@ -65,7 +80,9 @@ def blocks(dec: Decomposition, view: Slotwise, lots: Ints, places: Ints, least: 
     linked = Linked(view, part, lots, dec.power_limit)
     of_part = lambda values: None if values is None else carried(dec.whole, part, values)
     across = dec.across if _work(dec, view.slots, part.size) > SIDE_BY_SIDE else map
-    return Blocks(linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across, dec.threads, unmet)
+    return Blocks(
+        linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across, dec.threads, unmet
+    )
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
@@ -73,7 +90,9 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     lots, places = np.arange(len(dec.data.lot_site)), cheap_places(dec.view, dec.alone)
     work = _work(dec, dec.view.slots, len(lots) + 2 * len(places))
     large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
-    group = grouping(dec.view, FEW_LARGE, APART_LARGE) if large else grouping(dec.view, groups_for(dec.view, LEAST_SLOTS))
+    group = (
+        grouping(dec.view, FEW_LARGE, APART_LARGE) if large else grouping(dec.view, groups_for(dec.view, LEAST_SLOTS))
+    )
     view = dec.view.merged(group)
     merged = inside(blocks(dec, view, lots, places), ROUGH_FIRST if large else ROUGH, dec.left)
     if merged is None:
@@ -83,7 +102,11 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     certificate = dec.certify(dec.spread(merged), view)
     places, here, onto = nearly(dec, merged, certificate, PLACES_LARGE if large else PLACES), dec.view, group
     if large:
-        of_all, lots, tolerance = grouping(dec.view, SLOTS_LARGE, APART_LARGE), mattering(dec, merged, places, LEAST_FIRST), ROUGH_LARGE
+        of_all, lots, tolerance = (
+            grouping(dec.view, SLOTS_LARGE, APART_LARGE),
+            mattering(dec, merged, places, LEAST_FIRST),
+            ROUGH_LARGE,
+        )
         here, onto = dec.view.merged(of_all), group[np.unique(of_all, return_index=True)[1]]
         dec.say(f"{len(lots)} lots matter, {len(places)} places")
     start, found, first = merged, None, None
@@ -93,7 +116,9 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         if again is None:
             break
         found, certificate = again, dec.certify(dec.spread(again), here)
-        dec.say(f"{here.slots} slots: linear {dec.amount(found.value)}, proven {dec.amount(certificate.value)}, {len(places)} places")
+        dec.say(
+            f"{here.slots} slots: linear {dec.amount(found.value)}, proven {dec.amount(certificate.value)}, {len(places)} places"
+        )
         more = _wanted(dec, certificate, found)
         apart = (found.value - certificate.value) / (tolerance * max(abs(found.value), NOTHING))
         first = first or ((found, certificate) if apart <= PROVEN else None)
@@ -102,12 +127,18 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
         places, start, onto = np.union1d(places, more), found, np.arange(here.slots)
     if large:
         if found is None:
-            dec.say(f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots")
+            dec.say(
+                f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots"
+            )
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
         climb = Climb(dec, _completed(dec, known, group))
         dec.say(f"over all {dec.view.slots} slots: proven {dec.amount(climb.proven.value)} so far")
         return Linear(known, certificate, climb.prices, climb.proven, known, group, work, climb)
-    return None if found is None else Linear(*(first or (found, certificate)), dec.spread(found), certificate, merged, group, work)
+    return (
+        None
+        if found is None
+        else Linear(*(first or (found, certificate)), dec.spread(found), certificate, merged, group, work)
+    )
 
 
 def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
@@ -118,9 +149,14 @@ def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
     left_out = ~np.isin(np.arange(len(data.lot_site)), found.blocks.linked.lots)
     bare = replace(prices, alpha=np.where(left_out[:, None], 0.0, prices.alpha))
     needed = np.where(left_out[:, None], dec.certify(bare).estimate.alpha, 0.0)
-    room = np.append(dec.certify(replace(bare, beta=np.zeros_like(prices.beta))).reduced, np.inf)[dec.whole.columns["n"]]
+    room = np.append(dec.certify(replace(bare, beta=np.zeros_like(prices.beta))).reduced, np.inf)[
+        dec.whole.columns["n"]
+    ]
     lot, covers = data.holding_lot, data.covers()
-    asked, longest = np.zeros((len(left_out), data.windows)), np.bincount(dec.view.window, weights=seconds, minlength=data.windows)
+    asked, longest = (
+        np.zeros((len(left_out), data.windows)),
+        np.bincount(dec.view.window, weights=seconds, minlength=data.windows),
+    )
     np.add.at(asked.T, dec.view.window, needed.T)
     asked, longest = (covers * asked[lot]).sum(axis=1), covers @ longest
     share, rest, some = np.ones(len(left_out)), np.full(len(left_out), np.inf), asked > 0
@@ -128,7 +164,9 @@ def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
     some = longest > 0
     np.minimum.at(rest, lot[some], np.maximum(room - asked, 0.0)[some] / longest[some])
     rest = np.where(np.isfinite(rest), rest, 0.0)
-    return replace(prices, alpha=np.where(left_out[:, None], share[:, None] * needed + rest[:, None] * seconds, prices.alpha))
+    return replace(
+        prices, alpha=np.where(left_out[:, None], share[:, None] * needed + rest[:, None] * seconds, prices.alpha)
+    )
 
 
 def _work(dec: Decomposition, slots: int, links: int) -> float:
@@ -152,9 +190,13 @@ def nearly(dec: Decomposition, found: Inside, certificate: Bound, most: int = PL
 def near_places(dec: Decomposition, entering: Floats, jobs: Ints, opened: np.ndarray) -> Ints:
     """Of each of these jobs the places at open sites at which it would cost least at these prices: EACH_SITE of a site, EACH_JOB in all."""
     points, y = dec.view.training, dec.whole.columns["y"]
-    points = points[opened[dec.view.site[points]] & np.isin(dec.data.point_job[points], jobs) & np.isfinite(entering[y[points]])]
+    points = points[
+        opened[dec.view.site[points]] & np.isin(dec.data.point_job[points], jobs) & np.isfinite(entering[y[points]])
+    ]
     order = np.argsort(entering[y[points]], kind="stable")
-    points = points[order][_rank((dec.data.point_job[points] * dec.data.sites + dec.view.site[points])[order]) < EACH_SITE]
+    points = points[order][
+        _rank((dec.data.point_job[points] * dec.data.sites + dec.view.site[points])[order]) < EACH_SITE
+    ]
     return np.sort(points[_rank(dec.data.point_job[points]) < EACH_JOB])
 
 
@@ -168,7 +210,10 @@ def _rank(key: Ints) -> Ints:
 
 def held(dec: Decomposition, found: Inside) -> Floats:
     """[lots]: systems, the most of all windows."""
-    result, values = np.zeros(len(dec.data.lot_site)), carried(found.blocks.structure, dec.whole, found.point().structure)
+    result, values = (
+        np.zeros(len(dec.data.lot_site)),
+        carried(found.blocks.structure, dec.whole, found.point().structure),
+    )
     np.maximum.at(result, dec.data.holding_lot, np.append(values, 0.0)[dec.whole.columns["n"]])
     return result
 
@@ -176,7 +221,10 @@ def held(dec: Decomposition, found: Inside) -> Floats:
 def mattering(dec: Decomposition, found: Inside, places: Ints, least: float = LEAST) -> Ints:
     """The lots of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
     much = held(dec, found)
-    return np.union1d(np.flatnonzero(much >= min(least, LEAST_SHARE * much.sum())), dec.view.use_lot[np.isin(dec.view.use_point, places)])
+    return np.union1d(
+        np.flatnonzero(much >= min(least, LEAST_SHARE * much.sum())),
+        dec.view.use_lot[np.isin(dec.view.use_point, places)],
+    )
 
 
 def _wanted(dec: Decomposition, certificate: Bound, found: Inside) -> Ints:
@@ -198,4 +246,8 @@ def within(dec: Decomposition, point: int, share: Floats, most: Floats | None = 
     done, free = float(share @ view.seconds), float((most - share) @ view.seconds)
     if done >= wanted:
         return share * (wanted / done)
-    return None if done + free < wanted * (1 - 1e-9) else share + (most - share) * min((wanted - done) / max(free, 1e-300), 1.0)
+    return (
+        None
+        if done + free < wanted * (1 - 1e-9)
+        else share + (most - share) * min((wanted - done) / max(free, 1e-300), 1.0)
+    )

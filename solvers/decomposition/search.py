@@ -24,18 +24,38 @@ from solvers.decomposition.sub_mips import counts as counts_held
 from solvers.interface import Options
 from solvers.model.data import Floats, Ints
 
-PROPOSING, CHOICES, CERTAIN, NEARLY = 0.7, 0.9, 0.4, 0.97  # of the time left for choices that are proposed, and of the asked gap how near they are to be
+PROPOSING, CHOICES, CERTAIN, NEARLY = (
+    0.7,
+    0.9,
+    0.4,
+    0.97,
+)  # of the time left for choices that are proposed, and of the asked gap how near they are to be
 # before counts, from where on only counts can bring more, and how near counts are to be
 SHARE = 0.1  # of the asked gap, that the linear part may leave
 LEAST_SHARE = 1e-5  # of the value, that it need not be nearer
 HELD, MORE = 0.02, 20  # systems from which on a kind is held, and kinds that are counted beside those held, at least
-FEW, FEW_HELD_LARGE, WORSE = (2.0, 8.0), (0.5, 1.0, 2.0), 5e-4  # systems below which a kind is left out, in turn, also where questions are large, and what each time may cost, of the value
-FINER, FINER_LARGE = 1e-3, 3e-4  # of the value, how far from proven looks for whole counts may be, also where questions are large: what is held of a kind is told by the last digits
+FEW, FEW_HELD_LARGE, WORSE = (
+    (2.0, 8.0),
+    (0.5, 1.0, 2.0),
+    5e-4,
+)  # systems below which a kind is left out, in turn, also where questions are large, and what each time may cost, of the value
+FINER, FINER_LARGE = (
+    1e-3,
+    3e-4,
+)  # of the value, how far from proven looks for whole counts may be, also where questions are large: what is held of a kind is told by the last digits
 ROUNDING = 0.05  # of the value, that whole counts may cost, where they are rounded together
-SPARE, TAKEN = 2, 0.8  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
+SPARE, TAKEN = (
+    2,
+    0.8,
+)  # kinds of each site that are looked at over all slots beside those held, and share of what there is from which on a kind is all taken
 ASKED = 5.0  # seconds that counts of small programs may take
 ADDING = 20  # times that missing systems are added to counts
-CHOOSING, CHOOSING_LARGE, COUNTING, DIVING = 0.8, 0.55, 0.8, 0.6  # of the time left, for choices, also where questions are large, for whole counts, and of that for those that are decided one after the other
+CHOOSING, CHOOSING_LARGE, COUNTING, DIVING = (
+    0.8,
+    0.55,
+    0.8,
+    0.6,
+)  # of the time left, for choices, also where questions are large, for whole counts, and of that for those that are decided one after the other
 
 
 @dataclass(slots=True)
@@ -57,10 +77,20 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
     dec.standing.tell(bound=start.bound.value)
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
     merged = dec.data.windows > 1 or start.work >= MANY  # choices are made on merged slots first
-    chosen = choices(dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), None if merged else proposals)
-    far = None if chosen is None else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
+    chosen = choices(
+        dec, start, _share(left, CHOOSING_LARGE if start.large else CHOOSING), None if merged else proposals
+    )
+    far = (
+        None
+        if chosen is None
+        else _over_all_slots(dec, chosen[0], chosen[1], max(tolerance, TOLERANCE), start.large, _share(left, COUNTING))
+    )
     if start.climb is None:
-        found = Sketch(start.bound.value, None, start.prices, start.bound.value) if far is None else _proposed(dec, options, left_out, start, proposals, *far, chosen[2], merged, left)
+        found = (
+            Sketch(start.bound.value, None, start.prices, start.bound.value)
+            if far is None
+            else _proposed(dec, options, left_out, start, proposals, *far, chosen[2], merged, left)
+        )
     else:
         plan = None if far is None else _settled(dec, _whole_counts(*far, True), options, left)
         enough = -np.inf if plan is None else plan.value - _gap(dec, options, left_out, far[1]) * abs(plan.value)
@@ -73,7 +103,9 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
 def _gap(dec: Decomposition, options: Options, left_out: LeftOut, chosen: Chosen) -> float:
     """What is asked less what may be left out at the sites that these choices open."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    return options.gap - min(float(left_out.by_site[opened].sum()), left_out.all) / max(abs(chosen.found.value), NOTHING)
+    return options.gap - min(float(left_out.by_site[opened].sum()), left_out.all) / max(
+        abs(chosen.found.value), NOTHING
+    )
 
 
 def _proposed(
@@ -81,14 +113,18 @@ def _proposed(
 ) -> Sketch:  # fmt: skip
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
-    proposing = Proposing(dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, _share(left, PROPOSING))
+    proposing = Proposing(
+        dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, _share(left, PROPOSING)
+    )
     near = lambda share: lambda value: value - share * _gap(dec, options, left_out, found) * abs(value)
     known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES), near=merged)
     counts, plan = _counts(search, found, known, options, left)
     proposing.left = left
     while plan is not None and left() > 0 and proposals.proven < near(1.0)(plan.value):
         worth = found.found.value - WORTH * abs(found.found.value)
-        better = proposing.proposed(proposals, found, lambda value: min(near(CERTAIN)(value), near(1.0)(plan.value)), near=merged, worth=worth)
+        better = proposing.proposed(
+            proposals, found, lambda value: min(near(CERTAIN)(value), near(1.0)(plan.value)), near=merged, worth=worth
+        )
         if better.found.value > worth:  # what is left is in the counts, or nothing better is known
             plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)
             break
@@ -98,7 +134,9 @@ def _proposed(
     return Sketch(max(start.bound.value, proposals.proven), plan, start.prices, start.bound.value)
 
 
-def _counts(search: Search, found: Chosen, lots: Ints, options: Options, left: Callable[[], float]) -> tuple[Chosen, WholePlan | None]:
+def _counts(
+    search: Search, found: Chosen, lots: Ints, options: Options, left: Callable[[], float]
+) -> tuple[Chosen, WholePlan | None]:
     """Whole counts for these choices among the lots, and a plan with them."""
     search.lots, search.left = lots, _share(left, COUNTING)
     counts = _in_one_piece(search, found, options) or _whole_counts(search, found, False)
@@ -113,9 +151,13 @@ def _in_one_piece(search: Search, found: Chosen, options: Options) -> Chosen | N
     values = counts_held(search.dec, found.least, found.most, options.gap, seconds)
     if values is None:
         return None
-    search.lots = np.union1d(search.lots, search.dec.data.holding_lot[np.append(values, 0.0)[whole.columns["n"]] > HELD])
+    search.lots = np.union1d(
+        search.lots, search.dec.data.holding_lot[np.append(values, 0.0)[whole.columns["n"]] > HELD]
+    )
     search.fixing, search.tolerance = whole.integer, min(search.tolerance, FINER)
-    again = search.look(np.where(whole.integer, values, found.least), np.where(whole.integer, values, found.most), found.found)
+    again = search.look(
+        np.where(whole.integer, values, found.least), np.where(whole.integer, values, found.most), found.found
+    )
     if again is not None:
         search.dec.say(f"in one piece: {search.dec.amount(again.found.value)}")
     return again
@@ -128,7 +170,12 @@ def _with_counts(
     proposals.fix(dec.whole.integer)
     free = counted(dec)
     these = Within(np.where(free, 0.0, counts.least), np.where(free, dec.whole.most, counts.most))
-    for within, share in ((these, 1.0), (these, NEARLY), (None, 1.0), (None, NEARLY)):  # a plan may be a little dearer than the counts it was made of
+    for within, share in (
+        (these, 1.0),
+        (these, NEARLY),
+        (None, 1.0),
+        (None, NEARLY),
+    ):  # a plan may be a little dearer than the counts it was made of
         while proposals.proven < near(1.0)(plan.value) and left() > 0:
             better = proposing.proposed(proposals, counts, near(share), within)
             if better is counts:
@@ -146,12 +193,26 @@ def _share(left: Callable[[], float], share: float) -> Callable[[], float]:
     return lambda: left() - until
 
 
-def _over_all_slots(dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, large: bool, left: Callable[[], float]) -> tuple[Search, Chosen] | None:
+def _over_all_slots(
+    dec: Decomposition, chosen: Chosen, group: Ints, tolerance: float, large: bool, left: Callable[[], float]
+) -> tuple[Search, Chosen] | None:
     """(a search over all slots, the choices there), counts as linear as they are."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    lots, places = np.flatnonzero(opened[dec.data.lot_site]), dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0]
+    lots, places = (
+        np.flatnonzero(opened[dec.data.lot_site]),
+        dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0],
+    )
     known = np.union1d(mattering(dec, chosen.found, places), _spare(dec, chosen, group, lots) if large else [])
-    search = Search(dec, dec.view, known.astype(np.int64), dec.whole.integer & ~counted(dec), ROUGH_LARGE if large else tolerance, COSTS_LARGE if large else COSTS, 1, left)
+    search = Search(
+        dec,
+        dec.view,
+        known.astype(np.int64),
+        dec.whole.integer & ~counted(dec),
+        ROUGH_LARGE if large else tolerance,
+        COSTS_LARGE if large else COSTS,
+        1,
+        left,
+    )
     search.paced = large
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
     found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
@@ -175,7 +236,12 @@ def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
     taken = np.bincount(supply, weights=much[lot], minlength=len(data.supply_limit))
     room = np.ones(len(much), dtype=bool)
     room[lot[taken[supply] > TAKEN * data.supply_limit[supply]]] = False
-    reduced, of_lot = np.append(dec.certify(dec.spread(chosen.found), dec.view.merged(group)).reduced, np.inf)[dec.whole.columns["n"]], np.full(len(much), np.inf)
+    reduced, of_lot = (
+        np.append(dec.certify(dec.spread(chosen.found), dec.view.merged(group)).reduced, np.inf)[
+            dec.whole.columns["n"]
+        ],
+        np.full(len(much), np.inf),
+    )
     np.minimum.at(of_lot, data.holding_lot, reduced)
     among = lots[room[lots] & np.isfinite(of_lot[lots])]
     among = among[np.lexsort((of_lot[among] / np.maximum(dec.lot_cost[among], NOTHING), data.lot_site[among]))]
@@ -186,10 +252,14 @@ def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
 def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
     dec, training = search.dec, search.view.training
-    used = dec.view.use_lot[np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])]
+    used = dec.view.use_lot[
+        np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])
+    ]
     search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
     search.tolerance = min(search.tolerance, FINER_LARGE if large else FINER)
-    for few in FEW_HELD_LARGE if large else FEW:  # what is as good is spread over many kinds, of which each is made whole
+    for few in (
+        FEW_HELD_LARGE if large else FEW
+    ):  # what is as good is spread over many kinds, of which each is made whole
         kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(found.least, found.most, found.found, cutoff)
@@ -197,7 +267,9 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
             search.lots = kept
             break
         found = again
-        search.dec.say(f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots")
+        search.dec.say(
+            f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots"
+        )
     if not large:
         left, search.left = search.left, _share(search.left, DIVING)
         whole = search.run(found) or found
@@ -217,7 +289,11 @@ def _hours(search: Search, state: Chosen, free: Chosen) -> Chosen | None:
     rounded, search.tolerance = search.rounded(state), max(search.tolerance, FINER)
     most = np.where(counted(search.dec), free.most, rounded.most)
     again = search.look(rounded.least, most, state.found, state.found.value * (1 + ROUNDING))
-    search.dec.say("hours for whole counts: none, or not in time" if again is None else f"hours for whole counts: {search.dec.amount(again.found.value)}")
+    search.dec.say(
+        "hours for whole counts: none, or not in time"
+        if again is None
+        else f"hours for whole counts: {search.dec.amount(again.found.value)}"
+    )
     return None if again is None else Chosen(rounded.least, rounded.most, again.found)
 
 
@@ -228,11 +304,20 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     certificate = dec.certify(prices)
     values = np.clip(carried(found.blocks.structure, whole, found.point().structure), chosen.least, chosen.most)
     lots, places = found.blocks.linked.lots, found.blocks.places
-    kept = _near(dec, values, certificate, np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.lot_site] > 0), places)
+    kept = _near(
+        dec,
+        values,
+        certificate,
+        np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.lot_site] > 0),
+        places,
+    )
     level = dec.level(np.union1d(kept, lots), places)
     part = level.master.structure
     point = Point(carried(whole, part, values), found.point().running)
-    bounds = (np.maximum(carried(whole, part, chosen.least), 0.0), np.minimum(carried(whole, part, chosen.most), part.most))
+    bounds = (
+        np.maximum(carried(whole, part, chosen.least), 0.0),
+        np.minimum(carried(whole, part, chosen.most), part.most),
+    )
     plan = Counts(dec, level, *bounds, options.gap, options.seed, left, ADDING).run(point, prices, certificate)
     if plan is not None:
         dec.standing.tell(plan.value)

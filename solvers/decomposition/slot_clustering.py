@@ -7,10 +7,19 @@ import numpy as np
 from solvers.decomposition.slots import NOTHING, Slotwise
 from solvers.model.data import Floats, Ints
 
-APART, APART_LARGE = 5.0, 1.0  # how much more it counts whether a job may run than how much demand there is, when slots are merged, also where questions are large
-SUPPLIED, OF_A_KIND = 1.5, 2  # of what jobs take at their narrowest, that their kinds of systems are to be supplied for, and points of a job and kind beyond those
+APART, APART_LARGE = (
+    5.0,
+    1.0,
+)  # how much more it counts whether a job may run than how much demand there is, when slots are merged, also where questions are large
+SUPPLIED, OF_A_KIND = (
+    1.5,
+    2,
+)  # of what jobs take at their narrowest, that their kinds of systems are to be supplied for, and points of a job and kind beyond those
 DEAR = 9.0  # times its cheapest point, that a job counts as costing where there is none
-MOST, HERE = 600, (2, 16)  # points of jobs that merged slots choose among, about, and of each job at a site, at least and at most
+MOST, HERE = (
+    600,
+    (2, 16),
+)  # points of jobs that merged slots choose among, about, and of each job at a site, at least and at most
 
 
 def grouping(view: Slotwise, clusters: int, apart: float = APART) -> Ints:
@@ -72,7 +81,9 @@ def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
     np.minimum.at(best, job, cost)
     there = kind >= 0
     np.minimum.at(of_kind, (job[there], kind[there]), cost[there])
-    dear = np.divide(of_kind, best[:, None], out=np.full_like(of_kind, DEAR), where=np.isfinite(of_kind) & (best > 0)[:, None]).mean(axis=0)
+    dear = np.divide(
+        of_kind, best[:, None], out=np.full_like(of_kind, DEAR), where=np.isfinite(of_kind) & (best > 0)[:, None]
+    ).mean(axis=0)
     known = np.unique(kind[near])
     order = np.concatenate([known, np.setdiff1d(np.argsort(dear, kind="stable"), known, assume_unique=True)])
     enough = max(int(np.searchsorted(np.cumsum(data.supply_limit[order]), wanted)) + 1, len(known))

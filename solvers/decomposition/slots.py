@@ -22,7 +22,9 @@ EVERY = slice(None)  # of the slots
 PIECE = 48  # slots that are looked at together: what is known of all of them does not fit the cache
 
 
-def by_pieces(of: Callable[[slice], tuple[Floats, ...]], slots: int, across: Callable[..., Iterable] = map) -> tuple[Floats, ...]:
+def by_pieces(
+    of: Callable[[slice], tuple[Floats, ...]], slots: int, across: Callable[..., Iterable] = map
+) -> tuple[Floats, ...]:
     """[., T] of all slots, from what they are of a piece of them; `across`: a map, that may look at several pieces at the same time."""
     found = across(of, [slice(first, min(first + PIECE, slots)) for first in range(0, max(slots, 1), PIECE)])
     return tuple(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
@@ -107,12 +109,16 @@ class Slotwise:
 
     def least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, across: Callable[..., Iterable] = map) -> Floats:
         """[K, T]: alpha raised until no replica of any pool earns more than it takes:  sum uses alpha >= cap beta - cost - power sigma."""
-        return by_pieces(lambda at: (self._least_alpha(beta[:, at], sigma[:, at], alpha[:, at], at),), self.slots, across)[0]
+        return by_pieces(
+            lambda at: (self._least_alpha(beta[:, at], sigma[:, at], alpha[:, at], at),), self.slots, across
+        )[0]
 
     def _least_alpha(self, beta: Floats, sigma: Floats, alpha: Floats, at: slice) -> Floats:
         data, raised = self.data, alpha.copy()
         for several in (False, True):
-            points = self.serving[(np.bincount(self.use_point, minlength=len(data.point_pool))[self.serving] > 1) == several]
+            points = self.serving[
+                (np.bincount(self.use_point, minlength=len(data.point_pool))[self.serving] > 1) == several
+            ]
             if not len(points):
                 continue
             earns = data.point_capacity[points, None] * beta[data.point_pool[points]] - self.point_cost[points, at]
@@ -120,7 +126,9 @@ class Slotwise:
             mine = np.flatnonzero(np.isin(self.use_point, points))
             place = np.searchsorted(points, self.use_point[mine])
             width = np.bincount(place, weights=self.use_systems[mine], minlength=len(points))
-            uses = sparse.csr_array((self.use_systems[mine], (place, self.use_lot[mine])), shape=(len(points), len(raised)))
+            uses = sparse.csr_array(
+                (self.use_systems[mine], (place, self.use_lot[mine])), shape=(len(points), len(raised))
+            )
             short = np.maximum(earns - uses @ raised, 0.0) / np.maximum(width, NOTHING)[:, None]
             lots, most = by_group(np.maximum, short[place], self.use_lot[mine])
             raised[lots] += most
@@ -131,8 +139,15 @@ class Slotwise:
         the others cost: these are there and would be worth as much anywhere."""
         data, raised = self.data, alpha.copy()
         mine = np.flatnonzero(np.isin(self.use_point, self.serving))
-        place, lot, uses = np.searchsorted(self.serving, self.use_point[mine]), self.use_lot[mine], self.use_systems[mine]
-        earns = data.point_capacity[self.serving, None] * beta[data.point_pool[self.serving]] - self.point_cost[self.serving]
+        place, lot, uses = (
+            np.searchsorted(self.serving, self.use_point[mine]),
+            self.use_lot[mine],
+            self.use_systems[mine],
+        )
+        earns = (
+            data.point_capacity[self.serving, None] * beta[data.point_pool[self.serving]]
+            - self.point_cost[self.serving]
+        )
         earns -= data.point_power_w[self.serving, None] * sigma[self.site[self.serving]]
         np.add.at(earns, place, -uses[:, None] * alpha[lot])
         width = np.zeros_like(earns)
@@ -147,7 +162,10 @@ class Slotwise:
         data, sites = self.data, self.site[points]
         order = np.argsort(points, kind="stable")
         mine = np.flatnonzero(np.isin(self.use_point, points))
-        place, (lots, lot) = order[np.searchsorted(points[order], self.use_point[mine])], np.unique(self.use_lot[mine], return_inverse=True)
+        place, (lots, lot) = (
+            order[np.searchsorted(points[order], self.use_point[mine])],
+            np.unique(self.use_lot[mine], return_inverse=True),
+        )
         uses = sparse.csr_array((self.use_systems[mine], (place, lot)), shape=(len(points), len(lots)))
         price = uses @ alpha[lots][:, at] + data.point_power_w[points, None] * sigma[:, at][sites]
         price += self.point_cost[points][:, at]
@@ -161,7 +179,10 @@ class Slotwise:
 
         def of(j: int) -> Floats:
             mine, at = points[job == j], np.flatnonzero(self.job_seconds[j] > 0)
-            price, work = self.running_price(mine, alpha, sigma, at), self.job_seconds[j, at] * self.data.point_capacity[mine, None]
+            price, work = (
+                self.running_price(mine, alpha, sigma, at),
+                self.job_seconds[j, at] * self.data.point_capacity[mine, None],
+            )
             each = price / work
             order = np.argsort(each, axis=1)
             work = np.take_along_axis(work, order, 1)

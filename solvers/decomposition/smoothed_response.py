@@ -97,8 +97,13 @@ def _taken(dec: Decomposition, points: Ints, running: Floats) -> tuple[Floats, F
     position = np.full(len(data.point_pool), -1)
     position[points] = np.arange(len(points))
     mine = np.flatnonzero(position[view.use_point] >= 0)
-    uses = sparse.csr_array((view.use_systems[mine], (view.use_lot[mine], position[view.use_point[mine]])), shape=(len(data.lot_site), len(points)))
-    watts = sparse.csr_array((data.point_power_w[points], (view.site[points], np.arange(len(points)))), shape=(data.sites, len(points)))
+    uses = sparse.csr_array(
+        (view.use_systems[mine], (view.use_lot[mine], position[view.use_point[mine]])),
+        shape=(len(data.lot_site), len(points)),
+    )
+    watts = sparse.csr_array(
+        (data.point_power_w[points], (view.site[points], np.arange(len(points)))), shape=(data.sites, len(points))
+    )
     return uses @ running, watts @ running
 
 

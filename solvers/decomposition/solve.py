@@ -57,8 +57,21 @@ class Found:
 
 def carries(data: PlanData) -> bool:
     """Whether nothing but what is decided once ties the slots together."""
-    parts = (data.lines, data.spread, data.meters, data.wait_slots, data.worlds, data.ports, data.choice, data.point_restart_s, data.site_storage, data.holding_lower)
-    once = not any(np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost))
+    parts = (
+        data.lines,
+        data.spread,
+        data.meters,
+        data.wait_slots,
+        data.worlds,
+        data.ports,
+        data.choice,
+        data.point_restart_s,
+        data.site_storage,
+        data.holding_lower,
+    )
+    once = not any(
+        np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost)
+    )
     some = data.objective.functional == COST and data.slots > 0 and bool((data.job_work > 0).all())
     return all(part is None for part in parts) and once and some and not just_enough(data).any()
 
@@ -80,16 +93,29 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     units = Units.of(data, data.objective.functional)
     standing = Standing(options.progress or (lambda line: None), 1 / units.cost)
     one = _one_window(units.scaled(data))
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(options.threads) as pool:  # parts of slots go side by side: products are small
+    with (
+        threadpool_limits(1, "blas"),
+        ThreadPoolExecutor(options.threads) as pool,
+    ):  # parts of slots go side by side: products are small
         across = pool.map if options.threads > 1 else map
-        over = lambda part: Decomposition(part, data.objective.functional, build, options.threads, standing, lambda: left() - LAST * options.time_limit_s, across)
+        over = lambda part: Decomposition(
+            part,
+            data.objective.functional,
+            build,
+            options.threads,
+            standing,
+            lambda: left() - LAST * options.time_limit_s,
+            across,
+        )
         light = hosting.without(one)
         dec = over(light)
         least = dec.least()
         if light is not one and hosting.cost_at_most(one) > hosting.CHEAP * options.gap * least:
             dec, light = over(one), one
         rows, columns, integers = sizes(dec, data, build)
-        drawn = sketch(dec, options, dec.left, hosting.LeftOut.nothing(one) if light is one else hosting.LeftOut.of(one))
+        drawn = sketch(
+            dec, options, dec.left, hosting.LeftOut.nothing(one) if light is one else hosting.LeftOut.of(one)
+        )
     plan, proven = drawn.plan, drawn.proven
     bound = proven / units.cost
     bound -= SAFETY * abs(bound)
@@ -103,17 +129,37 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     if bound - value > BEYOND * max(abs(value), 1.0 / units.cost):
         raise SolverError(f"the bound {bound} lies beyond the value {value} of a solution")
     relaxed = _relaxed(dec, data, units, drawn.prices, values)
-    held = {block: (relaxed[block][0], np.zeros(len(relaxed[block][0]))) for block in ("supply", "limit") if block in relaxed}
+    held = {
+        block: (relaxed[block][0], np.zeros(len(relaxed[block][0])))
+        for block in ("supply", "limit")
+        if block in relaxed
+    }
     if not len(data.job_work):  # with a job, slots would share what changes
         held |= _duals(data, units, answer.sigma.T, answer.delta.T)
-    return Found(rows, columns, integers, min(bound, value), value, values, functionals, held, relaxed, min(drawn.priced / units.cost, bound, value))
+    return Found(
+        rows,
+        columns,
+        integers,
+        min(bound, value),
+        value,
+        values,
+        functionals,
+        held,
+        relaxed,
+        min(drawn.priced / units.cost, bound, value),
+    )
 
 
 def _one_window(data: PlanData) -> PlanData:
     """Where everything held is held in all windows, windows make no difference to a plan; a single one says more of shares of it."""
     if data.power_stages is not None or not data.covers().all():
         return data
-    return replace(data, slot_window=np.zeros(data.slots, dtype=np.int64), holding_window=np.full(len(data.holding_lot), -1), holding_last=None)
+    return replace(
+        data,
+        slot_window=np.zeros(data.slots, dtype=np.int64),
+        holding_window=np.full(len(data.holding_lot), -1),
+        holding_last=None,
+    )
 
 
 # -- numbers near 1 ----------------------------------------------------------------------------------------------------
@@ -144,18 +190,33 @@ class Units:
                     rates = data.point_capacity[serving & np.isin(data.point_pool, mine)]
                     if rates.size:
                         workload[w] = pool[mine] = _factor(rates)
-        cost = [np.abs(part.get(functional, np.zeros(0))) for part in (data.holding_cost, data.site_fixed, data.host_cost, data.edge_cost)]
-        cost += [np.abs(part[functional]).sum(axis=1) for part in (data.point_cost, data.arc_cost) if functional in part]
+        cost = [
+            np.abs(part.get(functional, np.zeros(0)))
+            for part in (data.holding_cost, data.site_fixed, data.host_cost, data.edge_cost)
+        ]
+        cost += [
+            np.abs(part[functional]).sum(axis=1) for part in (data.point_cost, data.arc_cost) if functional in part
+        ]
         dear = next((values for values in cost if (values > 0).any()), np.ones(1))
-        return cls(functional, _factor(dear) * data.slots, _factor(np.concatenate([data.point_power_w, data.holding_power_w])), workload, pool)
+        return cls(
+            functional,
+            _factor(dear) * data.slots,
+            _factor(np.concatenate([data.point_power_w, data.holding_power_w])),
+            workload,
+            pool,
+        )
 
     def sizes(self, data: PlanData) -> dict[str, float]:
         """The factor of each functional that is limited, and of that which is made least."""
-        return {limit.functional: _factor(np.array([limit.upper])) for limit in data.limits if np.isfinite(limit.upper)} | {self.functional: self.cost}
+        return {
+            limit.functional: _factor(np.array([limit.upper])) for limit in data.limits if np.isfinite(limit.upper)
+        } | {self.functional: self.cost}
 
     def scaled(self, data: PlanData) -> PlanData:
         """The data in these units, with the functional alone, and what is limited of what is decided once in shares of its limit or so."""
-        only = lambda part, unit: {name: values * (self.cost * unit) for name, values in part.items() if name == self.functional}
+        only = lambda part, unit: {
+            name: values * (self.cost * unit) for name, values in part.items() if name == self.functional
+        }
         size = self.sizes(data)
         once = lambda part: {name: values * size[name] for name, values in part.items() if name in size}
         requests = np.where(data.point_pool >= 0, self.pool[np.maximum(data.point_pool, 0)] if data.pools else 1.0, 1.0)
@@ -180,13 +241,18 @@ def _factor(values: Floats) -> float:
 # -- the plan in blocks ------------------------------------------------------------------------------------------------
 
 
-def _values(dec: Decomposition, data: PlanData, units: Units, plan: integer_recovery.WholePlan, flows: Floats, replicas: Floats) -> dict[str, Floats]:
+def _values(
+    dec: Decomposition, data: PlanData, units: Units, plan: integer_recovery.WholePlan, flows: Floats, replicas: Floats
+) -> dict[str, Floats]:
     level = plan.level
     structure = carried(level.master.structure, dec.whole, plan.point.structure)
     padded = np.append(structure, 0.0)
     values = {block: padded[index] for block, index in dec.whole.columns.items()}
     values["f"] = np.maximum(flows, 0.0) / units.workload[data.arc_workload][:, None]
-    values["x"], values["v"] = np.zeros((len(data.point_pool), data.slots)), np.zeros((len(data.point_pool), data.slots))
+    values["x"], values["v"] = (
+        np.zeros((len(data.point_pool), data.slots)),
+        np.zeros((len(data.point_pool), data.slots)),
+    )
     values["x"][level.programs.points] = np.maximum(replicas, 0.0)
     values["lambda"] = np.zeros(())
     if not (dec.whole.columns["host"] >= 0).any():  # left out of the search
@@ -195,7 +261,13 @@ def _values(dec: Decomposition, data: PlanData, units: Units, plan: integer_reco
     if dec.data.windows != data.windows:  # they made no difference to the search
         run = np.zeros((len(data.point_pool), data.windows))
         several = np.zeros_like(run)  # as in schedule.py: a column where the job may run in two windows or more
-        np.logical_or.at(several.T, data.slot_window, data.job_window_mask[np.maximum(data.point_job, 0)].T if len(data.job_work) else np.zeros((data.slots, 1), dtype=bool))
+        np.logical_or.at(
+            several.T,
+            data.slot_window,
+            data.job_window_mask[np.maximum(data.point_job, 0)].T
+            if len(data.job_work)
+            else np.zeros((data.slots, 1), dtype=bool),
+        )
         np.maximum.at(run.T, data.slot_window, (values["v"] > 0).T)
         values["run"] = run * (several.sum(axis=1, keepdims=True) > 1)
     return values
@@ -205,7 +277,9 @@ def _duals(data: PlanData, units: Units, sigma: Floats, delta: Floats) -> limit_
     return limit_worth.of_slots(data, sigma, delta, units.watt / units.cost, units.workload / units.cost)
 
 
-def _relaxed(dec: Decomposition, data: PlanData, units: Units, prices: Prices, values: Mapping[str, Floats]) -> limit_worth.Duals:
+def _relaxed(
+    dec: Decomposition, data: PlanData, units: Units, prices: Prices, values: Mapping[str, Floats]
+) -> limit_worth.Duals:
     """In SI; limits are counted as in the data."""
     prices, once = limit_worth.relaxed(dec, prices, values)
     found = _duals(data, units, prices.sigma, prices.delta)
@@ -223,7 +297,13 @@ def _relaxed(dec: Decomposition, data: PlanData, units: Units, prices: Prices, v
 
 def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:
     """A functional, counted from the values."""
-    parts = ((data.site_fixed, "open"), (data.holding_cost, "n"), (data.arc_cost, "f"), (data.host_cost, "host"), (data.edge_cost, "edge"))
+    parts = (
+        (data.site_fixed, "open"),
+        (data.holding_cost, "n"),
+        (data.arc_cost, "f"),
+        (data.host_cost, "host"),
+        (data.edge_cost, "edge"),
+    )
     result = sum(float((part[name] * values[block]).sum()) for part, block in parts if name in part)
     if name in data.point_cost:
         result += float((data.point_cost[name] * values["x"]).sum() + (data.point_cost[name] * values["v"]).sum())
@@ -255,7 +335,11 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     gated = once.arc_gate >= 0
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, way = np.unique(ends, axis=0, return_inverse=True) if len(ends) else (None, np.zeros(0, dtype=np.int64))
-    hosted = np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[gated_of(way, gated, arc, at, data.slots)] if len(arc) else at
+    hosted = (
+        np.unique(way.reshape(-1)[arc] * data.slots + at if len(arc) else at)[gated_of(way, gated, arc, at, data.slots)]
+        if len(arc)
+        else at
+    )
     rows = len(once.keys) + int((data.demand > 0).sum() + used.sum() + lots.sum() + share.sum()) + int(able(data).sum())
     rows += len(hosted) + int(np.isfinite(data.power_limit()[0][:, data.slot_window]).sum())
     columns = once.size + int(flow.sum() + active.sum() + share.sum())

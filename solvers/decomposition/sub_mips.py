@@ -41,10 +41,22 @@ def counts(dec: Decomposition, least: Floats, most: Floats, gap: float, seconds:
         place = program.columns[block]
         both = (here >= 0) & (place >= 0)
         at = place[both]
-        lower[at], upper[at] = least[here[both]] / scaled.column[at], np.minimum(most[here[both]] / scaled.column[at], upper[at])
+        lower[at], upper[at] = (
+            least[here[both]] / scaled.column[at],
+            np.minimum(most[here[both]] / scaled.column[at], upper[at]),
+        )
     rows = scaled.arrays.row_lower, scaled.arrays.row_upper
     try:
-        found = least_whole(scaled.cost, scaled.arrays.matrix, rows, (lower, np.maximum(lower, upper)), arrays.integer, NEAR * gap, seconds, SETTINGS)
+        found = least_whole(
+            scaled.cost,
+            scaled.arrays.matrix,
+            rows,
+            (lower, np.maximum(lower, upper)),
+            arrays.integer,
+            NEAR * gap,
+            seconds,
+            SETTINGS,
+        )
     except SolverError:  # there is another way to counts
         return None
     if found.x is None:
@@ -67,34 +79,67 @@ ROUGHLY = 0.01  # how far from proven they may be
 WHOLE = 1e-6  # how far from whole a number may be
 
 
-MORE, DEAR = 0.001, 10.0  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
+MORE, DEAR = (
+    0.001,
+    10.0,
+)  # how much more systems are to be worth where counts are rounded together, and how dear it is to lack something
 
 
 def nearest_choices(looks: Looks, state: Chosen, values: Floats) -> Floats | None:
     """Whole choices that the rows of what is decided once allow, with every job done in the windows in which it runs, least far from these
     values and from paying,  min sum |x - v| + reduced cost x / FAR of the value.  None where there are none."""
-    cost = np.where(looks.counts, 0.0, 1 - 2 * values) + _reduced(looks, state.found) / (FAR * max(abs(state.found.value), 1.0))
+    cost = np.where(looks.counts, 0.0, 1 - 2 * values) + _reduced(looks, state.found) / (
+        FAR * max(abs(state.found.value), 1.0)
+    )
     enough = done(looks.dec, looks.view, state.most)
-    return _cheapest(looks, cost, looks.fixing & ~looks.counts, state.least, state.most, enough, np.full(enough.shape[0], -NEARLY_DONE))
+    return _cheapest(
+        looks,
+        cost,
+        looks.fixing & ~looks.counts,
+        state.least,
+        state.most,
+        enough,
+        np.full(enough.shape[0], -NEARLY_DONE),
+    )
 
 
 def nearest_counts(looks: Looks, state: Chosen, values: Floats) -> Floats | None:
     """Whole counts next to these values that cost least, with systems at each site in each window worth what they were and a little more, that
     leave the power that was used and jobs their systems: what they lack of that costs DEAR times as much. None where there are none in time."""
-    (worth, idle, slack), (used, peak), dec = _worth_and_idle(looks, state.found), _used_by_jobs(looks, state.found), looks.dec
+    (worth, idle, slack), (used, peak), dec = (
+        _worth_and_idle(looks, state.found),
+        _used_by_jobs(looks, state.found),
+        looks.dec,
+    )
     wanted = looks.fixing & looks.counts
-    down, up = np.clip(np.floor(values + WHOLE), state.least, state.most), np.clip(np.ceil(values - WHOLE), state.least, state.most)
+    down, up = (
+        np.clip(np.floor(values + WHOLE), state.least, state.most),
+        np.clip(np.ceil(values - WHOLE), state.least, state.most),
+    )
     least, most = np.where(wanted, down, state.least), np.where(wanted, up, state.most)
     watts = dec.data.holding_power_w > 0
-    watt = np.median(dec.lot_cost[dec.data.holding_lot[watts]] / dec.data.holding_power_w[watts]) if watts.any() else 0.0
-    system = np.where(used.indptr[1:] > used.indptr[:-1], used @ dec.whole.cost / np.maximum(used.sum(axis=1), 1.0), 0.0)
+    watt = (
+        np.median(dec.lot_cost[dec.data.holding_lot[watts]] / dec.data.holding_power_w[watts]) if watts.any() else 0.0
+    )
+    system = np.where(
+        used.indptr[1:] > used.indptr[:-1], used @ dec.whole.cost / np.maximum(used.sum(axis=1), 1.0), 0.0
+    )
     at_least = np.concatenate([(1 + MORE) * (worth @ values), -(idle @ values) - slack, np.ceil(peak - WHOLE)])
     price = DEAR * np.concatenate([np.ones(worth.shape[0]), np.full(idle.shape[0], watt), system])
-    return _cheapest(looks, dec.whole.cost, wanted, least, most, sparse.vstack([worth, -idle, used]).tocsr(), at_least, price)
+    return _cheapest(
+        looks, dec.whole.cost, wanted, least, most, sparse.vstack([worth, -idle, used]).tocsr(), at_least, price
+    )
 
 
 def _cheapest(
-    looks: Looks, cost: Floats, wanted: np.ndarray, least: Floats, most: Floats, others: sparse.csr_array, at_least: Floats, price: Floats | None = None
+    looks: Looks,
+    cost: Floats,
+    wanted: np.ndarray,
+    least: Floats,
+    most: Floats,
+    others: sparse.csr_array,
+    at_least: Floats,
+    price: Floats | None = None,
 ) -> Floats | None:
     """The point between bounds that costs least with what is wanted whole, by the rows of what is decided once and other ones, which may lack
     something at a price if there is one; None where there is none, or not in time."""
@@ -105,7 +150,9 @@ def _cheapest(
     lower, upper = np.append(whole.row_lower, at_least), np.append(whole.row_upper, np.full(len(at_least), np.inf))
     given, part = matrix @ least, matrix[:, moves]
     rows, lacks = np.flatnonzero(np.diff(part.indptr)), 0 if price is None else len(price)
-    short = sparse.csr_array((np.ones(lacks), (whole.matrix.shape[0] + np.arange(lacks), np.arange(lacks))), shape=(matrix.shape[0], lacks))
+    short = sparse.csr_array(
+        (np.ones(lacks), (whole.matrix.shape[0] + np.arange(lacks), np.arange(lacks))), shape=(matrix.shape[0], lacks)
+    )
     program = sparse.hstack([part, short]).tocsr()[rows].tocsc()
     found = least_whole(np.append(cost[moves], price if lacks else []), program, ((lower - given)[rows], (upper - given)[rows]),
                         (np.zeros(len(moves) + lacks), np.append((most - least)[moves], np.full(lacks, np.inf))),
@@ -133,9 +180,15 @@ def _worth_and_idle(looks: Looks, found: Inside) -> tuple[sparse.csr_array, spar
     row = sites[o.linked.lots[lot]] * o.windows + window
     idle, shape = o.linked.idle.tocoo(), (o.sites * o.windows, whole.size)
     slack = np.full((o.windows, o.sites), np.inf)
-    np.minimum.at(slack, o.window, np.where(o.limited[:, None], found.at.z["power"] + o.watts @ found.at.z["x"], np.inf).T)
+    np.minimum.at(
+        slack, o.window, np.where(o.limited[:, None], found.at.z["power"] + o.watts @ found.at.z["x"], np.inf).T
+    )
     known = sparse.csr_array((held.data * worth[held.row], (row, place[held.col])), shape=shape)
-    return known, sparse.csr_array((idle.data, (idle.row, place[idle.col])), shape=shape), np.where(np.isfinite(slack), slack / 2, np.inf).T.ravel()
+    return (
+        known,
+        sparse.csr_array((idle.data, (idle.row, place[idle.col])), shape=shape),
+        np.where(np.isfinite(slack), slack / 2, np.inf).T.ravel(),
+    )
 
 
 def _used_by_jobs(looks: Looks, found: Inside) -> tuple[sparse.csr_array, Floats]:
@@ -151,6 +204,9 @@ def _used_by_jobs(looks: Looks, found: Inside) -> tuple[sparse.csr_array, Floats
 def _place(looks: Looks, found: Inside) -> Ints:
     """Of each column of the structure of an answer, that of the whole one."""
     part = found.blocks.structure
-    place, position = np.full(part.size, -1), carried(part, looks.dec.whole, 1.0 + np.arange(part.size)).astype(np.int64) - 1
+    place, position = (
+        np.full(part.size, -1),
+        carried(part, looks.dec.whole, 1.0 + np.arange(part.size)).astype(np.int64) - 1,
+    )
     place[position[position >= 0]] = np.flatnonzero(position >= 0)
     return place

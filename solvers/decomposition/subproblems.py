@@ -42,7 +42,13 @@ class SlotPrograms:
         used = np.zeros(len(data.point_pool), dtype=bool)
         used[view.use_point[position[view.use_lot] < 0]] = True  # points that need a lot which is left out
         self.points = view.serving[~used[view.serving]]
-        arcs, points, demands, sites, pools = len(data.arc_site), len(self.points), len(view.demand), data.sites, data.pools
+        arcs, points, demands, sites, pools = (
+            len(data.arc_site),
+            len(self.points),
+            len(view.demand),
+            data.sites,
+            data.pools,
+        )
         self.arcs = arcs
         self.balance, self.capacity = slice(0, demands), slice(demands, demands + pools)
         self.installed = slice(demands + pools, demands + pools + len(lots))
@@ -51,19 +57,32 @@ class SlotPrograms:
         place[self.points] = np.arange(points)
         uses = np.flatnonzero(place[view.use_point] >= 0)
         flow, replica = np.arange(arcs), arcs + np.arange(points)
-        unserved, few, many = (start + np.arange(size) for start, size in ((arcs + points, demands), (arcs + points + demands, len(lots)), (arcs + points + demands + len(lots), sites)))
+        unserved, few, many = (
+            start + np.arange(size)
+            for start, size in (
+                (arcs + points, demands),
+                (arcs + points + demands, len(lots)),
+                (arcs + points + demands + len(lots), sites),
+            )
+        )
         entries = (
             (view.arc_demand, flow, np.ones(arcs)),
             (self.capacity.start + data.arc_pool, flow, np.ones(arcs)),
             (self.capacity.start + data.point_pool[self.points], replica, -data.point_capacity[self.points]),
-            (self.installed.start + position[view.use_lot[uses]], arcs + place[view.use_point[uses]], view.use_systems[uses]),
+            (
+                self.installed.start + position[view.use_lot[uses]],
+                arcs + place[view.use_point[uses]],
+                view.use_systems[uses],
+            ),
             (self.power.start + view.site[self.points], replica, data.point_power_w[self.points]),
             (np.arange(demands), unserved, np.ones(demands)),
             (self.installed.start + np.arange(len(lots)), few, -np.ones(len(lots))),
             (self.power.start + np.arange(sites), many, -np.ones(sites)),
         )
         rows, columns, values = (np.concatenate([entry[i] for entry in entries]) for i in range(3))
-        matrix = sparse.csc_array((values, (rows, columns)), shape=(self.power.stop, many[-1] + 1 if sites else len(lots)))
+        matrix = sparse.csc_array(
+            (values, (rows, columns)), shape=(self.power.stop, many[-1] + 1 if sites else len(lots))
+        )
         matrix.eliminate_zeros()
         self.most = view.demand[view.arc_demand]  # [A, T]
         lower, upper = np.full(self.power.stop, -np.inf), np.zeros(self.power.stop)
@@ -99,11 +118,17 @@ class SlotPrograms:
             self.programs[t].price(self._missing, self._prices)
         return answer
 
-    def _answer(self, slots: Ints, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
+    def _answer(
+        self, slots: Ints, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats
+    ) -> SlotAnswer:
         view = self.view
         upper = np.concatenate([systems - job_systems, free_watts])
         most = self.most * np.clip(open_share, 0.0, 1.0)[:, None]
-        value, duals, reduced = np.zeros(view.slots), np.zeros((view.slots, self.power.stop)), np.zeros((view.slots, self.arcs))
+        value, duals, reduced = (
+            np.zeros(view.slots),
+            np.zeros((view.slots, self.power.stop)),
+            np.zeros((view.slots, self.arcs)),
+        )
 
         def one(t: int) -> None:
             value[t], duals[t], reduced[t] = self.programs[t].solve(self._moving, upper[:, t], most[:, t])
@@ -115,7 +140,14 @@ class SlotPrograms:
                 one(t)
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(several, slots[:, None] if self._started else [part for part in np.array_split(slots, self._threads) if len(part)]))
+            list(
+                pool.map(
+                    several,
+                    slots[:, None]
+                    if self._started
+                    else [part for part in np.array_split(slots, self._threads) if len(part)],
+                )
+            )
         self._started = True
         return SlotAnswer(
             value, -np.minimum(duals[:, self.installed], 0.0), -np.minimum(duals[:, self.power], 0.0), -np.minimum(duals[:, self.capacity], 0.0),
@@ -124,11 +156,21 @@ class SlotPrograms:
 
     def raise_missing(self, factor: float, but_systems: bool = False) -> None:
         """Makes all that is missing dearer, or all but systems."""
-        self._raise(np.concatenate([np.full(len(self.view.demand), factor), np.full(len(self.lots), 1.0 if but_systems else factor), np.full(self.view.data.sites, factor)]))
+        self._raise(
+            np.concatenate(
+                [
+                    np.full(len(self.view.demand), factor),
+                    np.full(len(self.lots), 1.0 if but_systems else factor),
+                    np.full(self.view.data.sites, factor),
+                ]
+            )
+        )
 
     def raise_systems(self, lots: np.ndarray, factor: float) -> None:
         """Makes missing systems of these [lots] dearer."""
-        self._raise(np.concatenate([np.ones(len(self.view.demand)), np.where(lots, factor, 1.0), np.ones(self.view.data.sites)]))
+        self._raise(
+            np.concatenate([np.ones(len(self.view.demand)), np.where(lots, factor, 1.0), np.ones(self.view.data.sites)])
+        )
 
     def _raise(self, times: Floats) -> None:
         self._prices = self._prices * times
@@ -159,4 +201,8 @@ class SlotPrograms:
     def flows(self) -> tuple[Floats, Floats, Floats]:
         """(f [A, T], x [points, T], what is missing in all [T]) of the last answer."""
         x = np.array([program.values() for program in self.programs]).T
-        return x[: self.arcs], x[self.arcs : self.arcs + len(self.points)], x[self.arcs + len(self.points) :].sum(axis=0)
+        return (
+            x[: self.arcs],
+            x[self.arcs : self.arcs + len(self.points)],
+            x[self.arcs + len(self.points) :].sum(axis=0),
+        )

@@ -43,7 +43,13 @@ class Dispatched:
 
 
 def dispatch(
-    data: PlanData, fixed: Mapping[str, Floats], work: Floats, pieces: Sequence[Ints], functional: str, missing: tuple[float, float], options: Options
+    data: PlanData,
+    fixed: Mapping[str, Floats],
+    work: Floats,
+    pieces: Sequence[Ints],
+    functional: str,
+    missing: tuple[float, float],
+    options: Options,
 ) -> Dispatched:
     """`fixed`: n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X], send [Y],
     c [W, zones]; each job has one point left.
@@ -54,11 +60,15 @@ def dispatch(
     shapes = {"f": len(data.arc_pool), "x": len(data.point_pool), "v": len(data.point_pool)}
     if data.meters is not None:
         contracts, batteries = len(data.meters.contract_meter), len(data.meters.battery_meter)
-        shapes |= {"grid": len(data.meters.meter_site), "taken": contracts} | dict.fromkeys(("charge", "discharge", "stored"), batteries)
+        shapes |= {"grid": len(data.meters.meter_site), "taken": contracts} | dict.fromkeys(
+            ("charge", "discharge", "stored"), batteries
+        )
     values = {block: np.zeros((size, data.slots)) for block, size in shapes.items()}
     unmet, unfinished = np.zeros(data.demand.shape), np.zeros(len(data.job_work))
     whole, closed = data, _closed(data, fixed)
-    data = replace(data, lines=None, spread=None, ports=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"])
+    data = replace(
+        data, lines=None, spread=None, ports=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"]
+    )
     for piece, slots in enumerate(pieces):
         share = work[:, piece] if len(work) else np.zeros(0)
         part, points = part_of(data, slots, share)
@@ -121,7 +131,11 @@ def _without_other_windows(part: PlanData, data: PlanData) -> PlanData:
 def _part_of_meters(meters: MeterData, slots: Ints) -> MeterData:
     at = lambda table: {name: values[:, slots] for name, values in table.items()}
     return replace(
-        meters, grid_cost=at(meters.grid_cost), peak_slot=meters.peak_slot[:, slots], contract_share=meters.contract_share[:, slots], taken_cost=at(meters.taken_cost)
+        meters,
+        grid_cost=at(meters.grid_cost),
+        peak_slot=meters.peak_slot[:, slots],
+        contract_share=meters.contract_share[:, slots],
+        taken_cost=at(meters.taken_cost),
     )
 
 
@@ -142,13 +156,26 @@ def _order(data: PlanData, slots: Ints) -> Chronology | None:
 def _add_missing(program: Program, data: PlanData, functional: str, price: tuple[float, float]) -> None:
     """Columns for requests that are not served and work that is not done."""
     weight = data.slot_hours_s
-    unmet = program.add_columns("unmet", data.demand.shape, upper=data.demand, cost={functional: price[0] * weight}, where=data.demand > 0, unit=np.maximum(data.demand, 1e-30))
+    unmet = program.add_columns(
+        "unmet",
+        data.demand.shape,
+        upper=data.demand,
+        cost={functional: price[0] * weight},
+        where=data.demand > 0,
+        unit=np.maximum(data.demand, 1e-30),
+    )
     for rows in program.row_blocks.get("balance", ()):
         workload, origin, slot = rows.index.T
         waits = np.zeros(len(slot), dtype=bool) if data.wait_slots is None else data.wait_slots[workload] > 0
         step = np.where(waits, data.order.step_s[slot], 1.0) if data.order is not None else np.ones(len(slot))
         program.add_entries(rows.start + np.arange(len(slot)), unmet[workload, origin, slot], step)
-    unfinished = program.add_columns("unfinished", data.job_work.shape, upper=data.job_work, cost={functional: price[1]}, unit=np.maximum(data.job_work, 1e-30))
+    unfinished = program.add_columns(
+        "unfinished",
+        data.job_work.shape,
+        upper=data.job_work,
+        cost={functional: price[1]},
+        unit=np.maximum(data.job_work, 1e-30),
+    )
     for rows in program.row_blocks.get("progress", ()):
         program.add_entries(rows.start + np.arange(len(rows.index)), unfinished[data.point_job[rows.index[:, 0]]], 1.0)
 
@@ -171,13 +198,23 @@ def _add_line_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats]
     np.add.at(steady, (lines.send_channel, lines.send_stage), lines.send_rate * fixed["send"])
     counted = np.isfinite(lines.line_capacity)
     room = np.where(counted, lines.line_capacity, 0.0) * fixed["unit"]
-    left = np.maximum(room[lines.channel_line][:, None] - steady[:, lines.window_stage[data.slot_window[slots]]], 0.0)   # [C, slots]
+    left = np.maximum(
+        room[lines.channel_line][:, None] - steady[:, lines.window_stage[data.slot_window[slots]]], 0.0
+    )  # [C, slots]
     arc, channel = lines.arc_uses[counted[lines.channel_line[lines.arc_uses[:, 1]]]].T
     size = lines.arc_uses_bytes[counted[lines.channel_line[lines.arc_uses[:, 1]]]]
     use, slot = np.nonzero((program.columns["f"][arc] >= 0) & (size > 0)[:, None])
     key, row = np.unique(channel[use] * len(slots) + slot, return_inverse=True)
     channels, at = np.divmod(key, len(slots))
-    program.add_rows("line", -np.inf, left[channels, at], row.reshape(-1), program.columns["f"][arc[use], slot], size[use], index=np.column_stack([channels, at]))
+    program.add_rows(
+        "line",
+        -np.inf,
+        left[channels, at],
+        row.reshape(-1),
+        program.columns["f"][arc[use], slot],
+        size[use],
+        index=np.column_stack([channels, at]),
+    )
 
 
 def _add_share_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats], slots: Ints) -> None:
@@ -189,19 +226,39 @@ def _add_share_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats
         mine = np.flatnonzero(data.arc_workload == w)
         for z in range(spread.zone_count):
             counts = spread.zones[w] > 1 and fixed["c"][w, z] > 0.5
-            sides = [("share", spread.largest_share[w], -np.inf, 0.0)] * bool(spread.largest_share[w] < 1) + [("counting", spread.least_share[w], 0.0, np.inf)] * bool(counts)
+            sides = [("share", spread.largest_share[w], -np.inf, 0.0)] * bool(spread.largest_share[w] < 1) + [
+                ("counting", spread.least_share[w], 0.0, np.inf)
+            ] * bool(counts)
             for block, share, low, high in sides:
                 part = np.repeat((zone[mine] == z) - share, len(slots))
-                program.add_rows(block, low, high, np.tile(np.arange(len(slots)), len(mine)), flow[mine].ravel(), part, count=len(slots))
+                program.add_rows(
+                    block,
+                    low,
+                    high,
+                    np.tile(np.arange(len(slots)), len(mine)),
+                    flow[mine].ravel(),
+                    part,
+                    count=len(slots),
+                )
 
 
 def _solved(
-    program: Program, data: PlanData, fixed: Mapping[str, Floats], points: Ints, functional: str, options: Options, closed: NDArray[np.bool_]
+    program: Program,
+    data: PlanData,
+    fixed: Mapping[str, Floats],
+    points: Ints,
+    functional: str,
+    options: Options,
+    closed: NDArray[np.bool_],
 ) -> dict[str, Floats]:
     arrays = program.arrays()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     upper[program.columns["f"][closed & (program.columns["f"] >= 0)]] = 0.0
-    known = {"n": fixed["n"] * (data.holding_upper > 0), "y": np.ones(len(data.point_pool)), **{b: fixed[b] for b in ("open", "host", "contract", "energy", "power") if b in fixed}}
+    known = {
+        "n": fixed["n"] * (data.holding_upper > 0),
+        "y": np.ones(len(data.point_pool)),
+        **{b: fixed[b] for b in ("open", "host", "contract", "energy", "power") if b in fixed},
+    }
     windows = program.columns["run"].shape[1]
     known["run"] = fixed["run"][points][:, :windows]
     for block, values in known.items():

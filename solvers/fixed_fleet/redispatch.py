@@ -50,9 +50,16 @@ class HeldFleet:
 
     def merged(self) -> HeldFleet:
         """The same over the slots that count."""
-        kept, seconds = slots_that_count(self.demand, np.vstack([self.lot_count, self.room_w]), self.job_mask, self.seconds)
+        kept, seconds = slots_that_count(
+            self.demand, np.vstack([self.lot_count, self.room_w]), self.job_mask, self.seconds
+        )
         return replace(
-            self, demand=self.demand[:, kept], job_mask=self.job_mask[:, kept], lot_count=self.lot_count[:, kept], room_w=self.room_w[:, kept], seconds=seconds
+            self,
+            demand=self.demand[:, kept],
+            job_mask=self.job_mask[:, kept],
+            lot_count=self.lot_count[:, kept],
+            room_w=self.room_w[:, kept],
+            seconds=seconds,
         )
 
 
@@ -69,7 +76,9 @@ def slots_that_count(demand: Floats, room: Floats, mask: np.ndarray, seconds: Fl
     for t in hardest_first:
         others = np.array(kept, dtype=np.int64)
         over = (
-            (demand[:, [t]] <= demand[:, others]).all(axis=0) & (room[:, [t]] >= room[:, others]).all(axis=0) & (mask[:, others] | ~mask[:, [t]]).all(axis=0)
+            (demand[:, [t]] <= demand[:, others]).all(axis=0)
+            & (room[:, [t]] >= room[:, others]).all(axis=0)
+            & (mask[:, others] | ~mask[:, [t]]).all(axis=0)
         )
         if not over.any():
             kept.append(int(t))
@@ -113,7 +122,9 @@ class Redispatch:
         )  # fmt: skip
         self._cells = (pool[fleet.point_pool], x), (np.repeat(progress[:, None], T, axis=1), v)
         lower = np.concatenate([fleet.demand.ravel(), np.zeros(Q * T), np.full((K + R) * T, -np.inf), np.ones(J)])
-        upper = np.concatenate([np.full((C + Q) * T, np.inf), fleet.lot_count.ravel(), fleet.room_w.ravel(), np.full(J, np.inf)])
+        upper = np.concatenate(
+            [np.full((C + Q) * T, np.inf), fleet.lot_count.ravel(), fleet.room_w.ravel(), np.full(J, np.inf)]
+        )
         width = np.full(fixed.shape[1], np.inf)
         width[v], width[u] = fleet.job_mask, 1.0
         cost = np.zeros(fixed.shape[1])
@@ -124,7 +135,9 @@ class Redispatch:
     def undone(self, capacity: Floats, rate: Floats) -> Floats:
         """[W + J] shares of demand and of work that are left undone at the least, added up."""
         fleet = self.fleet
-        pace = rate[:, None] * fleet.seconds / fleet.job_work[:, None] if len(rate) else np.zeros((0, len(fleet.seconds)))
+        pace = (
+            rate[:, None] * fleet.seconds / fleet.job_work[:, None] if len(rate) else np.zeros((0, len(fleet.seconds)))
+        )
         now = np.repeat(capacity[:, None], len(fleet.seconds), axis=1), pace
         for (row, column), values, before in zip(self._cells, now, self._before, strict=True):
             changed = np.ones(values.shape, dtype=bool) if before is None else values != before

@@ -32,7 +32,13 @@ def add_choice(program: Program, data: PlanData, most: Floats) -> None:
     program.presolve = False
     grouped, flow = choice.group >= 0, program.columns["f"]
     alone = np.where(grouped, choice.one[choice.group], False) if len(choice.one) else grouped
-    serve = program.add_columns("serve", choice.group.shape, upper=choice.able.astype(float), integer=True, where=alone | (grouped & ~choice.able))
+    serve = program.add_columns(
+        "serve",
+        choice.group.shape,
+        upper=choice.able.astype(float),
+        integer=True,
+        where=alone | (grouped & ~choice.able),
+    )
     member = np.flatnonzero(alone)
     groups = np.flatnonzero(choice.one)
     row_of = np.full(len(choice.one), -1)
@@ -42,27 +48,39 @@ def add_choice(program: Program, data: PlanData, most: Floats) -> None:
     arc, at = np.nonzero((flow >= 0) & (serve >= 0)[data.arc_workload][:, None])
     shape = (len(choice.group), data.demand.shape[1], data.slots)
     together = np.zeros(shape)
-    (np.add if data.objective.maximises else np.maximum).at(together, (data.arc_workload[arc], data.arc_origin[arc], at), most[arc, at])
+    (np.add if data.objective.maximises else np.maximum).at(
+        together, (data.arc_workload[arc], data.arc_origin[arc], at), most[arc, at]
+    )
     used = np.zeros(shape, dtype=bool)
     used[data.arc_workload[arc], data.arc_origin[arc], at] = True
     w, o, t = np.nonzero(used)
     row = np.full(shape, -1)
     row[w, o, t] = np.arange(len(t))
-    program.add_rows("chosen", -np.inf, 0.0, np.concatenate([row[data.arc_workload[arc], data.arc_origin[arc], at], np.arange(len(t))]),
-                     np.concatenate([flow[arc, at], serve[w]]), np.concatenate([np.ones(len(arc)), -together[w, o, t]]),
-                     index=np.column_stack([w, o, t]))
+    program.add_rows(
+        "chosen",
+        -np.inf,
+        0.0,
+        np.concatenate([row[data.arc_workload[arc], data.arc_origin[arc], at], np.arange(len(t))]),
+        np.concatenate([flow[arc, at], serve[w]]),
+        np.concatenate([np.ones(len(arc)), -together[w, o, t]]),
+        index=np.column_stack([w, o, t]),
+    )
     _add_scores(program, data, choice, flow)
 
 
 def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow) -> None:
-    asked = data.demand.sum(axis=1) * data.slot_hours_s                     # [W, T] requests; those of a group stand at its lead
+    asked = data.demand.sum(axis=1) * data.slot_hours_s  # [W, T] requests; those of a group stand at its lead
     leads, factor = choice.leads(), program.columns["lambda"]
     for g in np.flatnonzero(np.isfinite(choice.least)):
         lead = leads[np.flatnonzero(choice.group == g)[0]]
         part = np.arange(data.slots) if choice.hourly[g] else np.zeros(data.slots, dtype=np.int64)
-        size = np.bincount(part, weights=asked[lead])                       # [parts]
+        size = np.bincount(part, weights=asked[lead])  # [parts]
         arc, at = np.nonzero((flow >= 0) & (choice.group == g)[data.arc_workload][:, None] & (size[part] > 0))
-        rows, vals, cols = part[at], choice.score[data.arc_workload[arc]] * data.slot_hours_s[at] / size[part[at]], flow[arc, at]
+        rows, vals, cols = (
+            part[at],
+            choice.score[data.arc_workload[arc]] * data.slot_hours_s[at] / size[part[at]],
+            flow[arc, at],
+        )
         grows = bool(data.scaled()[lead] > 0)
         kept = np.flatnonzero(size > 0)
         if grows:
@@ -70,4 +88,12 @@ def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow) -> N
             vals = np.append(vals, np.full(len(kept), -choice.least[g]))
         row_of = np.full(len(size), -1)
         row_of[kept] = np.arange(len(kept))
-        program.add_rows("score", 0.0 if grows else choice.least[g], np.inf, row_of[rows], cols, vals, index=np.column_stack([np.full(len(kept), g), kept]))
+        program.add_rows(
+            "score",
+            0.0 if grows else choice.least[g],
+            np.inf,
+            row_of[rows],
+            cols,
+            vals,
+            index=np.column_stack([np.full(len(kept), g), kept]),
+        )

@@ -29,9 +29,16 @@ class ChoiceData:
         return np.array([first.get(int(g), w) for w, g in enumerate(self.group)], dtype=np.int64)
 
     def problems(self, workloads: int, demand: Floats) -> Iterator[str]:
-        if any(part.shape != (workloads,) for part in (self.group, self.able, self.score)) or not self.one.shape == self.least.shape == self.hourly.shape:
+        if (
+            any(part.shape != (workloads,) for part in (self.group, self.able, self.score))
+            or not self.one.shape == self.least.shape == self.hourly.shape
+        ):
             yield f"choice: expected {workloads} workloads, and as many `least` as groups"
-        elif self.group.max(initial=-1) >= len(self.one) or not np.isfinite(self.score).all() or np.isnan(self.least).any():
+        elif (
+            self.group.max(initial=-1) >= len(self.one)
+            or not np.isfinite(self.score).all()
+            or np.isnan(self.least).any()
+        ):
             yield "choice: index outside its groups, or a score that is not a number"
         elif demand[self.leads() != np.arange(workloads)].any():
             yield "choice: the demand of a group is that of its first workload; the others have none"

@@ -94,8 +94,8 @@ class PlanData:
 
     # sites
     site_power_limit_w: Floats
-    power_stages: PowerStages | None = None                               # None: the limits above hold throughout
-    site_fixed: Functionals = field(default_factory=dict)                 # [R]
+    power_stages: PowerStages | None = None  # None: the limits above hold throughout
+    site_fixed: Functionals = field(default_factory=dict)  # [R]
 
     # lots: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
     lot_site: Ints = field(default_factory=lambda: _ints(0))
@@ -104,11 +104,11 @@ class PlanData:
 
     # holdings
     holding_lot: Ints = field(default_factory=lambda: _ints(0))
-    holding_window: Ints = field(default_factory=lambda: _ints(0))        # the first; -1: all
-    holding_last: Ints | None = None                                      # None: each over one window, or all
+    holding_window: Ints = field(default_factory=lambda: _ints(0))  # the first; -1: all
+    holding_last: Ints | None = None  # None: each over one window, or all
     holding_upper: Floats = field(default_factory=lambda: _floats(0))
-    holding_lower: Floats | None = None                                   # None: none need be held
-    holding_cost: Functionals = field(default_factory=dict)               # [U]
+    holding_lower: Floats | None = None  # None: none need be held
+    holding_cost: Functionals = field(default_factory=dict)  # [U]
     holding_power_w: Floats = field(default_factory=lambda: _floats(0))
 
     # supply: in every window, the member holdings (rows of `supply_member`: supply, holding) that cover it
@@ -118,34 +118,34 @@ class PlanData:
     # points: serving ones have a pool, training ones a job, the other is -1
     point_pool: Ints = field(default_factory=lambda: _ints(0))
     point_job: Ints = field(default_factory=lambda: _ints(0))
-    point_uses: Ints = field(default_factory=lambda: _ints(0, 2))         # rows (point, lot)
+    point_uses: Ints = field(default_factory=lambda: _ints(0, 2))  # rows (point, lot)
     point_uses_systems: Floats = field(default_factory=lambda: _floats(0))  # systems per replica, one per row above
-    point_capacity: Floats = field(default_factory=lambda: _floats(0))    # requests/s, or work units/s
+    point_capacity: Floats = field(default_factory=lambda: _floats(0))  # requests/s, or work units/s
     point_power_w: Floats = field(default_factory=lambda: _floats(0))
-    point_cost: Functionals = field(default_factory=dict)                 # [P, T]
+    point_cost: Functionals = field(default_factory=dict)  # [P, T]
 
     # arcs
     arc_workload: Ints = field(default_factory=lambda: _ints(0))
     arc_origin: Ints = field(default_factory=lambda: _ints(0))
     arc_site: Ints = field(default_factory=lambda: _ints(0))
     arc_pool: Ints = field(default_factory=lambda: _ints(0))
-    arc_cost: Functionals = field(default_factory=dict)                   # [A, T] per request/s
-    demand: Floats = field(default_factory=lambda: _floats(0, 0, 0))      # [W, O, T] requests/s
+    arc_cost: Functionals = field(default_factory=dict)  # [A, T] per request/s
+    demand: Floats = field(default_factory=lambda: _floats(0, 0, 0))  # [W, O, T] requests/s
 
     # hosting, and the tree along which a workload's weights reach its sites
-    host_cost: Functionals = field(default_factory=dict)                  # [W, R]
+    host_cost: Functionals = field(default_factory=dict)  # [W, R]
     edge_workload: Ints = field(default_factory=lambda: _ints(0))
-    edge_cost: Functionals = field(default_factory=dict)                  # [E]
-    tree_path: Ints = field(default_factory=lambda: _ints(0, 3))          # rows (workload, site, edge)
+    edge_cost: Functionals = field(default_factory=dict)  # [E]
+    tree_path: Ints = field(default_factory=lambda: _ints(0, 3))  # rows (workload, site, edge)
 
     # jobs: the slots each may run in
     job_work: Floats = field(default_factory=lambda: _floats(0))
     job_window_mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
-    point_restart_s: Floats | None = None                                   # [P] lost per unit of width that comes back; None: nothing is
+    point_restart_s: Floats | None = None  # [P] lost per unit of width that comes back; None: nothing is
 
     # what jobs take of the storage of their site; None where that is no question
-    point_storage: Floats | None = None                                     # [P] bytes/s at full width, 0 for serving points
-    site_storage: Floats | None = None                                      # [R] bytes/s, inf where nothing limits it
+    point_storage: Floats | None = None  # [P] bytes/s at full width, 0 for serving points
+    site_storage: Floats | None = None  # [R] bytes/s, inf where nothing limits it
 
     # rented lines between places, and how serving is spread over zones; None where that is no question
     lines: LineData | None = None
@@ -153,7 +153,7 @@ class PlanData:
 
     # electricity bought, contracted and stored, and requests that may wait (so many slots); both need the order of slots
     meters: MeterData | None = None
-    wait_slots: Ints | None = None                                          # [W]
+    wait_slots: Ints | None = None  # [W]
     order: Chronology | None = None
 
     # worlds in each of which the fleet must carry everything
@@ -226,7 +226,9 @@ class PlanData:
 
     def counted(self) -> frozenset[str]:
         """The functionals that steer a solution: the objective, the limits, and cost, which breaks ties."""
-        return frozenset({limit.functional for limit in self.limits} | {self.objective.functional, COST}) & set(self.functionals())
+        return frozenset({limit.functional for limit in self.limits} | {self.objective.functional, COST}) & set(
+            self.functionals()
+        )
 
     def metered(self) -> NDArray[np.bool_]:
         """[R]: whether a site's electricity is a decision."""
@@ -241,13 +243,29 @@ class PlanData:
 def _problems(data: PlanData):
     """Words for every broken shape, index or number: these are mistakes of the caller, not of its user."""
     R, K, U, S = data.sites, len(data.lot_site), len(data.holding_lot), len(data.supply_limit)
-    P, A, J, T, V, E = (len(data.point_pool), len(data.arc_workload), len(data.job_work), data.slots, data.windows,
-                        len(data.edge_workload))
+    P, A, J, T, V, E = (
+        len(data.point_pool),
+        len(data.arc_workload),
+        len(data.job_work),
+        data.slots,
+        data.windows,
+        len(data.edge_workload),
+    )
     W, O = data.demand.shape[:2]
     shapes = {
-        "slot_hours_s": (T,), "lot_group": (K,), "lot_fabric": (K,), "holding_window": (U,), "holding_upper": (U,),
-        "holding_power_w": (U,), "point_job": (P,), "point_capacity": (P,), "point_power_w": (P,),
-        "point_uses_systems": (len(data.point_uses),), "arc_origin": (A,), "arc_site": (A,), "arc_pool": (A,),
+        "slot_hours_s": (T,),
+        "lot_group": (K,),
+        "lot_fabric": (K,),
+        "holding_window": (U,),
+        "holding_upper": (U,),
+        "holding_power_w": (U,),
+        "point_job": (P,),
+        "point_capacity": (P,),
+        "point_power_w": (P,),
+        "point_uses_systems": (len(data.point_uses),),
+        "arc_origin": (A,),
+        "arc_site": (A,),
+        "arc_pool": (A,),
     }
     if W:
         shapes["demand"] = (W, O, T)
@@ -256,25 +274,48 @@ def _problems(data: PlanData):
     for name, shape in shapes.items():
         if getattr(data, name).shape != shape:
             yield f"{name}: shape {getattr(data, name).shape}, expected {shape}"
-    for name, shape in (("site_fixed", (R,)), ("holding_cost", (U,)), ("point_cost", (P, T)), ("arc_cost", (A, T)),
-                        ("host_cost", (W, R)), ("edge_cost", (E,))):
+    for name, shape in (
+        ("site_fixed", (R,)),
+        ("holding_cost", (U,)),
+        ("point_cost", (P, T)),
+        ("arc_cost", (A, T)),
+        ("host_cost", (W, R)),
+        ("edge_cost", (E,)),
+    ):
         for functional, values in getattr(data, name).items():
             if values.shape != shape or not np.isfinite(values).all():
                 yield f"{name}[{functional}]: expected finite values of shape {shape}"
     for name, values, low, high in (
-        ("slot_window", data.slot_window, 0, V), ("lot_site", data.lot_site, 0, R), ("holding_lot", data.holding_lot, 0, K),
-        ("holding_window", data.holding_window, -1, V), ("supply_member", data.supply_member[:, 0], 0, S),
-        ("supply_member", data.supply_member[:, 1], 0, U), ("point_uses", data.point_uses[:, 0], 0, P),
-        ("point_uses", data.point_uses[:, 1], 0, K), ("point_job", data.point_job, -1, J),
-        ("arc_workload", data.arc_workload, 0, W), ("arc_origin", data.arc_origin, 0, O), ("arc_site", data.arc_site, 0, R),
-        ("arc_pool", data.arc_pool, 0, data.pools), ("edge_workload", data.edge_workload, 0, W),
-        ("tree_path", data.tree_path[:, 0], 0, W), ("tree_path", data.tree_path[:, 1], 0, R),
+        ("slot_window", data.slot_window, 0, V),
+        ("lot_site", data.lot_site, 0, R),
+        ("holding_lot", data.holding_lot, 0, K),
+        ("holding_window", data.holding_window, -1, V),
+        ("supply_member", data.supply_member[:, 0], 0, S),
+        ("supply_member", data.supply_member[:, 1], 0, U),
+        ("point_uses", data.point_uses[:, 0], 0, P),
+        ("point_uses", data.point_uses[:, 1], 0, K),
+        ("point_job", data.point_job, -1, J),
+        ("arc_workload", data.arc_workload, 0, W),
+        ("arc_origin", data.arc_origin, 0, O),
+        ("arc_site", data.arc_site, 0, R),
+        ("arc_pool", data.arc_pool, 0, data.pools),
+        ("edge_workload", data.edge_workload, 0, W),
+        ("tree_path", data.tree_path[:, 0], 0, W),
+        ("tree_path", data.tree_path[:, 1], 0, R),
         ("tree_path", data.tree_path[:, 2], 0, E),
     ):
         if values.size and (values.min() < low or values.max() >= high):
             yield f"{name}: index outside [{low}, {high})"
-    for name in ("slot_hours_s", "holding_upper", "holding_power_w", "point_uses_systems", "point_capacity",
-                 "point_power_w", "demand", "job_work"):
+    for name in (
+        "slot_hours_s",
+        "holding_upper",
+        "holding_power_w",
+        "point_uses_systems",
+        "point_capacity",
+        "point_power_w",
+        "demand",
+        "job_work",
+    ):
         values = getattr(data, name)
         if values.size and not (np.isfinite(values).all() and values.min() >= 0):
             yield f"{name}: expected finite values of at least 0"
@@ -292,7 +333,11 @@ def _problems(data: PlanData):
         yield "point_uses: a point that uses no lot"
     elif (data.point_site()[data.point_uses[:, 0]] != data.lot_site[data.point_uses[:, 1]]).any():
         yield "point_uses: a point that uses lots of two sites"
-    if data.holding_last is not None and (data.holding_last.shape != (U,) or (data.holding_last < data.holding_window).any() or (data.holding_last >= V).any()):
+    if data.holding_last is not None and (
+        data.holding_last.shape != (U,)
+        or (data.holding_last < data.holding_window).any()
+        or (data.holding_last >= V).any()
+    ):
         yield f"holding_last: expected {U} windows that do not come before the first"
     if data.lines is not None:
         yield from data.lines.problems(W, R, A, V)
@@ -308,14 +353,20 @@ def _problems(data: PlanData):
         yield from data.order.problems(T)
     if data.wait_slots is not None and (data.wait_slots.shape != (W,) or (data.wait_slots < 0).any()):
         yield f"wait_slots: expected {W} whole numbers of at least 0"
-    for name, values, size in (("point_restart_s", data.point_restart_s, P), ("point_storage", data.point_storage, P), ("site_storage", data.site_storage, R)):
+    for name, values, size in (
+        ("point_restart_s", data.point_restart_s, P),
+        ("point_storage", data.point_storage, P),
+        ("site_storage", data.site_storage, R),
+    ):
         if values is not None and (values.shape != (size,) or np.isnan(values).any() or values.min(initial=0.0) < 0):
             yield f"{name}: expected {size} values of at least 0"
     if (data.point_storage is None) != (data.site_storage is None):
         yield "point_storage, site_storage: one without the other"
     elif data.point_storage is not None and data.point_storage[data.point_job < 0].any():
         yield "point_storage: more than 0 for a serving point"
-    if data.order is None and (data.meters is not None or data.wait_slots is not None or data.point_restart_s is not None):
+    if data.order is None and (
+        data.meters is not None or data.wait_slots is not None or data.point_restart_s is not None
+    ):
         yield "order: missing"
     known = set(data.functionals())
     for limit in data.limits:

@@ -48,7 +48,9 @@ def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> N
     if data.wait_slots is None or not data.wait_slots.any():
         return
     waits = (data.wait_slots > 0)[:, None] & (data.demand > 0).any(axis=2)  # [W, O]
-    usual = np.maximum(data.demand.max(axis=2, initial=0.0), np.finfo(float).tiny)[:, :, None] * np.median(data.order.step_s)
+    usual = np.maximum(data.demand.max(axis=2, initial=0.0), np.finfo(float).tiny)[:, :, None] * np.median(
+        data.order.step_s
+    )
     waiting = program.add_columns("waiting", data.demand.shape, unit=usual, where=waits[:, :, None])
     workload, origin, slot = np.nonzero(waits[:, :, None] & np.ones(data.demand.shape, dtype=bool))
     row_of = np.full(data.demand.shape, -1)
@@ -59,11 +61,28 @@ def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> N
     column = waiting[workload, origin, slot]
     rows, index = np.arange(len(slot)), np.column_stack([workload, origin, slot])
     program.add_rows(
-        "balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
-        np.concatenate([row_of[data.arc_asked()[arc], data.arc_origin[arc], at], rows, row_of[workload, origin, data.order.next[slot]], np.flatnonzero(grows)]),
+        "balance",
+        np.where(grows, 0.0, asked),
+        np.where(grows, 0.0, asked),
+        np.concatenate(
+            [
+                row_of[data.arc_asked()[arc], data.arc_origin[arc], at],
+                rows,
+                row_of[workload, origin, data.order.next[slot]],
+                np.flatnonzero(grows),
+            ]
+        ),
         np.concatenate([flow[arc, at], column, column, np.full(int(grows.sum()), int(factor))]),
-        np.concatenate([data.order.step_s[at], np.ones(len(rows)), -np.ones(len(rows)), -asked[grows]]), index=index)
+        np.concatenate([data.order.step_s[at], np.ones(len(rows)), -np.ones(len(rows)), -asked[grows]]),
+        index=index,
+    )
     patience = arriving(data, data.wait_slots.astype(float))[workload, origin, slot]
     program.add_rows(
-        "patience", -np.inf, np.where(grows, 0.0, patience), np.concatenate([rows, np.flatnonzero(grows)]),
-        np.concatenate([column, np.full(int(grows.sum()), int(factor))]), np.concatenate([np.ones(len(rows)), -patience[grows]]), index=index)
+        "patience",
+        -np.inf,
+        np.where(grows, 0.0, patience),
+        np.concatenate([rows, np.flatnonzero(grows)]),
+        np.concatenate([column, np.full(int(grows.sum()), int(factor))]),
+        np.concatenate([np.ones(len(rows)), -patience[grows]]),
+        index=index,
+    )

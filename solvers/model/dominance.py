@@ -21,7 +21,7 @@ def useful(data: PlanData) -> NDArray[np.bool_]:
     uses = np.zeros((len(data.point_pool), len(data.lot_site)))
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
-    wanted = negative(data)[data.point_site()]                              # [P, T]: there, more power is better
+    wanted = negative(data)[data.point_site()]  # [P, T]: there, more power is better
     groups: dict[tuple, list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
         groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
@@ -32,9 +32,12 @@ def useful(data: PlanData) -> NDArray[np.bool_]:
         points = np.array(members)
         rate = data.point_capacity[points, None]
         takes = [uses[np.ix_(points, lots)], (data.point_power_w[points] * limited[points])[:, None]]
-        steady = np.hstack(takes) / rate                                    # [points, M]
-        varying = np.stack([data.point_cost[name][points] / rate for name in names], axis=-1) if names else np.zeros(
-            (len(points), data.slots, 0))                                   # [points, T, functionals]
+        steady = np.hstack(takes) / rate  # [points, M]
+        varying = (
+            np.stack([data.point_cost[name][points] / rate for name in names], axis=-1)
+            if names
+            else np.zeros((len(points), data.slots, 0))
+        )  # [points, T, functionals]
         corner, described = _corners_of(steady, varying)
         keep[points] = np.where(described, corner[:, None], _undominated(steady, varying)) | wanted[points]
     return keep
@@ -45,7 +48,9 @@ def _undominated(steady: Floats, varying: Floats) -> NDArray[np.bool_]:
     keep = np.ones(varying.shape[:2], dtype=bool)
     order = np.arange(len(keep))
     for point in order:
-        as_good = (steady <= steady[point]).all(axis=1)[:, None] & (varying <= varying[point]).all(axis=2)   # [others, T]
+        as_good = (steady <= steady[point]).all(axis=1)[:, None] & (varying <= varying[point]).all(
+            axis=2
+        )  # [others, T]
         equal = (steady == steady[point]).all(axis=1)[:, None] & (varying == varying[point]).all(axis=2)
         keep[point] = ~(as_good & (~equal | (order < point)[:, None])).any(axis=0)
     return keep
@@ -63,7 +68,7 @@ def _corners_of(steady: Floats, varying: Floats) -> tuple[NDArray[np.bool_], NDA
         along = varying[:, 0, 0]
     if along.min() < 0 or (not along.any() and varying.any()):
         return corner, nowhere
-    weight = np.tensordot(along, varying, axes=(0, 0)) / max(along @ along, np.finfo(float).tiny)   # [T, functionals]
+    weight = np.tensordot(along, varying, axes=(0, 0)) / max(along @ along, np.finfo(float).tiny)  # [T, functionals]
     apart = np.abs(varying - along[:, None, None] * weight).max(axis=0, initial=0.0)
     described = ((apart <= PROPORTIONAL * np.abs(varying).max(axis=0, initial=0.0)) & (weight >= 0)).all(axis=1)
     corner[:] = False
@@ -79,7 +84,9 @@ def _corners(first: Floats, second: Floats) -> list[int]:
             continue
         while len(chain) > 1:
             a, b = chain[-2], chain[-1]
-            turn = ((first[b] - first[a]) * (second[point] - second[a]) - (second[b] - second[a]) * (first[point] - first[a]))
+            turn = (first[b] - first[a]) * (second[point] - second[a]) - (second[b] - second[a]) * (
+                first[point] - first[a]
+            )
             if turn > 0:
                 break
             chain.pop()

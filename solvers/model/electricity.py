@@ -61,11 +61,32 @@ def add_electricity(program: Program, data: PlanData) -> None:
     program.add_columns("grid", (len(meters.meter_site), slots), cost=meters.grid_cost, unit=usual[:, None])
     program.add_columns("peak", (len(meters.peak_meter),), cost=meters.peak_cost, unit=usual[meters.peak_meter])
     of = meters.contract_meter
-    program.add_columns("contract", (len(of),), meters.contract_least_w, meters.contract_upper_w, cost=meters.contract_cost, unit=usual[of])
+    program.add_columns(
+        "contract",
+        (len(of),),
+        meters.contract_least_w,
+        meters.contract_upper_w,
+        cost=meters.contract_cost,
+        unit=usual[of],
+    )
     program.add_columns("taken", (len(of), slots), cost=meters.taken_cost, unit=wide(of, usual), where=_produces(data))
     of = meters.battery_meter
-    program.add_columns("energy", (len(of),), meters.battery_least_j, meters.battery_upper_j, cost=meters.battery_energy_cost, unit=usual[of] * _hour(data))
-    program.add_columns("power", (len(of),), meters.battery_least_w, meters.battery_upper_w, cost=meters.battery_power_cost, unit=usual[of])
+    program.add_columns(
+        "energy",
+        (len(of),),
+        meters.battery_least_j,
+        meters.battery_upper_j,
+        cost=meters.battery_energy_cost,
+        unit=usual[of] * _hour(data),
+    )
+    program.add_columns(
+        "power",
+        (len(of),),
+        meters.battery_least_w,
+        meters.battery_upper_w,
+        cost=meters.battery_power_cost,
+        unit=usual[of],
+    )
     for block in ("charge", "discharge"):
         program.add_columns(block, (len(of), slots), unit=wide(of, usual))
     program.add_columns("stored", (len(of), slots), unit=wide(of, usual) * _hour(data))
@@ -104,12 +125,22 @@ def _add_balance(program: Program, data: PlanData) -> None:
     holding, at = np.nonzero(covers & ((of_holding >= 0) & (data.holding_power_w > 0))[:, None])
     point, when = np.nonzero((running >= 0) & ((of_point >= 0) & (data.point_power_w > 0))[:, None])
     every = np.arange(slots)
-    parts = [(of_holding[holding], at, held[holding], data.holding_power_w[holding]), (of_point[point], when, running[point, when], data.point_power_w[point])]
+    parts = [
+        (of_holding[holding], at, held[holding], data.holding_power_w[holding]),
+        (of_point[point], when, running[point, when], data.point_power_w[point]),
+    ]
     for block, of, sign in (
         ("grid", np.arange(len(meters.meter_site)), -1.0), ("taken", meters.contract_meter, -1.0),
         ("charge", meters.battery_meter, 1.0), ("discharge", meters.battery_meter, -1.0),
     ):  # fmt: skip
-        parts.append((np.repeat(of, slots), np.tile(every, len(of)), program.columns[block].ravel(), np.full(len(of) * slots, sign)))
+        parts.append(
+            (
+                np.repeat(of, slots),
+                np.tile(every, len(of)),
+                program.columns[block].ravel(),
+                np.full(len(of) * slots, sign),
+            )
+        )
     meter, slot, cols, vals = (np.concatenate(part) for part in zip(*parts, strict=True))
     program.add_rows("metered", 0.0, 0.0, meter * slots + slot, cols, vals, index=_pairs(len(meters.meter_site), slots))
 
@@ -119,20 +150,41 @@ def _add_connections(program: Program, data: PlanData) -> None:
     meters, slots = data.meters, data.slots
     limited = np.flatnonzero(np.isfinite(meters.grid_upper_w))
     index = _pairs(len(limited), slots)
-    program.add_rows("connection", -np.inf, np.repeat(meters.grid_upper_w[limited], slots), np.arange(len(index)), program.columns["grid"][limited].ravel(), 1.0,
-                     index=np.column_stack([meters.meter_site[limited][index[:, 0]], index[:, 1]]))
+    program.add_rows(
+        "connection",
+        -np.inf,
+        np.repeat(meters.grid_upper_w[limited], slots),
+        np.arange(len(index)),
+        program.columns["grid"][limited].ravel(),
+        1.0,
+        index=np.column_stack([meters.meter_site[limited][index[:, 0]], index[:, 1]]),
+    )
 
 
 def _add_peaks(program: Program, data: PlanData) -> None:
     meters = data.meters
     peak, slot = np.nonzero(meters.peak_slot)
-    _at_most(program, "peak", program.columns["grid"][meters.peak_meter[peak], slot], program.columns["peak"][peak], 1.0, np.column_stack([peak, slot]))
+    _at_most(
+        program,
+        "peak",
+        program.columns["grid"][meters.peak_meter[peak], slot],
+        program.columns["peak"][peak],
+        1.0,
+        np.column_stack([peak, slot]),
+    )
 
 
 def _add_contracts(program: Program, data: PlanData) -> None:
     contract, slot = np.nonzero(program.columns["taken"] >= 0)
     share = data.meters.contract_share[contract, slot] if len(contract) else 1.0
-    _at_most(program, "produced", program.columns["taken"][contract, slot], program.columns["contract"][contract], share, np.column_stack([contract, slot]))
+    _at_most(
+        program,
+        "produced",
+        program.columns["taken"][contract, slot],
+        program.columns["contract"][contract],
+        share,
+        np.column_stack([contract, slot]),
+    )
 
 
 def _add_batteries(program: Program, data: PlanData) -> None:
@@ -142,20 +194,41 @@ def _add_batteries(program: Program, data: PlanData) -> None:
     battery = pairs[:, 0]
     charge, discharge, stored = (program.columns[block].ravel() for block in ("charge", "discharge", "stored"))
     rows = np.arange(len(pairs))
-    program.add_rows("modules", -np.inf, 0.0, np.tile(rows, 3), np.concatenate([charge, discharge, program.columns["power"][battery]]),
-                     np.repeat([1.0, 1.0, -1.0], len(rows)), index=pairs)
+    program.add_rows(
+        "modules",
+        -np.inf,
+        0.0,
+        np.tile(rows, 3),
+        np.concatenate([charge, discharge, program.columns["power"][battery]]),
+        np.repeat([1.0, 1.0, -1.0], len(rows)),
+        index=pairs,
+    )
     _at_most(program, "storable", stored, program.columns["energy"][battery], 1.0, pairs)
     after = program.columns["stored"][:, data.order.next].ravel() if batteries else stored
     step, eta = data.order.step_s[pairs[:, 1]], meters.battery_efficiency[battery]
-    program.add_rows("stored", 0.0, 0.0, np.tile(rows, 4), np.concatenate([after, stored, charge, discharge]),
-                     np.concatenate([np.ones(len(rows)), -np.ones(len(rows)), -step * eta, step / eta]), index=pairs)
+    program.add_rows(
+        "stored",
+        0.0,
+        0.0,
+        np.tile(rows, 4),
+        np.concatenate([after, stored, charge, discharge]),
+        np.concatenate([np.ones(len(rows)), -np.ones(len(rows)), -step * eta, step / eta]),
+        index=pairs,
+    )
 
 
 def _at_most(program: Program, block: str, part, whole, share, index) -> None:
     """part <= share * whole, row by row."""
     rows = np.arange(len(part))
-    program.add_rows(block, -np.inf, 0.0, np.tile(rows, 2), np.concatenate([part, whole]),
-                     np.concatenate([np.ones(len(rows)), -np.broadcast_to(share, rows.shape)]), index=index)
+    program.add_rows(
+        block,
+        -np.inf,
+        0.0,
+        np.tile(rows, 2),
+        np.concatenate([part, whole]),
+        np.concatenate([np.ones(len(rows)), -np.broadcast_to(share, rows.shape)]),
+        index=index,
+    )
 
 
 def _pairs(things: int, slots: int):

@@ -45,20 +45,20 @@ class MeterData:
     A contract delivers at most `contract_share` of its capacity in each slot; what is not taken is curtailed.
     """
 
-    meter_site: Ints                                                        # [M] each site at most once
-    grid_upper_w: Floats                                                    # [M]
-    grid_cost: Functionals = field(default_factory=dict)                    # [M, T]
+    meter_site: Ints  # [M] each site at most once
+    grid_upper_w: Floats  # [M]
+    grid_cost: Functionals = field(default_factory=dict)  # [M, T]
 
     peak_meter: Ints = field(default_factory=lambda: _ints(0))
-    peak_slot: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))   # [N, T]
-    peak_cost: Functionals = field(default_factory=dict)                    # [N] per W
+    peak_slot: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))  # [N, T]
+    peak_cost: Functionals = field(default_factory=dict)  # [N] per W
 
     contract_meter: Ints = field(default_factory=lambda: _ints(0))
     contract_least_w: Floats = field(default_factory=lambda: _floats(0))
     contract_upper_w: Floats = field(default_factory=lambda: _floats(0))
-    contract_share: Floats = field(default_factory=lambda: _floats(0, 0))   # [C, T]
-    contract_cost: Functionals = field(default_factory=dict)                # [C] per W of capacity
-    taken_cost: Functionals = field(default_factory=dict)                   # [C, T]
+    contract_share: Floats = field(default_factory=lambda: _floats(0, 0))  # [C, T]
+    contract_cost: Functionals = field(default_factory=dict)  # [C] per W of capacity
+    taken_cost: Functionals = field(default_factory=dict)  # [C, T]
 
     battery_meter: Ints = field(default_factory=lambda: _ints(0))
     battery_least_j: Floats = field(default_factory=lambda: _floats(0))
@@ -66,11 +66,18 @@ class MeterData:
     battery_least_w: Floats = field(default_factory=lambda: _floats(0))
     battery_upper_w: Floats = field(default_factory=lambda: _floats(0))
     battery_efficiency: Floats = field(default_factory=lambda: _floats(0))  # of one way
-    battery_energy_cost: Functionals = field(default_factory=dict)          # [B] per J
-    battery_power_cost: Functionals = field(default_factory=dict)           # [B] per W
+    battery_energy_cost: Functionals = field(default_factory=dict)  # [B] per J
+    battery_power_cost: Functionals = field(default_factory=dict)  # [B] per W
 
     def parts(self) -> tuple[Functionals, ...]:
-        return (self.grid_cost, self.peak_cost, self.contract_cost, self.taken_cost, self.battery_energy_cost, self.battery_power_cost)
+        return (
+            self.grid_cost,
+            self.peak_cost,
+            self.contract_cost,
+            self.taken_cost,
+            self.battery_energy_cost,
+            self.battery_power_cost,
+        )
 
     def metered(self, sites: int) -> NDArray[np.bool_]:
         """[R]"""
@@ -81,7 +88,11 @@ class MeterData:
     def problems(self, sites: int, slots: int) -> Iterator[str]:
         """Words for every broken shape, index or number."""
         M, N, C, B = len(self.meter_site), len(self.peak_meter), len(self.contract_meter), len(self.battery_meter)
-        shapes: dict[str, tuple[int, ...]] = {"grid_upper_w": (M,), "peak_slot": (N, slots), "contract_share": (C, slots)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "grid_upper_w": (M,),
+            "peak_slot": (N, slots),
+            "contract_share": (C, slots),
+        }
         shapes |= {f"contract_{name}": (C,) for name in ("least_w", "upper_w")}
         shapes |= {f"battery_{name}": (B,) for name in ("least_j", "upper_j", "least_w", "upper_w", "efficiency")}
         for name, shape in shapes.items():
@@ -97,7 +108,9 @@ class MeterData:
         for name, shape, signed in costs:
             for functional, values in getattr(self, name).items():
                 if values.shape != shape or not np.isfinite(values).all() or (not signed and (values < 0).any()):
-                    yield f"meters.{name}[{functional}]: expected finite values of shape {shape}" + ("" if signed else ", at least 0")
+                    yield f"meters.{name}[{functional}]: expected finite values of shape {shape}" + (
+                        "" if signed else ", at least 0"
+                    )
         for name, values, high in (
             ("meter_site", self.meter_site, sites), ("peak_meter", self.peak_meter, M), ("contract_meter", self.contract_meter, M),
             ("battery_meter", self.battery_meter, M),
@@ -106,7 +119,11 @@ class MeterData:
                 yield f"meters.{name}: index outside [0, {high})"
         if len(set(self.meter_site.tolist())) < M:
             yield "meters.meter_site: a site has one meter"
-        for low, high in (("contract_least_w", "contract_upper_w"), ("battery_least_j", "battery_upper_j"), ("battery_least_w", "battery_upper_w")):
+        for low, high in (
+            ("contract_least_w", "contract_upper_w"),
+            ("battery_least_j", "battery_upper_j"),
+            ("battery_least_w", "battery_upper_w"),
+        ):
             if (getattr(self, low) > getattr(self, high)).any() or not np.isfinite(getattr(self, high)).all():
                 yield f"meters.{high}: expected finite values of at least {low}"
         if B and not ((self.battery_efficiency > 0) & (self.battery_efficiency <= 1)).all():

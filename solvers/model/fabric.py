@@ -34,6 +34,12 @@ def add_fabric(program: Program, data: PlanData) -> None:
     standing = np.flatnonzero(usable)
     column = design[data.lot_group[lot[standing]], data.lot_fabric[lot[standing]]]
     standing, column = standing[column >= 0], column[column >= 0]
-    program.add_rows("standing", -np.inf, 0.0, np.tile(np.arange(len(standing)), 2),
-                     np.concatenate([held[standing], column]),
-                     np.concatenate([np.ones(len(standing)), -holding_upper(data)[standing]]), index=standing[:, None])
+    program.add_rows(
+        "standing",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(standing)), 2),
+        np.concatenate([held[standing], column]),
+        np.concatenate([np.ones(len(standing)), -holding_upper(data)[standing]]),
+        index=standing[:, None],
+    )

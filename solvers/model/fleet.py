@@ -23,7 +23,9 @@ def holding_upper(data: PlanData) -> Floats:
     """[U]: the caller's bounds, tightened by what supply and site power allow a single holding."""
     upper = data.holding_upper.copy()
     np.minimum.at(upper, data.supply_member[:, 1], data.supply_limit[data.supply_member[:, 0]])
-    limit_w = np.where(data.covers(), data.power_limit()[0][data.lot_site[data.holding_lot]], np.inf).min(axis=1, initial=np.inf)
+    limit_w = np.where(data.covers(), data.power_limit()[0][data.lot_site[data.holding_lot]], np.inf).min(
+        axis=1, initial=np.inf
+    )
     room = np.full(len(upper), np.inf)
     np.divide(limit_w, data.holding_power_w, out=room, where=data.holding_power_w > 0)
     return np.maximum(np.floor(np.minimum(upper, room) * (1 + 1e-9) + 1e-9), 0.0)
@@ -49,7 +51,9 @@ def add_holdings(program: Program, data: PlanData) -> None:
     """Variables n and open, and the rows among them alone."""
     upper = holding_upper(data)
     least = 0.0 if data.holding_lower is None else np.minimum(data.holding_lower, upper)
-    held = program.add_columns("n", upper.shape, lower=least, upper=upper, integer=True, cost=data.holding_cost, where=upper > 0)
+    held = program.add_columns(
+        "n", upper.shape, lower=least, upper=upper, integer=True, cost=data.holding_cost, where=upper > 0
+    )
     fixed = np.zeros(data.sites)
     for values in data.site_fixed.values():
         fixed = np.maximum(fixed, values)
@@ -58,19 +62,34 @@ def add_holdings(program: Program, data: PlanData) -> None:
     covers = data.covers()
     for window in range(data.windows):
         member = data.supply_member[covers[data.supply_member[:, 1], window]]
-        bound = np.flatnonzero(np.isfinite(data.supply_limit)
-                               & (np.bincount(member[:, 0], minlength=len(data.supply_limit)) > 0))
+        bound = np.flatnonzero(
+            np.isfinite(data.supply_limit) & (np.bincount(member[:, 0], minlength=len(data.supply_limit)) > 0)
+        )
         row_of = np.full(len(data.supply_limit), -1)
         row_of[bound] = np.arange(len(bound))
         member = member[row_of[member[:, 0]] >= 0]
-        program.add_rows("supply", -np.inf, data.supply_limit[bound], row_of[member[:, 0]], held[member[:, 1]], 1.0,
-                         index=np.column_stack([bound, np.full(len(bound), window)]))
+        program.add_rows(
+            "supply",
+            -np.inf,
+            data.supply_limit[bound],
+            row_of[member[:, 0]],
+            held[member[:, 1]],
+            1.0,
+            index=np.column_stack([bound, np.full(len(bound), window)]),
+        )
 
     site = data.lot_site[data.holding_lot]
     linked = np.flatnonzero((opened[site] >= 0) & (held >= 0))
     rows = np.tile(np.arange(len(linked)), 2)
-    program.add_rows("opening", -np.inf, 0.0, rows, np.concatenate([held[linked], opened[site[linked]]]),
-                     np.concatenate([np.ones(len(linked)), -upper[linked]]), index=linked[:, None])
+    program.add_rows(
+        "opening",
+        -np.inf,
+        0.0,
+        rows,
+        np.concatenate([held[linked], opened[site[linked]]]),
+        np.concatenate([np.ones(len(linked)), -upper[linked]]),
+        index=linked[:, None],
+    )
 
 
 def add_installed(program: Program, data: PlanData) -> None:
@@ -85,24 +104,27 @@ def add_installed(program: Program, data: PlanData) -> None:
     row_of[lots, slot] = np.arange(len(lots))
 
     holding, window = np.nonzero(data.covers())
-    here = data.slot_window[None, :] == window[:, None]                     # [holding that covers, slot]
+    here = data.slot_window[None, :] == window[:, None]  # [holding that covers, slot]
     pair, at = np.nonzero(here & uses[data.holding_lot[holding]])
-    there = running[point] >= 0                                             # [use, slot]
+    there = running[point] >= 0  # [use, slot]
     use, when = np.nonzero(there)
     program.add_rows(
-        "installed", -np.inf, 0.0,
+        "installed",
+        -np.inf,
+        0.0,
         np.concatenate([row_of[lot[use], when], row_of[data.holding_lot[holding[pair]], at]]),
         np.concatenate([running[point[use], when], program.columns["n"][holding[pair]]]),
         np.concatenate([data.point_uses_systems[use], -np.ones(len(pair))]),
-        index=np.column_stack([lots, slot]))
+        index=np.column_stack([lots, slot]),
+    )
 
 
 def add_power(program: Program, data: PlanData) -> None:
     """A site's power in every slot: systems at idle, plus what running them adds; none where it is not open."""
     running, held, opened = _running(program), program.columns["n"], program.columns["open"]
-    covers = data.covers()[:, data.slot_window]                             # [U, T]
+    covers = data.covers()[:, data.slot_window]  # [U, T]
     holding_site, point_site = data.lot_site[data.holding_lot], data.point_site()
-    most, number = (by_window[:, data.slot_window] for by_window in data.power_limit())     # [R, T]
+    most, number = (by_window[:, data.slot_window] for by_window in data.power_limit())  # [R, T]
     site, slot = np.nonzero(np.isfinite(most))
     row = np.full(most.shape, -1)
     row[site, slot] = np.arange(len(site))
@@ -111,10 +133,14 @@ def add_power(program: Program, data: PlanData) -> None:
     limit, gate = most[site, slot], opened[site]
     rows = np.concatenate([row[holding_site[holding], at], row[point_site[point], when], np.arange(len(gate))])
     program.add_rows(
-        "power", -np.inf, np.where(gate >= 0, 0.0, limit), rows,
+        "power",
+        -np.inf,
+        np.where(gate >= 0, 0.0, limit),
+        rows,
         np.concatenate([held[holding], running[point, when], gate]),
         np.concatenate([data.holding_power_w[holding], data.point_power_w[point], -limit]),
-        index=np.column_stack([site, slot, number[site, slot]]))
+        index=np.column_stack([site, slot, number[site, slot]]),
+    )
 
 
 def _running(program: Program):

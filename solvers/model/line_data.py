@@ -31,11 +31,11 @@ class LineData:
     """
 
     line_capacity: Floats
-    line_upper: Floats                                                      # most units; infinite where nothing limits them
+    line_upper: Floats  # most units; infinite where nothing limits them
     line_usable: NDArray[np.bool_]
-    line_cost: Functionals = field(default_factory=dict)                    # [L] per unit over the horizon
+    line_cost: Functionals = field(default_factory=dict)  # [L] per unit over the horizon
     channel_line: Ints = field(default_factory=lambda: _ints(0))
-    window_stage: Ints = field(default_factory=lambda: _ints(1))            # [V]
+    window_stage: Ints = field(default_factory=lambda: _ints(1))  # [V]
 
     # what a request on an arc sends: rows (arc, channel), and the bytes
     arc_uses: Ints = field(default_factory=lambda: _ints(0, 2))
@@ -46,20 +46,20 @@ class LineData:
     stream_site: Ints = field(default_factory=lambda: _ints(0))
     way_stream: Ints = field(default_factory=lambda: _ints(0))
     way_stage: Ints = field(default_factory=lambda: _ints(0))
-    way_cost: Functionals = field(default_factory=dict)                     # [X]
-    way_uses: Ints = field(default_factory=lambda: _ints(0, 2))             # rows (way, channel)
+    way_cost: Functionals = field(default_factory=dict)  # [X]
+    way_uses: Ints = field(default_factory=lambda: _ints(0, 2))  # rows (way, channel)
     way_uses_rate: Floats = field(default_factory=lambda: np.zeros(0))
 
     # weights: wherever a workload is placed they must come from its source or from another place that has them
-    needs_weights: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))   # [W, R]
+    needs_weights: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))  # [W, R]
     hop_workload: Ints = field(default_factory=lambda: _ints(0))
-    hop_from: Ints = field(default_factory=lambda: _ints(0))                # a site, or SOURCE
+    hop_from: Ints = field(default_factory=lambda: _ints(0))  # a site, or SOURCE
     hop_to: Ints = field(default_factory=lambda: _ints(0))
     send_hop: Ints = field(default_factory=lambda: _ints(0))
     send_stage: Ints = field(default_factory=lambda: _ints(0))
     send_channel: Ints = field(default_factory=lambda: _ints(0))
     send_rate: Floats = field(default_factory=lambda: np.zeros(0))
-    send_cost: Functionals = field(default_factory=dict)                    # [Y]
+    send_cost: Functionals = field(default_factory=dict)  # [Y]
 
     @property
     def stages(self) -> int:
@@ -119,12 +119,12 @@ class SpreadData:
     """Of each workload [W]: the largest share of a slot's requests in one zone (1: any), the zones that must count, and the
     least share of every slot's requests with which a zone counts; `survives`: all demand could be served without any one zone."""
 
-    site_zone: Ints                                                         # [R]
+    site_zone: Ints  # [R]
     largest_share: Floats
     zones: Ints
     least_share: Floats
     survives: NDArray[np.bool_]
-    tried_slots: Ints = field(default_factory=lambda: _ints(0))             # in which a zone is let fail
+    tried_slots: Ints = field(default_factory=lambda: _ints(0))  # in which a zone is let fail
 
     @property
     def zone_count(self) -> int:

@@ -51,7 +51,14 @@ def add_lines(program: Program, data: PlanData, most: Floats) -> None:
     if lines is None:
         return
     counted, upper = np.isfinite(lines.line_capacity), most_units(data, most)
-    program.add_columns("unit", upper.shape, upper=np.where(counted, upper, 0.0), integer=True, cost=lines.line_cost, where=counted & (upper > 0))
+    program.add_columns(
+        "unit",
+        upper.shape,
+        upper=np.where(counted, upper, 0.0),
+        integer=True,
+        cost=lines.line_cost,
+        where=counted & (upper > 0),
+    )
     program.add_columns("way", lines.way_stream.shape, upper=1.0, cost=lines.way_cost, where=True)
     program.add_columns("send", lines.send_hop.shape, upper=1.0, cost=lines.send_cost, where=True)
     _add_streams(program, lines)
@@ -64,11 +71,14 @@ def _add_streams(program: Program, lines: LineData) -> None:
     host = program.columns["host"][lines.stream_workload, lines.stream_site]
     stream, stage = (part.ravel() for part in np.meshgrid(np.arange(streams), np.arange(stages), indexing="ij"))
     program.add_rows(
-        "streamed", 0.0, 0.0,
+        "streamed",
+        0.0,
+        0.0,
         np.concatenate([lines.way_stream * stages + lines.way_stage, np.arange(len(stream))]),
         np.concatenate([program.columns["way"], host[stream]]),
         np.repeat([1.0, -1.0], [len(lines.way_stream), len(stream)]),
-        index=np.column_stack([lines.stream_workload[stream], lines.stream_site[stream], stream, stage]))
+        index=np.column_stack([lines.stream_workload[stream], lines.stream_site[stream], stream, stage]),
+    )
 
 
 def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
@@ -80,9 +90,11 @@ def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
     offered = np.zeros((hops, stages), dtype=bool)
     offered[lines.send_hop, lines.send_stage] = True
 
-    mine = workload[None, :] == np.arange(workloads)[:, None]               # [W, H]
+    mine = workload[None, :] == np.arange(workloads)[:, None]  # [W, H]
     carries = needs[:, :, None] & mine[:, None, :] & (origin[None, :] != np.arange(sites)[:, None])[None]
-    passed = program.add_columns("pass", (workloads, sites, hops, stages), upper=1.0, where=carries[..., None] & offered)
+    passed = program.add_columns(
+        "pass", (workloads, sites, hops, stages), upper=1.0, where=carries[..., None] & offered
+    )
 
     # what comes for r into q goes on, unless q is r
     w, r, h, g = np.nonzero(passed >= 0)
@@ -95,43 +107,62 @@ def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
     tw, tr = np.divmod(target_of, sites)
     t, q, g_of = (part.ravel() for part in np.meshgrid(target, np.arange(sites), np.arange(stages), indexing="ij"))
     program.add_rows(
-        "arriving", 0.0, 0.0,
+        "arriving",
+        0.0,
+        0.0,
         np.concatenate([row(w, r, to[h], g), row(w, r, origin[h], g)[leaving], row(tw, tr, tr, stage)]),
         np.concatenate([passed[w, r, h, g], passed[w, r, h, g][leaving], host[tw, tr]]),
         np.repeat([1.0, -1.0, -1.0], [len(h), int(leaving.sum()), len(tw)]),
-        index=np.column_stack([t // sites, t % sites, q, g_of]))
+        index=np.column_stack([t // sites, t % sites, q, g_of]),
+    )
 
     order = lines.send_hop * stages + lines.send_stage
     by_order = np.argsort(order, kind="stable")
     first = np.searchsorted(order[by_order], np.arange(hops * stages + 1))
     key = h * stages + g
-    many = first[key + 1] - first[key]                                      # ways of the hop and stage of each passing share
+    many = first[key + 1] - first[key]  # ways of the hop and stage of each passing share
     sent = np.repeat(np.arange(len(h)), many)
     place = np.arange(len(sent)) - np.repeat(np.cumsum(many) - many, many)
-    program.add_rows("sent", -np.inf, 0.0, np.concatenate([np.arange(len(h)), sent]),
-                     np.concatenate([passed[w, r, h, g], send[by_order[first[key[sent]] + place]]]),
-                     np.repeat([1.0, -1.0], [len(h), len(sent)]), index=np.column_stack([w, r, h, g]))
+    program.add_rows(
+        "sent",
+        -np.inf,
+        0.0,
+        np.concatenate([np.arange(len(h)), sent]),
+        np.concatenate([passed[w, r, h, g], send[by_order[first[key[sent]] + place]]]),
+        np.repeat([1.0, -1.0], [len(h), len(sent)]),
+        index=np.column_stack([w, r, h, g]),
+    )
 
     relay, at = np.nonzero(offered & (origin != SOURCE)[:, None])
     row_of = np.full((hops, stages), -1)
     row_of[relay, at] = np.arange(len(relay))
     through = np.flatnonzero(row_of[lines.send_hop, lines.send_stage] >= 0)
-    program.add_rows("relayed", -np.inf, 0.0,
-                     np.concatenate([row_of[lines.send_hop[through], lines.send_stage[through]], np.arange(len(relay))]),
-                     np.concatenate([send[through], host[workload[relay], origin[relay]]]),
-                     np.repeat([1.0, -1.0], [len(through), len(relay)]), index=np.column_stack([relay, at]))
+    program.add_rows(
+        "relayed",
+        -np.inf,
+        0.0,
+        np.concatenate([row_of[lines.send_hop[through], lines.send_stage[through]], np.arange(len(relay))]),
+        np.concatenate([send[through], host[workload[relay], origin[relay]]]),
+        np.repeat([1.0, -1.0], [len(through), len(relay)]),
+        index=np.column_stack([relay, at]),
+    )
 
 
 def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
     """What travels on a channel in a slot fits on the units rented."""
     flow, unit, stage = program.columns["f"], program.columns["unit"], lines.window_stage[data.slot_window]
-    counted = np.isfinite(lines.line_capacity)[lines.channel_line]          # [C]
+    counted = np.isfinite(lines.line_capacity)[lines.channel_line]  # [C]
     arc, channel = lines.arc_uses[counted[lines.arc_uses[:, 1]]].T
     size = lines.arc_uses_bytes[counted[lines.arc_uses[:, 1]]]
     use, slot = np.nonzero(flow[arc] >= 0)
     entries = [(channel[use], slot, flow[arc[use], slot], size[use])]
     for column, of_channel, of_stage, rate in (
-        (program.columns["way"][lines.way_uses[:, 0]], lines.way_uses[:, 1], lines.way_stage[lines.way_uses[:, 0]], lines.way_uses_rate),
+        (
+            program.columns["way"][lines.way_uses[:, 0]],
+            lines.way_uses[:, 1],
+            lines.way_stage[lines.way_uses[:, 0]],
+            lines.way_uses_rate,
+        ),
         (program.columns["send"], lines.send_channel, lines.send_stage, lines.send_rate),
     ):
         there, slot = np.nonzero((of_stage[:, None] == stage[None, :]) & (counted[of_channel] & (rate > 0))[:, None])
@@ -143,6 +174,12 @@ def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
     row_of = np.full(used.shape, -1)
     row_of[channels, slots] = np.arange(len(channels))
     line = lines.channel_line[channels]
-    program.add_rows("line", -np.inf, 0.0, np.concatenate([row_of[channel, slot], np.arange(len(channels))]),
-                     np.concatenate([cols, unit[line]]), np.concatenate([vals, -lines.line_capacity[line]]),
-                     index=np.column_stack([channels, slots]))
+    program.add_rows(
+        "line",
+        -np.inf,
+        0.0,
+        np.concatenate([row_of[channel, slot], np.arange(len(channels))]),
+        np.concatenate([cols, unit[line]]),
+        np.concatenate([vals, -lines.line_capacity[line]]),
+        index=np.column_stack([channels, slots]),
+    )

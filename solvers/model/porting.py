@@ -25,7 +25,7 @@ def most_replicas(data: PlanData) -> NDArray[np.float64]:
     """[P, T]: no plan runs more of a point than this."""
     from solvers.model.fleet import lot_upper
 
-    room = lot_upper(data)[:, data.slot_window]                             # [K, T]
+    room = lot_upper(data)[:, data.slot_window]  # [K, T]
     most = np.full((len(data.point_pool), data.slots), np.inf)
     point, lot = data.point_uses.T
     np.minimum.at(most, point, room[lot] / np.maximum(data.point_uses_systems, 1e-300)[:, None])
@@ -48,9 +48,23 @@ def add_porting(program: Program, data: PlanData, ports: PortData) -> None:
     running, most = program.columns["x"], most_replicas(data)
     member, slot = np.nonzero((running[point] >= 0) & (most[point] > 0))
     rows = np.tile(np.arange(len(member)), 2)
-    program.add_rows("ported", -np.inf, 0.0, rows, np.concatenate([running[point[member], slot], port[group[member]]]),
-                     np.concatenate([np.ones(len(member)), -most[point[member], slot]]), index=np.column_stack([point[member], slot, group[member]]))
+    program.add_rows(
+        "ported",
+        -np.inf,
+        0.0,
+        rows,
+        np.concatenate([running[point[member], slot], port[group[member]]]),
+        np.concatenate([np.ones(len(member)), -most[point[member], slot]]),
+        index=np.column_stack([point[member], slot, group[member]]),
+    )
     chosen = program.columns["y"]
     jobs = np.flatnonzero(chosen[point] >= 0)
-    program.add_rows("ported job", -np.inf, 0.0, np.tile(np.arange(len(jobs)), 2), np.concatenate([chosen[point[jobs]], port[group[jobs]]]),
-                     np.repeat([1.0, -1.0], len(jobs)), index=point[jobs][:, None])
+    program.add_rows(
+        "ported job",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(jobs)), 2),
+        np.concatenate([chosen[point[jobs]], port[group[jobs]]]),
+        np.repeat([1.0, -1.0], len(jobs)),
+        index=point[jobs][:, None],
+    )

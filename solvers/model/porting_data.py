@@ -18,7 +18,9 @@ class PortData:
     groups: int = 0
 
     def problems(self, points: int) -> Iterator[str]:
-        if self.member.size and (self.member.min() < 0 or self.member[:, 0].max() >= points or self.member[:, 1].max() >= self.groups):
+        if self.member.size and (
+            self.member.min() < 0 or self.member[:, 0].max() >= points or self.member[:, 1].max() >= self.groups
+        ):
             yield "porting: index outside its points or groups"
         for functional, values in self.cost.items():
             if values.shape != (self.groups,) or not (np.isfinite(values).all() and (values >= 0).all()):

@@ -23,17 +23,43 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
     point, at = np.nonzero(where)
     start = program.row_blocks["progress"][-1].start
     times = data.slot_hours_s / data.order.step_s
-    program.add_entries(start + row_of[point], rise[point, at], -data.point_capacity[point] * restart[point] * times[at])
+    program.add_entries(
+        start + row_of[point], rise[point, at], -data.point_capacity[point] * restart[point] * times[at]
+    )
     row, index = np.arange(len(point)), np.column_stack([point, at])
     now, last, up = share[point, at], share[point, before[at]], rise[point, at]
-    program.add_rows("resumed", -np.inf, 0.0, np.tile(row, 3), np.concatenate([now, last, up]), np.repeat([1.0, -1.0, -1.0], len(row)), index=index)
+    program.add_rows(
+        "resumed",
+        -np.inf,
+        0.0,
+        np.tile(row, 3),
+        np.concatenate([now, last, up]),
+        np.repeat([1.0, -1.0, -1.0], len(row)),
+        index=index,
+    )
 
     back = program.add_columns("back", share.shape, upper=1.0, integer=True, where=where & pays(data)[:, None])
     exact = back[point, at] >= 0
     (now, last, up), switch = (part[exact] for part in (now, last, up)), back[point, at][exact]
     row = np.arange(len(switch))
-    program.add_rows("begins", -np.inf, 0.0, np.tile(row, 2), np.concatenate([up, switch]), np.repeat([1.0, -1.0], len(row)), index=index[exact])
-    program.add_rows("begins", -np.inf, 1.0, np.tile(row, 4), np.concatenate([up, now, last, switch]), np.repeat([1.0, -1.0, 1.0, 1.0], len(row)), index=index[exact])
+    program.add_rows(
+        "begins",
+        -np.inf,
+        0.0,
+        np.tile(row, 2),
+        np.concatenate([up, switch]),
+        np.repeat([1.0, -1.0], len(row)),
+        index=index[exact],
+    )
+    program.add_rows(
+        "begins",
+        -np.inf,
+        1.0,
+        np.tile(row, 4),
+        np.concatenate([up, now, last, switch]),
+        np.repeat([1.0, -1.0, 1.0, 1.0], len(row)),
+        index=index[exact],
+    )
 
 
 def preceding(following: Ints) -> Ints:

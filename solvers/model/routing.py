@@ -41,7 +41,8 @@ def pool_capacity(data: PlanData) -> Floats:
     np.maximum.at(best, (data.point_pool[point[first]], lot[first]), rate[first])
     most = lot_upper(data)
     return np.array([[np.sum(row[row > 0] * most[row > 0, v]) for v in range(data.windows)] for row in best]).reshape(
-        data.pools, data.windows)
+        data.pools, data.windows
+    )
 
 
 def arc_most(data: PlanData) -> Floats:
@@ -49,7 +50,7 @@ def arc_most(data: PlanData) -> Floats:
     demand = most_served(data)[data.arc_asked(), data.arc_origin] * arc_open(data)
     if not data.objective.maximises:
         return demand
-    pool = pool_capacity(data)[:, data.slot_window]                         # [Q, T]
+    pool = pool_capacity(data)[:, data.slot_window]  # [Q, T]
     most = pool[data.arc_pool] * arc_open(data)
     scaled = data.scaled() > 0
     served = np.zeros(data.demand.shape)
@@ -61,7 +62,9 @@ def arc_most(data: PlanData) -> Floats:
     asked = (wanted > 0) & scaled[:, None, None]
     factor = np.min(served[asked] / wanted[asked]) if asked.any() else np.inf
     times = np.where(scaled[data.arc_asked()], factor, 1.0)[:, None] * np.ones(data.slots)
-    grown = np.multiply(demand, times, out=np.zeros_like(demand), where=demand > 0)   # 0 even where the factor has no bound
+    grown = np.multiply(
+        demand, times, out=np.zeros_like(demand), where=demand > 0
+    )  # 0 even where the factor has no bound
     return np.minimum(most, grown)
 
 
@@ -92,10 +95,19 @@ def add_routing(program: Program, data: PlanData) -> Floats:
     serving = (data.point_pool >= 0) & (data.point_capacity > 0)
     filled = np.bincount(data.point_pool[serving], minlength=data.pools) > 0
     usual = _usual_replica(data)
-    flow = program.add_columns("f", most.shape, cost=data.arc_cost, unit=usual[data.arc_workload][:, None],
-                               where=(most > 0) & filled[data.arc_pool][:, None])
-    active = program.add_columns("x", (len(data.point_pool), data.slots), cost=data.point_cost,
-                                 where=serving[:, None] & served[data.point_pool] & useful(data))
+    flow = program.add_columns(
+        "f",
+        most.shape,
+        cost=data.arc_cost,
+        unit=usual[data.arc_workload][:, None],
+        where=(most > 0) & filled[data.arc_pool][:, None],
+    )
+    active = program.add_columns(
+        "x",
+        (len(data.point_pool), data.slots),
+        cost=data.point_cost,
+        where=serving[:, None] & served[data.point_pool] & useful(data),
+    )
     factor = program.add_columns("lambda", (), where=data.objective.maximises)
     _add_balance(program, data, flow, factor)
     add_waiting(program, data, flow, factor)
@@ -124,10 +136,14 @@ def _add_balance(program: Program, data: PlanData, flow, factor) -> None:
     grows = data.scaled()[workload] > 0
     arc, at = np.nonzero((flow >= 0) & at_once[data.arc_asked()][:, None])
     program.add_rows(
-        "balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
+        "balance",
+        np.where(grows, 0.0, asked),
+        np.where(grows, 0.0, asked),
         np.concatenate([row_of[data.arc_asked()[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
         np.concatenate([flow[arc, at], np.full(int(grows.sum()), int(factor))]),
-        np.concatenate([np.ones(len(arc)), -asked[grows]]), index=np.column_stack([workload, origin, slot]))
+        np.concatenate([np.ones(len(arc)), -asked[grows]]),
+        index=np.column_stack([workload, origin, slot]),
+    )
 
 
 def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
@@ -139,10 +155,14 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
     row_of = np.full(used.shape, -1)
     row_of[pool, slot] = np.arange(len(pool))
     program.add_rows(
-        "capacity", np.where(just_enough(data)[pool, slot], 0.0, -np.inf), 0.0,
+        "capacity",
+        np.where(just_enough(data)[pool, slot], 0.0, -np.inf),
+        0.0,
         np.concatenate([row_of[data.arc_pool[arc], at], row_of[data.point_pool[point], when]]),
         np.concatenate([flow[arc, at], active[point, when]]),
-        np.concatenate([np.ones(len(arc)), -data.point_capacity[point]]), index=np.column_stack([pool, slot]))
+        np.concatenate([np.ones(len(arc)), -data.point_capacity[point]]),
+        index=np.column_stack([pool, slot]),
+    )
 
 
 def just_enough(data: PlanData) -> NDArray[np.bool_]:
@@ -183,27 +203,47 @@ def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
     reached = np.zeros_like(priced)
     arc, at = np.nonzero(flow >= 0)
     reached[data.arc_workload[arc], data.arc_site[arc]] = True
-    host = program.add_columns("host", priced.shape, upper=1.0, integer=True, cost=data.host_cost, where=priced & reached)
-    gate = np.where(host >= 0, host, opened)                                # [W, R], -1 where nothing is to be switched
+    host = program.add_columns(
+        "host", priced.shape, upper=1.0, integer=True, cost=data.host_cost, where=priced & reached
+    )
+    gate = np.where(host >= 0, host, opened)  # [W, R], -1 where nothing is to be switched
 
     linked = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
     arc, at = arc[linked], at[linked]
-    first, together = same_way(data, most)                                 # arcs that differ in their line share a row
+    first, together = same_way(data, most)  # arcs that differ in their line share a row
     key, row = np.unique(first[arc] * data.slots + at, return_inverse=True)
     lead, slot = np.divmod(key, data.slots)
-    program.add_rows("hosted", -np.inf, 0.0, np.concatenate([row.reshape(-1), np.arange(len(key))]),
-                     np.concatenate([flow[arc, at], gate[data.arc_workload[lead], data.arc_site[lead]]]),
-                     np.concatenate([np.ones(len(arc)), -together[lead, slot]]), index=np.column_stack([lead, slot]))
+    program.add_rows(
+        "hosted",
+        -np.inf,
+        0.0,
+        np.concatenate([row.reshape(-1), np.arange(len(key))]),
+        np.concatenate([flow[arc, at], gate[data.arc_workload[lead], data.arc_site[lead]]]),
+        np.concatenate([np.ones(len(arc)), -together[lead, slot]]),
+        index=np.column_stack([lead, slot]),
+    )
 
     workload, site = np.nonzero((host >= 0) & (opened >= 0))
-    program.add_rows("housed", -np.inf, 0.0, np.tile(np.arange(len(site)), 2),
-                     np.concatenate([host[workload, site], opened[site]]),
-                     np.repeat([1.0, -1.0], len(site)), index=np.column_stack([workload, site]))
+    program.add_rows(
+        "housed",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(site)), 2),
+        np.concatenate([host[workload, site], opened[site]]),
+        np.repeat([1.0, -1.0], len(site)),
+        index=np.column_stack([workload, site]),
+    )
 
     workload, site, edge = data.tree_path[host[data.tree_path[:, 0], data.tree_path[:, 1]] >= 0].T
     used = np.zeros(len(data.edge_workload), dtype=bool)
     used[edge] = True
     carried = program.add_columns("edge", used.shape, upper=1.0, cost=data.edge_cost, where=used)
-    program.add_rows("tree", -np.inf, 0.0, np.tile(np.arange(len(edge)), 2),
-                     np.concatenate([host[workload, site], carried[edge]]), np.repeat([1.0, -1.0], len(edge)),
-                     index=np.column_stack([workload, site, edge]))
+    program.add_rows(
+        "tree",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(edge)), 2),
+        np.concatenate([host[workload, site], carried[edge]]),
+        np.repeat([1.0, -1.0], len(edge)),
+        index=np.column_stack([workload, site, edge]),
+    )

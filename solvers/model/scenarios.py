@@ -70,7 +70,15 @@ def _add(program: Program, data: PlanData, world: World, slots: Ints, seconds: F
         cols.append(np.full(grid[scaled].size, int(columns["lambda"].ravel()[0])))
         values.append(-wanted[scaled].ravel())
     floor = np.where(scaled[:, None], 0.0, wanted)
-    program.add_rows(f"{name} demand", floor.ravel(), np.inf, np.concatenate(rows), np.concatenate(cols), np.concatenate(values), count=wanted.size)
+    program.add_rows(
+        f"{name} demand",
+        floor.ravel(),
+        np.inf,
+        np.concatenate(rows),
+        np.concatenate(cols),
+        np.concatenate(values),
+        count=wanted.size,
+    )
 
     pools = np.arange(data.pools * T).reshape(data.pools, T)
     program.add_rows(
@@ -105,7 +113,21 @@ def _add(program: Program, data: PlanData, world: World, slots: Ints, seconds: F
     width, slot = np.nonzero(v >= 0)
     row = np.arange(len(width))
     program.add_rows(
-        f"{name} width", -np.inf, 0.0, np.tile(row, 2), np.concatenate([v[width, slot], columns["y"][width]]), np.concatenate([np.ones(len(row)), -np.ones(len(row))]), count=len(row)
+        f"{name} width",
+        -np.inf,
+        0.0,
+        np.tile(row, 2),
+        np.concatenate([v[width, slot], columns["y"][width]]),
+        np.concatenate([np.ones(len(row)), -np.ones(len(row))]),
+        count=len(row),
     )
     if len(data.job_work):
-        program.add_rows(f"{name} progress", 1.0, np.inf, data.point_job[width], v[width, slot], world.pace[width] * seconds[slot], count=len(data.job_work))
+        program.add_rows(
+            f"{name} progress",
+            1.0,
+            np.inf,
+            data.point_job[width],
+            v[width, slot],
+            world.pace[width] * seconds[slot],
+            count=len(data.job_work),
+        )

@@ -79,41 +79,73 @@ def add_schedule(program: Program, data: PlanData) -> None:
 
     chosen = program.add_columns("y", (points,), upper=1.0, integer=True, where=can)
     several = can & (in_window[job].sum(axis=1) > 1)
-    run = program.add_columns("run", (points, windows), upper=np.where(_fits(data), 1.0, 0.0), integer=True, where=several[:, None] & in_window[job])
-    share = program.add_columns("v", (points, data.slots), upper=1.0, cost=data.point_cost, where=can[:, None] & mask[job])
-    switch = np.where(several[:, None], run, chosen[:, None])               # [P, V]
+    run = program.add_columns(
+        "run",
+        (points, windows),
+        upper=np.where(_fits(data), 1.0, 0.0),
+        integer=True,
+        where=several[:, None] & in_window[job],
+    )
+    share = program.add_columns(
+        "v", (points, data.slots), upper=1.0, cost=data.point_cost, where=can[:, None] & mask[job]
+    )
+    switch = np.where(several[:, None], run, chosen[:, None])  # [P, V]
     switch[~(can[:, None] & in_window[job])] = -1
 
     points_able = np.flatnonzero(can)
-    program.add_rows("assigned", 1.0, 1.0, data.point_job[points_able], chosen[points_able], 1.0,
-                     index=np.arange(jobs)[:, None])
+    program.add_rows(
+        "assigned", 1.0, 1.0, data.point_job[points_able], chosen[points_able], 1.0, index=np.arange(jobs)[:, None]
+    )
 
     _add_halves(program, data, points_able)
 
     point, at = np.nonzero(share >= 0)
     row_of = np.full(points, -1)
     row_of[points_able] = np.arange(len(points_able))
-    program.add_rows("progress", 0.0, 0.0, np.concatenate([row_of[point], row_of[points_able]]),
-                     np.concatenate([share[point, at], chosen[points_able]]),
-                     np.concatenate([data.slot_hours_s[at] * data.point_capacity[point], -data.job_work[job[points_able]]]),
-                     index=points_able[:, None])
+    program.add_rows(
+        "progress",
+        0.0,
+        0.0,
+        np.concatenate([row_of[point], row_of[points_able]]),
+        np.concatenate([share[point, at], chosen[points_able]]),
+        np.concatenate([data.slot_hours_s[at] * data.point_capacity[point], -data.job_work[job[points_able]]]),
+        index=points_able[:, None],
+    )
     if data.point_restart_s is not None:
         add_restarts(program, data, row_of)
 
-    program.add_rows("running", -np.inf, 0.0, np.tile(np.arange(len(point)), 2),
-                     np.concatenate([share[point, at], switch[point, data.slot_window[at]]]),
-                     np.repeat([1.0, -1.0], len(point)), index=np.column_stack([point, at]))
+    program.add_rows(
+        "running",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(point)), 2),
+        np.concatenate([share[point, at], switch[point, data.slot_window[at]]]),
+        np.repeat([1.0, -1.0], len(point)),
+        index=np.column_stack([point, at]),
+    )
     point, window = np.nonzero(run >= 0)
-    program.add_rows("window", -np.inf, 0.0, np.tile(np.arange(len(point)), 2),
-                     np.concatenate([run[point, window], chosen[point]]), np.repeat([1.0, -1.0], len(point)),
-                     index=np.column_stack([point, window]))
+    program.add_rows(
+        "window",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(point)), 2),
+        np.concatenate([run[point, window], chosen[point]]),
+        np.repeat([1.0, -1.0], len(point)),
+        index=np.column_stack([point, window]),
+    )
     _add_width(program, data, switch)
 
     opened = program.columns["open"]
     housed = points_able[opened[data.point_site()[points_able]] >= 0]
-    program.add_rows("housed job", -np.inf, 0.0, np.tile(np.arange(len(housed)), 2),
-                     np.concatenate([chosen[housed], opened[data.point_site()[housed]]]),
-                     np.repeat([1.0, -1.0], len(housed)), index=housed[:, None])
+    program.add_rows(
+        "housed job",
+        -np.inf,
+        0.0,
+        np.tile(np.arange(len(housed)), 2),
+        np.concatenate([chosen[housed], opened[data.point_site()[housed]]]),
+        np.repeat([1.0, -1.0], len(housed)),
+        index=housed[:, None],
+    )
 
 
 def _add_halves(program: Program, data: PlanData, points: Ints) -> None:
@@ -135,8 +167,14 @@ def _add_width(program: Program, data: PlanData, switch) -> None:
     index, row = np.unique(key, axis=0, return_inverse=True)
     row = row.reshape(-1)
     holding_of, covers = program.columns["n"], data.covers()
-    there = (index[:, 1][:, None] == data.holding_lot[None, :]) & covers[:, index[:, 2]].T   # [row, holding]
+    there = (index[:, 1][:, None] == data.holding_lot[None, :]) & covers[:, index[:, 2]].T  # [row, holding]
     held_row, holding = np.nonzero(there)
-    program.add_rows("width", -np.inf, 0.0, np.concatenate([row, held_row]),
-                     np.concatenate([switch[point[use], window], holding_of[holding]]),
-                     np.concatenate([data.point_uses_systems[use], -np.ones(len(holding))]), index=index)
+    program.add_rows(
+        "width",
+        -np.inf,
+        0.0,
+        np.concatenate([row, held_row]),
+        np.concatenate([switch[point[use], window], holding_of[holding]]),
+        np.concatenate([data.point_uses_systems[use], -np.ones(len(holding))]),
+        index=index,
+    )

@@ -42,21 +42,37 @@ def add_spread(program: Program, data: PlanData, most: Floats) -> None:
 def _add_shares(program: Program, data: PlanData, most: Floats) -> None:
     spread, flow, factor = data.spread, program.columns["f"], program.columns["lambda"]
     workloads, zones = data.demand.shape[0], spread.zone_count
-    total = data.demand.sum(axis=1)                                         # [W, T]
+    total = data.demand.sum(axis=1)  # [W, T]
     arc_zone, answers = spread.site_zone[data.arc_site], data.arc_asked()
     wanting = np.flatnonzero((spread.zones > 1) & (total > 0).any(axis=1))
-    counts = program.add_columns("c", (workloads, zones), upper=1.0, integer=True, where=np.isin(np.arange(workloads), wanting)[:, None])
-    program.add_rows("zones", spread.zones[wanting].astype(float), np.inf, np.repeat(np.arange(len(wanting)), zones),
-                     counts[wanting].ravel(), 1.0, index=wanting[:, None])
+    counts = program.add_columns(
+        "c", (workloads, zones), upper=1.0, integer=True, where=np.isin(np.arange(workloads), wanting)[:, None]
+    )
+    program.add_rows(
+        "zones",
+        spread.zones[wanting].astype(float),
+        np.inf,
+        np.repeat(np.arange(len(wanting)), zones),
+        counts[wanting].ravel(),
+        1.0,
+        index=wanting[:, None],
+    )
 
-    waits, served, largest = may_wait(data), np.zeros((workloads, data.slots), dtype=bool), np.zeros((workloads, data.slots))
+    waits, served, largest = (
+        may_wait(data),
+        np.zeros((workloads, data.slots), dtype=bool),
+        np.zeros((workloads, data.slots)),
+    )
     arc, at = np.nonzero(flow >= 0)
     served[answers[arc], at] = True
     np.add.at(largest, answers, most)
     if not data.objective.maximises:
         largest = most_served(data).sum(axis=1)
     slots = np.where(waits[:, None], served, total > 0)[:, None, :] & np.ones((1, zones, 1), dtype=bool)
-    for block, rows in (("share", (spread.largest_share < 1)[:, None, None] & slots), ("counting", (counts >= 0)[:, :, None] & slots)):
+    for block, rows in (
+        ("share", (spread.largest_share < 1)[:, None, None] & slots),
+        ("counting", (counts >= 0)[:, :, None] & slots),
+    ):
         w, z, t = np.nonzero(rows)
         row_of = np.full(rows.shape, -1)
         row_of[w, z, t] = np.arange(len(t))
@@ -77,7 +93,9 @@ def _add_shares(program: Program, data: PlanData, most: Floats) -> None:
             low, high = np.where(grows | waits[w], -slack, 0.0), np.inf
             entries.append((every, counts[w, z], -slack))
         row, cols, vals = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-        program.add_rows(block, low, high, row[row >= 0], cols[row >= 0], vals[row >= 0], index=np.column_stack([w, z, t]))
+        program.add_rows(
+            block, low, high, row[row >= 0], cols[row >= 0], vals[row >= 0], index=np.column_stack([w, z, t])
+        )
 
 
 def _add_hosted_shares(program: Program, data: PlanData) -> None:
@@ -95,12 +113,20 @@ def _add_hosted_shares(program: Program, data: PlanData) -> None:
         arc, at = np.nonzero(flow[mine] >= 0)
         row = row_of[data.arc_site[mine[arc]], at]
         inside = row >= 0
-        program.add_rows("share hosted", -np.inf, 0.0, np.concatenate([row[inside], np.arange(len(t))]),
-                         np.concatenate([flow[mine[arc], at][inside], host[w, r]]),
-                         np.concatenate([np.ones(int(inside.sum())), -spread.largest_share[w] * total[w, t]]), index=np.column_stack([np.full(len(t), w), r, t]))
+        program.add_rows(
+            "share hosted",
+            -np.inf,
+            0.0,
+            np.concatenate([row[inside], np.arange(len(t))]),
+            np.concatenate([flow[mine[arc], at][inside], host[w, r]]),
+            np.concatenate([np.ones(int(inside.sum())), -spread.largest_share[w] * total[w, t]]),
+            index=np.column_stack([np.full(len(t), w), r, t]),
+        )
         if len(gated) == len(sites) and (total[w] > 0).any():
             least = np.ceil(1.0 / spread.largest_share[w] - 1e-9)
-            program.add_rows("hosts", least, np.inf, np.zeros(len(sites), dtype=np.int64), host[w, sites], 1.0, index=np.array([[w]]))
+            program.add_rows(
+                "hosts", least, np.inf, np.zeros(len(sites), dtype=np.int64), host[w, sites], 1.0, index=np.array([[w]])
+            )
 
 
 def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> None:
@@ -111,8 +137,12 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     surviving_pool = np.unique(data.arc_pool[spread.survives[data.arc_workload]])
     points = np.flatnonzero(np.isin(data.point_pool, pools) & (data.point_capacity > 0))
     name = f"zone {zone}"
-    flow = program.add_columns(f"{name} g", (len(data.arc_pool), data.slots), where=_mask(most.shape, arcs, slots) & (most > 0))
-    active = program.add_columns(f"{name} h", (len(data.point_pool), data.slots), where=_mask((len(data.point_pool), data.slots), points, slots))
+    flow = program.add_columns(
+        f"{name} g", (len(data.arc_pool), data.slots), where=_mask(most.shape, arcs, slots) & (most > 0)
+    )
+    active = program.add_columns(
+        f"{name} h", (len(data.point_pool), data.slots), where=_mask((len(data.point_pool), data.slots), points, slots)
+    )
     arc, at = np.nonzero(flow >= 0)
     point, when = np.nonzero(active >= 0)
 
@@ -121,13 +151,26 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     row_of = np.full(data.demand.shape, -1)
     row_of[w, o, t] = np.arange(len(t))
     asked, grows = data.demand[w, o, t], data.scaled()[w] > 0
-    program.add_rows("survived balance", np.where(grows, 0.0, asked), np.where(grows, 0.0, asked),
-                     np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
-                     np.concatenate([flow[arc, at], np.full(int(grows.sum()), int(program.columns["lambda"]))]),
-                     np.concatenate([np.ones(len(arc)), -asked[grows]]), index=_tagged(zone, w, o, t))
+    program.add_rows(
+        "survived balance",
+        np.where(grows, 0.0, asked),
+        np.where(grows, 0.0, asked),
+        np.concatenate([row_of[data.arc_workload[arc], data.arc_origin[arc], at], np.flatnonzero(grows)]),
+        np.concatenate([flow[arc, at], np.full(int(grows.sum()), int(program.columns["lambda"]))]),
+        np.concatenate([np.ones(len(arc)), -asked[grows]]),
+        index=_tagged(zone, w, o, t),
+    )
     pool_rows = data.arc_pool[arc] * data.slots + at, data.point_pool[point] * data.slots + when
-    _grouped(program, "survived capacity", zone, data.slots, pool_rows,
-             (flow[arc, at], active[point, when]), (np.ones(len(arc)), -data.point_capacity[point]), np.unique(pool_rows[0]))
+    _grouped(
+        program,
+        "survived capacity",
+        zone,
+        data.slots,
+        pool_rows,
+        (flow[arc, at], active[point, when]),
+        (np.ones(len(arc)), -data.point_capacity[point]),
+        np.unique(pool_rows[0]),
+    )
 
     host, opened = program.columns["host"], program.columns["open"]
     gate = np.where(host >= 0, host, opened)
@@ -135,9 +178,15 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     gated = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
     key, row = np.unique(first[arc[gated]] * data.slots + at[gated], return_inverse=True)
     lead, slot = np.divmod(key, data.slots)
-    program.add_rows("survived hosted", -np.inf, 0.0, np.concatenate([row.reshape(-1), np.arange(len(key))]),
-                     np.concatenate([flow[arc[gated], at[gated]], gate[data.arc_workload[lead], data.arc_site[lead]]]),
-                     np.concatenate([np.ones(int(gated.sum())), -together[lead, slot]]), index=_tagged(zone, lead, slot))
+    program.add_rows(
+        "survived hosted",
+        -np.inf,
+        0.0,
+        np.concatenate([row.reshape(-1), np.arange(len(key))]),
+        np.concatenate([flow[arc[gated], at[gated]], gate[data.arc_workload[lead], data.arc_site[lead]]]),
+        np.concatenate([np.ones(int(gated.sum())), -together[lead, slot]]),
+        index=_tagged(zone, lead, slot),
+    )
 
     # systems and power: what survives in its new places, all else as it is
     running = np.maximum(program.columns["x"], program.columns["v"])
@@ -149,16 +198,34 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     held, covers = program.columns["n"], data.covers()[:, data.slot_window]
     holding, there = np.nonzero(covers & np.isin(np.arange(data.slots), slots))
     rows = lot[use] * data.slots + slot, data.holding_lot[holding] * data.slots + there
-    _grouped(program, "survived installed", zone, data.slots, rows, (now[user[use], slot], held[holding]),
-             (data.point_uses_systems[use], -np.ones(len(holding))), np.unique(rows[0]))
+    _grouped(
+        program,
+        "survived installed",
+        zone,
+        data.slots,
+        rows,
+        (now[user[use], slot], held[holding]),
+        (data.point_uses_systems[use], -np.ones(len(holding))),
+        np.unique(rows[0]),
+    )
 
     limit, number = (by_window[:, data.slot_window] for by_window in data.power_limit())
     runs, slot = np.nonzero(now >= 0)
     rows = (data.point_site()[runs] * data.slots + slot, data.lot_site[data.holding_lot[holding]] * data.slots + there)
     wanted = np.unique(rows[0])
     wanted = wanted[np.isfinite(limit.ravel()[wanted])]
-    _grouped(program, "survived power", zone, data.slots, rows, (now[runs, slot], held[holding]),
-             (data.point_power_w[runs], data.holding_power_w[holding]), wanted, limit.ravel()[wanted], number.ravel()[wanted])
+    _grouped(
+        program,
+        "survived power",
+        zone,
+        data.slots,
+        rows,
+        (now[runs, slot], held[holding]),
+        (data.point_power_w[runs], data.holding_power_w[holding]),
+        wanted,
+        limit.ravel()[wanted],
+        number.ravel()[wanted],
+    )
     if data.lines is not None:
         _add_lines_left(program, data, zone, flow, outside)
 
@@ -173,10 +240,19 @@ def _add_lines_left(program: Program, data: PlanData, zone: int, flow, outside) 
     use, slot = np.nonzero((now[arc] >= 0) & counted[channel][:, None])
     rows, cols, vals = [channel[use] * data.slots + slot], [now[arc[use], slot]], [lines.arc_uses_bytes[use]]
     for column, of_channel, of_stage, rate in (
-        (program.columns["way"][lines.way_uses[:, 0]], lines.way_uses[:, 1], lines.way_stage[lines.way_uses[:, 0]], lines.way_uses_rate),
+        (
+            program.columns["way"][lines.way_uses[:, 0]],
+            lines.way_uses[:, 1],
+            lines.way_stage[lines.way_uses[:, 0]],
+            lines.way_uses_rate,
+        ),
         (program.columns["send"], lines.send_channel, lines.send_stage, lines.send_rate),
     ):
-        there, slot = np.nonzero((of_stage[:, None] == stage[None, :]) & counted[of_channel][:, None] & np.isin(np.arange(data.slots), spread.tried_slots))
+        there, slot = np.nonzero(
+            (of_stage[:, None] == stage[None, :])
+            & counted[of_channel][:, None]
+            & np.isin(np.arange(data.slots), spread.tried_slots)
+        )
         rows.append(of_channel[there] * data.slots + slot)
         cols.append(column[there])
         vals.append(rate[there])
@@ -198,10 +274,16 @@ def _tagged(zone: int, *parts) -> np.ndarray:
     return np.column_stack([np.full(len(parts[0]), zone), *parts])
 
 
-def _grouped(program: Program, block: str, zone: int, slots: int, rows, cols, vals, wanted, upper=0.0, number=None) -> None:
+def _grouped(
+    program: Program, block: str, zone: int, slots: int, rows, cols, vals, wanted, upper=0.0, number=None
+) -> None:
     """Rows named by (position, slot) = divmod(row, slots) and, where it is given, a `number`; those not `wanted` say nothing and are left out."""
     row, col, val = (np.concatenate(part) for part in (rows, cols, vals))
     place = np.searchsorted(wanted, row)
-    there = (place < len(wanted)) & (wanted[np.minimum(place, len(wanted) - 1)] == row) if len(wanted) else np.zeros(len(row), dtype=bool)
+    there = (
+        (place < len(wanted)) & (wanted[np.minimum(place, len(wanted) - 1)] == row)
+        if len(wanted)
+        else np.zeros(len(row), dtype=bool)
+    )
     index = _tagged(zone, *np.divmod(wanted, slots), *(() if number is None else (number,)))
     program.add_rows(block, -np.inf, upper, place[there], col[there], val[there], index=index)

@@ -22,8 +22,15 @@ def add_storage(program: Program, data: PlanData) -> None:
     point, slot = np.nonzero((share >= 0) & limited[:, None])
     key, row = np.unique(site[point] * data.slots + slot, return_inverse=True)
     place, at = np.divmod(key, data.slots)
-    program.add_rows("storage", -np.inf, data.site_storage[place], row.reshape(-1), share[point, slot],
-                     data.point_storage[point], index=np.column_stack([place, at]))
+    program.add_rows(
+        "storage",
+        -np.inf,
+        data.site_storage[place],
+        row.reshape(-1),
+        share[point, slot],
+        data.point_storage[point],
+        index=np.column_stack([place, at]),
+    )
 
 
 def widest(data: PlanData) -> Floats:

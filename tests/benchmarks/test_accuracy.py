@@ -72,6 +72,21 @@ def test_fields_that_a_serving_row_needs(changes, needed):
     serving = importlib.import_module("accuracy_serving")
     from planner.calibration.measurements import Row
 
-    cells = {"chip": "H100", "model": "x", "mode": "aggregated", "other_metric": "", "n_chips": 1.0, "isl": 1.0, "osl": 2.0, "concurrency": 1.0, "ttft_ms": 3.0, **changes}
-    row = Row(2, {name: v for name, v in cells.items() if isinstance(v, str)}, {name: v for name, v in cells.items() if isinstance(v, float)})
+    cells = {
+        "chip": "H100",
+        "model": "x",
+        "mode": "aggregated",
+        "other_metric": "",
+        "n_chips": 1.0,
+        "isl": 1.0,
+        "osl": 2.0,
+        "concurrency": 1.0,
+        "ttft_ms": 3.0,
+        **changes,
+    }
+    row = Row(
+        2,
+        {name: v for name, v in cells.items() if isinstance(v, str)},
+        {name: v for name, v in cells.items() if isinstance(v, float)},
+    )
     assert serving.has_needed_fields(row) is needed

@@ -26,8 +26,20 @@ def where(record, name):
 
 
 def test_there_is_data_of_every_kind():
-    least = {"chips": 120, "systems": 51, "fabrics": 30, "architectures": 111, "regions": 56, "tariffs": 35,
-             "offers": 200, "wan": 200, "lines": 4, "power_curves": 30, "defaults": 30, "constants": 30}
+    least = {
+        "chips": 120,
+        "systems": 51,
+        "fabrics": 30,
+        "architectures": 111,
+        "regions": 56,
+        "tariffs": 35,
+        "offers": 200,
+        "wan": 200,
+        "lines": 4,
+        "power_curves": 30,
+        "defaults": 30,
+        "constants": 30,
+    }
     assert set(least) == set(SCHEMAS)
     for kind, count in least.items():
         assert len(CATALOG.records(kind)) >= count, kind
@@ -42,7 +54,9 @@ def test_every_figure_is_cited_with_a_source_that_resolves():
                 source = CATALOG.source(id)
                 assert source.title and source.confidence in CONFIDENCES, where(record, name)
             if figure.source == ("GK",):
-                assert figure.confidence == "C" and figure.kind in ("assumed", "claimed", "derived"), where(record, name)
+                assert figure.confidence == "C" and figure.kind in ("assumed", "claimed", "derived"), where(
+                    record, name
+                )
 
 
 def test_a_figure_has_the_unit_of_its_schema():
@@ -65,7 +79,9 @@ def test_the_unit_of_a_figure_reads_back_as_itself():
 def test_what_is_only_claimed_stays_apart():
     for record in RECORDS:
         assert all(f.kind != "claimed" for f in record.figures.values()), record.name
-        assert all(f.kind == "claimed" and f.source[0].startswith("BRIEF") for f in record.claimed.values()), record.name
+        assert all(f.kind == "claimed" and f.source[0].startswith("BRIEF") for f in record.claimed.values()), (
+            record.name
+        )
         if record.brief_only:
             assert not record.figures, record.name
     assert sum(r.brief_only for r in RECORDS) >= 25
@@ -173,14 +189,22 @@ def test_a_region_knows_its_clock_and_profiles_have_one_value_per_hour():
 
 
 # Annual means as the collection's own index prints them: USD/MWh of 2024, g/kWh of 2022.
-@pytest.mark.parametrize(("region", "profile", "mean", "per"), [
-    ("us-virginia", "price_profile", 36.18, 1e-6 * KWH_J * 1e3), ("us-texas", "price_profile", 28.09, 1e-6 * KWH_J * 1e3),
-    ("us-california", "price_profile", 40.67, 1e-6 * KWH_J * 1e3), ("sg", "price_profile", 121.67, 1e-6 * KWH_J * 1e3),
-    ("us-virginia", "carbon_profile", 363, 1000 * KWH_J), ("us-texas", "carbon_profile", 347, 1000 * KWH_J),
-    ("us-california", "carbon_profile", 256, 1000 * KWH_J), ("us-oregon", "carbon_profile", 55, 1000 * KWH_J),
-    ("us-iowa", "carbon_profile", 441, 1000 * KWH_J), ("us-georgia", "carbon_profile", 423, 1000 * KWH_J),
-    ("us-arizona", "carbon_profile", 575, 1000 * KWH_J),
-])
+@pytest.mark.parametrize(
+    ("region", "profile", "mean", "per"),
+    [
+        ("us-virginia", "price_profile", 36.18, 1e-6 * KWH_J * 1e3),
+        ("us-texas", "price_profile", 28.09, 1e-6 * KWH_J * 1e3),
+        ("us-california", "price_profile", 40.67, 1e-6 * KWH_J * 1e3),
+        ("sg", "price_profile", 121.67, 1e-6 * KWH_J * 1e3),
+        ("us-virginia", "carbon_profile", 363, 1000 * KWH_J),
+        ("us-texas", "carbon_profile", 347, 1000 * KWH_J),
+        ("us-california", "carbon_profile", 256, 1000 * KWH_J),
+        ("us-oregon", "carbon_profile", 55, 1000 * KWH_J),
+        ("us-iowa", "carbon_profile", 441, 1000 * KWH_J),
+        ("us-georgia", "carbon_profile", 423, 1000 * KWH_J),
+        ("us-arizona", "carbon_profile", 575, 1000 * KWH_J),
+    ],
+)
 def test_a_typical_day_has_the_mean_of_its_year(region, profile, mean, per):
     if profile == "price_profile":
         per = 1000 * KWH_J  # USD/J to USD/MWh: 3.6e9 J

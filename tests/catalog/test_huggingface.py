@@ -152,7 +152,11 @@ DIFFERENT = {"Llama-4-Maverick-17B-128E-Instruct": {"window_layers": 36, "window
 SIZES = {  # published parameters; "no count" where the closed form has no term for the linear layers
     name: record.value("total_parameters") for name in CONFIGS if (record := CATALOG.get("architectures", name)).get("linear_layers") is None
 }  # fmt: skip
-MATTERS_NOT = {"kv_heads": lambda shape: shape.mla, "head_dim": lambda shape: shape.mla, "ffn": lambda shape: not dense_layers(shape)}
+MATTERS_NOT = {
+    "kv_heads": lambda shape: shape.mla,
+    "head_dim": lambda shape: shape.mla,
+    "ffn": lambda shape: not dense_layers(shape),
+}
 
 
 def dense_layers(shape):
@@ -204,14 +208,19 @@ def test_nothing_is_assumed_where_the_config_says_all():
 
 def test_what_is_assumed_stands_in_the_notes_and_with_a_figure():
     entry = from_config(
-        {key: CONFIGS["Llama-3.1-8B"][key] for key in CONFIGS["Llama-3.1-8B"] if key not in ("tie_word_embeddings", "num_key_value_heads")},
+        {
+            key: CONFIGS["Llama-3.1-8B"][key]
+            for key in CONFIGS["Llama-3.1-8B"]
+            if key not in ("tie_word_embeddings", "num_key_value_heads")
+        },
         "x",
     )
     assert "one for each attention head" in entry["figures"]["kv_heads"]["note"]
     assert "hidden size / attention heads" in entry["figures"]["head_dim"]["note"]
     assert "tie_word_embeddings is absent" in entry["figures"]["vocab"]["note"]
     assert all(
-        words in entry["text"]["note"] for words in ("kv_heads = 32 assumed", "head_dim = 128 assumed", "tie_word_embeddings is absent")
+        words in entry["text"]["note"]
+        for words in ("kv_heads = 32 assumed", "head_dim = 128 assumed", "tie_word_embeddings is absent")
     )
 
 
@@ -230,7 +239,10 @@ def test_an_unknown_model_type_is_read_by_its_keys():
     assert (shape.layers, shape.kv_heads, shape.head_dim, shape.gated, shape.tied) == (12, 4, 64, True, False)
     assert not parsed({**NEW, "hidden_act": "gelu"}).gated
     note = from_config({**NEW, "hidden_act": "gelu"}, "x")["text"]["note"]
-    assert "its code is not known here" in note and "two matrices in a feed-forward block, from the activation gelu" in note
+    assert (
+        "its code is not known here" in note
+        and "two matrices in a feed-forward block, from the activation gelu" in note
+    )
 
 
 def test_experts_without_a_width_of_their_own_are_assumed_only_where_the_code_is_unknown():
@@ -248,15 +260,28 @@ def test_missing_keys_are_listed_all_at_once_with_a_remedy():
         in found["config.num_hidden_layers"]
     )
     found = problems(lambda: from_config({**NEW, "hidden_act": "silu", "kv_lora_rank": 512, "num_experts": 8}, "x"))
-    assert set(found) == {"config.num_experts_per_tok", "config.qk_nope_head_dim", "config.qk_rope_head_dim", "config.v_head_dim"}
+    assert set(found) == {
+        "config.num_experts_per_tok",
+        "config.qk_nope_head_dim",
+        "config.qk_rope_head_dim",
+        "config.v_head_dim",
+    }
 
 
 def test_a_part_that_leaves_out_the_defaults_of_its_class_is_not_guessed():
     # as the 4B of Gemma 3 is printed
-    text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}
+    text = {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    }
     found = problems(lambda: parsed({"model_type": "gemma3", "text_config": text}))
     at = "catalog.architectures[0].config.text_config"
-    assert set(found) == {f"{at}.{key}" for key in ("num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")}
+    assert set(found) == {
+        f"{at}.{key}" for key in ("num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")
+    }
     beside = {
         name: {"value": value, "note": "class default"}
         for name, value in (("heads", 8), ("kv_heads", 4), ("head_dim", 256), ("vocab", 262144))
@@ -285,14 +310,22 @@ def test_a_malformed_key_is_named(key, value, words):
 def test_impossible_experts_are_named():
     moe = CONFIGS["DeepSeek-V3"]
     assert (
-        "at most the 256 experts" in problems(lambda: from_config({**moe, "num_experts_per_tok": 300}, "x"))["config.num_experts_per_tok"]
+        "at most the 256 experts"
+        in problems(lambda: from_config({**moe, "num_experts_per_tok": 300}, "x"))["config.num_experts_per_tok"]
     )
     found = problems(lambda: from_config({**moe, "first_k_dense_replace": [3]}, "x"))
     assert "expected a whole number" in found["config.first_k_dense_replace"]
 
 
 def moe(**keys):
-    return {**NEW, "hidden_act": "silu", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512, **keys}
+    return {
+        **NEW,
+        "hidden_act": "silu",
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 512,
+        **keys,
+    }
 
 
 @pytest.mark.parametrize(("keys", "dense"), [
@@ -331,7 +364,9 @@ def test_shared_experts_may_be_given_by_their_width():
     assert parsed(moe(shared_expert_intermediate_size=2048)).shared_experts == 4
     assert (
         "multiple of the expert width 512"
-        in problems(lambda: from_config(moe(shared_expert_intermediate_size=600), "x"))["config.shared_expert_intermediate_size"]
+        in problems(lambda: from_config(moe(shared_expert_intermediate_size=600), "x"))[
+            "config.shared_expert_intermediate_size"
+        ]
     )
 
 
@@ -350,7 +385,10 @@ def test_a_file_is_an_architecture_of_its_name(tmp_path):
     (tmp_path / "my-model.config.json").write_text(json.dumps(CONFIGS["Llama-3.1-8B"]))
     record = Catalog.load([tmp_path]).get("architectures", "my-model")
     assert record.value("layers") == 32 and record.words("attention") == "gqa"
-    assert record.figure("layers").source == ("overlay:my-model.config.json",) and record.figure("layers").kind == "override"
+    assert (
+        record.figure("layers").source == ("overlay:my-model.config.json",)
+        and record.figure("layers").kind == "override"
+    )
 
 
 def test_a_file_that_is_wrong_is_named_with_its_keys(tmp_path):
@@ -371,17 +409,24 @@ def test_a_spec_names_no_files(tmp_path):
     found = problems(lambda: catalog_with("mine", str(tmp_path / "secret.json")))
     assert "expected the content of a config.json as an object, got str" in found["catalog.architectures[0].config"]
     assert (
-        "only architectures" in problems(lambda: Catalog.load(blocks=[{"chips": [{"name": "x", "config": {}}]}]))["catalog.chips[0].config"]
+        "only architectures"
+        in problems(lambda: Catalog.load(blocks=[{"chips": [{"name": "x", "config": {}}]}]))["catalog.chips[0].config"]
     )
 
 
 def test_what_is_stated_beside_the_config_holds():
-    entry = {"figures": {"vocab": {"value": 50000, "note": "padded"}}, "text": {"tied": "true", "gated": "false"}, "aliases": ["the other"]}
+    entry = {
+        "figures": {"vocab": {"value": 50000, "note": "padded"}},
+        "text": {"tied": "true", "gated": "false"},
+        "aliases": ["the other"],
+    }
     catalog = catalog_with("mine", CONFIGS["Llama-3.1-8B"], **entry)
     shape = shape_of(catalog.get("architectures", "the other"), Ledger(catalog))
     assert (shape.vocab, shape.tied, shape.gated, shape.layers) == (50000, True, False, 32)
     assert catalog.get("architectures", "mine").figure("vocab").note == "padded"
-    assert "note" in next(iter(problems(lambda: catalog_with("mine", CONFIGS["Llama-3.1-8B"], figures={"vocab": {"value": 5}}))))
+    assert "note" in next(
+        iter(problems(lambda: catalog_with("mine", CONFIGS["Llama-3.1-8B"], figures={"vocab": {"value": 5}})))
+    )
 
 
 def test_a_config_under_a_name_of_ours_keeps_nothing_of_the_record():
@@ -416,6 +461,7 @@ def test_any_config_is_read_or_refused_with_a_place(changes, name):
 
 def test_sizes_cover_what_the_issue_of_shapes_asks():
     kinds = {
-        (shape.mla, bool(shape.experts), bool(shape.window_layers), shape.tied, shape.gated) for shape in map(parsed, CONFIGS.values())
+        (shape.mla, bool(shape.experts), bool(shape.window_layers), shape.tied, shape.gated)
+        for shape in map(parsed, CONFIGS.values())
     }
     assert len(SIZES) >= 8 and len(kinds) >= 8 and max(SIZES.values()) > 600 * BILLION

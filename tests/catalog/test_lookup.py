@@ -50,8 +50,11 @@ def test_a_missing_figure_says_how_to_state_it():
 
 
 def test_errors_survive_a_worker_process():
-    for error in (UnknownName("chips", "x", ("y",)), MissingFigure("chips", "x", "tdp_w", "20 MW"),
-                  CatalogError([("a", "b")])):
+    for error in (
+        UnknownName("chips", "x", ("y",)),
+        MissingFigure("chips", "x", "tdp_w", "20 MW"),
+        CatalogError([("a", "b")]),
+    ):
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert pickle.loads(pickle.dumps(CATALOG)).digest == CATALOG.digest
 
@@ -67,10 +70,13 @@ def test_an_override_changes_one_figure_and_says_so():
 
 
 def test_an_override_may_name_an_alias_a_slash_and_a_text():
-    changed = CATALOG.with_overrides({
-        "chips/Biren BR104 / 104P/price": {"value": "9k USD", "note": "quote"},
-        "chips/H20/export_cn": {"value": "barred", "note": "reading of the new rule"},
-        "regions/cn-guizhou/electricity_price": {"value": "0.4 CNY/kWh", "note": "contract"}})
+    changed = CATALOG.with_overrides(
+        {
+            "chips/Biren BR104 / 104P/price": {"value": "9k USD", "note": "quote"},
+            "chips/H20/export_cn": {"value": "barred", "note": "reading of the new rule"},
+            "regions/cn-guizhou/electricity_price": {"value": "0.4 CNY/kWh", "note": "contract"},
+        }
+    )
     assert changed.get("chips", "Biren BR104 / 104P").value("price") == 9000
     assert changed.get("chips", "H20").words("export_cn") == "barred"
     assert changed.get("regions", "cn-guizhou").figure("electricity_price").unit == "CNY/J"
@@ -78,23 +84,28 @@ def test_an_override_may_name_an_alias_a_slash_and_a_text():
 
 def test_overrides_add_up_and_the_later_one_holds():
     first = CATALOG.with_overrides({H100: {"value": "3 TB/s", "note": "a"}})
-    second = first.with_overrides({H100: {"value": "2 TB/s", "note": "b"},
-                                   "chips/H100/tdp_w": {"value": "650 W", "note": "cap"}})
+    second = first.with_overrides(
+        {H100: {"value": "2 TB/s", "note": "b"}, "chips/H100/tdp_w": {"value": "650 W", "note": "cap"}}
+    )
     assert second.get("chips", "H100").value("hbm_bytes_per_s") == 2e12
     assert second.get("chips", "H100").value("tdp_w") == 650
 
 
 def test_all_that_is_wrong_with_overrides_is_said_at_once():
-    found = problems(lambda: CATALOG.with_overrides({
-        H100: {"value": "3.2 TB", "note": "x"},
-        "chips/H100/tdp": {"value": "650 W", "note": "x"},
-        "chips/H1000 SXM5 80GB/tdp_w": {"value": "650 W", "note": "x"},
-        "chip/H100/tdp_w": {"value": "650 W", "note": "x"},
-        "tdp_w": {"value": "650 W", "note": "x"},
-        "chips/H100/hbm_bytes": {"value": "80 GB"},
-        "chips/H200/hbm_bytes": "80 GB",
-        "chips/H100/export_cn": {"value": "maybe", "note": "x"},
-    }))
+    found = problems(
+        lambda: CATALOG.with_overrides(
+            {
+                H100: {"value": "3.2 TB", "note": "x"},
+                "chips/H100/tdp": {"value": "650 W", "note": "x"},
+                "chips/H1000 SXM5 80GB/tdp_w": {"value": "650 W", "note": "x"},
+                "chip/H100/tdp_w": {"value": "650 W", "note": "x"},
+                "tdp_w": {"value": "650 W", "note": "x"},
+                "chips/H100/hbm_bytes": {"value": "80 GB"},
+                "chips/H200/hbm_bytes": "80 GB",
+                "chips/H100/export_cn": {"value": "maybe", "note": "x"},
+            }
+        )
+    )
     assert found[f"overrides.{H100}.value"] == 'expected a bandwidth such as "4.8 TB/s", got "3.2 TB"'
     assert '"tdp_w"' in found["overrides.chips/H100/tdp"]
     assert '"H100 SXM5 80GB"' in found["overrides.chips/H1000 SXM5 80GB/tdp_w"]
@@ -112,8 +123,19 @@ def overlay(tmp_path, content, name="mine.json"):
 
 
 def test_an_overlay_changes_a_record_figure_by_figure(tmp_path):
-    directory = overlay(tmp_path, {"chips": [{"name": "h100-sxm", "aliases": ["our H100"], "text": {"note": "refurbished"},
-                                              "figures": {"price": {"value": "19k USD", "note": "quote"}}}]})
+    directory = overlay(
+        tmp_path,
+        {
+            "chips": [
+                {
+                    "name": "h100-sxm",
+                    "aliases": ["our H100"],
+                    "text": {"note": "refurbished"},
+                    "figures": {"price": {"value": "19k USD", "note": "quote"}},
+                }
+            ]
+        },
+    )
     catalog = Catalog.load([directory])
     record = catalog.get("chips", "our h100")
     assert record.name == "H100 SXM5 80GB"
@@ -125,14 +147,32 @@ def test_an_overlay_changes_a_record_figure_by_figure(tmp_path):
 
 
 def test_an_overlay_adds_records_that_refer_to_each_other(tmp_path):
-    directory = overlay(tmp_path, {
-        "sources": {"Q1": {"title": "quotation of a reseller", "date": "2026-10", "confidence": "B"}},
-        "chips": [{"name": "X1", "figures": {"bf16_flop_per_s": "256 TFLOP/s", "hbm_bytes": {"value": 64, "unit": "GB"}}}],
-        "systems": [{"name": "X1 node", "text": {"chip": "X1"}, "figures": {"chips": 8}}],
-        "offers": [{"name": "X1 node, quoted", "text": {"system": "X1 node", "how": "buy"},
-                    "figures": {"price": {"value": "1.1M CNY", "low": "1M CNY", "high": "1.2M CNY", "source": ["Q1"],
-                                          "kind": "published-price", "confidence": "B"}}}],
-    })
+    directory = overlay(
+        tmp_path,
+        {
+            "sources": {"Q1": {"title": "quotation of a reseller", "date": "2026-10", "confidence": "B"}},
+            "chips": [
+                {"name": "X1", "figures": {"bf16_flop_per_s": "256 TFLOP/s", "hbm_bytes": {"value": 64, "unit": "GB"}}}
+            ],
+            "systems": [{"name": "X1 node", "text": {"chip": "X1"}, "figures": {"chips": 8}}],
+            "offers": [
+                {
+                    "name": "X1 node, quoted",
+                    "text": {"system": "X1 node", "how": "buy"},
+                    "figures": {
+                        "price": {
+                            "value": "1.1M CNY",
+                            "low": "1M CNY",
+                            "high": "1.2M CNY",
+                            "source": ["Q1"],
+                            "kind": "published-price",
+                            "confidence": "B",
+                        }
+                    },
+                }
+            ],
+        },
+    )
     catalog = Catalog.load([directory])
     price = catalog.get("offers", "X1 node, quoted").figure("price")
     assert (price.value, price.low, price.unit, price.kind) == (1.1e6, 1e6, "CNY", "published-price")
@@ -148,16 +188,31 @@ def test_a_later_overlay_wins(tmp_path):
 
 
 def test_all_that_is_wrong_with_overlays_is_said_at_once(tmp_path):
-    directory = overlay(tmp_path, {
-        "chip": [],
-        "systems": [{"name": "N1", "text": {"chip": "H1000"}, "figures": {"chips": 8}},
-                    {"name": "N2", "figures": {"chips": "8 s"}},
-                    {"figures": {}}, 3],
-        "chips": [{"name": "C1", "figuers": {}, "figures": {"hbm_byte": "80 GB", "tdp_w": {"value": "700 W", "sauce": 1},
-                                                            "price": {"value": "1 USD", "low": "2 USD"},
-                                                            "hbm_bytes": {"value": "80 GB", "source": ["S0"]}}}],
-        "regions": {},
-    })
+    directory = overlay(
+        tmp_path,
+        {
+            "chip": [],
+            "systems": [
+                {"name": "N1", "text": {"chip": "H1000"}, "figures": {"chips": 8}},
+                {"name": "N2", "figures": {"chips": "8 s"}},
+                {"figures": {}},
+                3,
+            ],
+            "chips": [
+                {
+                    "name": "C1",
+                    "figuers": {},
+                    "figures": {
+                        "hbm_byte": "80 GB",
+                        "tdp_w": {"value": "700 W", "sauce": 1},
+                        "price": {"value": "1 USD", "low": "2 USD"},
+                        "hbm_bytes": {"value": "80 GB", "source": ["S0"]},
+                    },
+                }
+            ],
+            "regions": {},
+        },
+    )
     found = {path.split(": ")[-1]: words for path, words in problems(lambda: Catalog.load([directory])).items()}
     assert '"chips"' in found["chip"]
     assert 'unknown name "H1000"' in found["systems[0].text.chip"] and "close names" in found["systems[0].text.chip"]
@@ -189,11 +244,27 @@ def test_a_block_of_a_spec_needs_a_reason_for_each_figure():
     assert "expected a reason" in problems(lambda: Catalog.load(blocks=[block]))["catalog.chips[0].figures.tdp_w.note"]
 
 
-@pytest.mark.parametrize("figure", [
-    {"value": [1, "x"], "unit": "W"}, {"value": [], "unit": "W"}, {"value": True, "unit": "W"}, {"value": 5, "unit": 7},
-    {"value": 5, "unit": "s"}, {"value": 5, "unit": "furlong"}, {"value": 5}, {"value": None}, {}, [], 7,
-    {"value": "5 W", "kind": "guess"}, {"value": "5 W", "confidence": "D"}, {"value": "5 W", "source": "S01"},
-    {"value": "5 W", "note": 3}, {"value": float("nan"), "unit": "W"}])
+@pytest.mark.parametrize(
+    "figure",
+    [
+        {"value": [1, "x"], "unit": "W"},
+        {"value": [], "unit": "W"},
+        {"value": True, "unit": "W"},
+        {"value": 5, "unit": 7},
+        {"value": 5, "unit": "s"},
+        {"value": 5, "unit": "furlong"},
+        {"value": 5},
+        {"value": None},
+        {},
+        [],
+        7,
+        {"value": "5 W", "kind": "guess"},
+        {"value": "5 W", "confidence": "D"},
+        {"value": "5 W", "source": "S01"},
+        {"value": "5 W", "note": 3},
+        {"value": float("nan"), "unit": "W"},
+    ],
+)
 def test_a_malformed_figure_is_a_problem_and_not_a_crash(tmp_path, figure):
     directory = overlay(tmp_path, {"chips": [{"name": "H100", "figures": {"tdp_w": figure}}]})
     assert any("tdp_w" in path for path in problems(lambda: Catalog.load([directory])))
@@ -204,8 +275,7 @@ def test_the_digest_depends_on_what_is_stated_and_on_nothing_else():
     other = dict(reversed(one.items()))
     assert CATALOG.digest == Catalog.load().digest
     assert CATALOG.with_overrides(one).digest == CATALOG.with_overrides(other).digest
-    assert len({CATALOG.digest, CATALOG.with_overrides(one).digest,
-                Catalog.load(blocks=[{"chips": []}]).digest}) == 3
+    assert len({CATALOG.digest, CATALOG.with_overrides(one).digest, Catalog.load(blocks=[{"chips": []}]).digest}) == 3
 
 
 def test_constants_come_as_numbers_by_field():

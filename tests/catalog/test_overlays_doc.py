@@ -14,7 +14,10 @@ from planner.cli.main import main
 from planner.resolve.resolver import resolve
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "overlays.md").read_text(encoding="utf-8")
-FILES = {name: json.loads(text) for name, text in re.findall(r"`([\w./-]+\.json)`:\n\n```json\n(.*?)```", DOCUMENT, re.DOTALL)}
+FILES = {
+    name: json.loads(text)
+    for name, text in re.findall(r"`([\w./-]+\.json)`:\n\n```json\n(.*?)```", DOCUMENT, re.DOTALL)
+}
 SPEC = FILES["spec.json"]
 
 
@@ -47,7 +50,9 @@ def test_every_block_of_the_document_is_tried():
 
 def test_the_examples_are_planned_and_the_plan_holds(plan, folder):
     assert plan.status in ("optimal", "within_gap")
-    assert [(lot["site"], lot["system"], lot["how"]) for lot in plan["fleet"]] == [("cn-guizhou", "Example A1 node", "buy")]
+    assert [(lot["site"], lot["system"], lot["how"]) for lot in plan["fleet"]] == [
+        ("cn-guizhou", "Example A1 node", "buy")
+    ]
     assert planner.verify_plan(plan, overlays=[folder]) == []
 
 
@@ -68,12 +73,16 @@ def test_the_tariff_is_paid_by_the_hour(folder):
 
 def test_the_tariff_counts_in_the_cost(plan, folder):
     dear = copy.deepcopy(FILES["my-catalog/tariffs.json"])
-    dear["tariffs"][0]["figures"] = {name: text.replace("0.", "1.") for name, text in dear["tariffs"][0]["figures"].items()}
+    dear["tariffs"][0]["figures"] = {
+        name: text.replace("0.", "1.") for name, text in dear["tariffs"][0]["figures"].items()
+    }
     spec = changed()
     spec["catalog"]["tariffs"] = [
         {
             **dear["tariffs"][0],
-            "figures": {name: {"value": text, "note": "new contract"} for name, text in dear["tariffs"][0]["figures"].items()},
+            "figures": {
+                name: {"value": text, "note": "new contract"} for name, text in dear["tariffs"][0]["figures"].items()
+            },
         }
     ]
     assert planner.solve(spec, overlays=[folder])["costs"]["energy"] > 2 * plan["costs"]["energy"]
@@ -99,7 +108,10 @@ def test_what_the_user_states_is_listed_with_the_plan(plan):
 
 def test_the_folder_alone_is_a_catalog(folder):
     catalog = Catalog.load([folder])
-    assert catalog.source(catalog.get("offers", "Example A1 node, quoted").figure("price").source[0]).title == "quotation of our reseller"
+    assert (
+        catalog.source(catalog.get("offers", "Example A1 node, quoted").figure("price").source[0]).title
+        == "quotation of our reseller"
+    )
     assert catalog.get("architectures", "house-9b").words("attention") == "gqa"
 
 
@@ -130,7 +142,9 @@ def test_a_path_in_place_of_a_config_is_refused(folder):
 def test_an_impossible_shape_is_a_problem_of_the_workload(folder):
     for figure, value in (("topk", "300"), ("heads", "0"), ("window_layers", "99")):
         spec = changed(overrides={f"architectures/house-moe/{figure}": {"value": value, "note": "try"}})
-        assert any(path.startswith(("workloads[1].architecture", "overrides")) for path in refused(spec, folder)), figure
+        assert any(path.startswith(("workloads[1].architecture", "overrides")) for path in refused(spec, folder)), (
+            figure
+        )
 
 
 def test_a_tariff_with_a_gap_or_a_wrong_row_is_refused(folder):
@@ -146,7 +160,10 @@ def test_a_tariff_with_a_gap_or_a_wrong_row_is_refused(folder):
     assert 'close names: "price_flat"' in found["catalog.tariffs[0].text.bands[1]"]
     tariff["text"].pop("bands")
     assert refused(
-        changed(catalog={**SPEC["catalog"], "tariffs": [{**tariff, "name": "other"}]}, sites=[{**SPEC["sites"][0], "tariff": "other"}]),
+        changed(
+            catalog={**SPEC["catalog"], "tariffs": [{**tariff, "name": "other"}]},
+            sites=[{**SPEC["sites"][0], "tariff": "other"}],
+        ),
         folder,
     )
 
@@ -162,4 +179,7 @@ def test_bands_in_two_currencies_and_a_region_without_a_clock_are_refused():
         Catalog.load(blocks=[blocks])
     found = dict(error.value.problems)
     assert "one unit and currency" in found["catalog.tariffs[0].text.bands"]
-    assert found["catalog.regions[0].text.timezone"] == "expected IANA time zone" and "Mars" in found["catalog.regions[1].text.timezone"]
+    assert (
+        found["catalog.regions[0].text.timezone"] == "expected IANA time zone"
+        and "Mars" in found["catalog.regions[1].text.timezone"]
+    )

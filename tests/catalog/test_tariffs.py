@@ -49,8 +49,7 @@ def test_day_kinds_and_half_hours():
     eskom = CATALOG.get("tariffs", "za-johannesburg")
     assert band_at(eskom, 7, MONDAY, 7.0).name == "peak"
     assert all(b.name != "peak" for b in tariff_bands(eskom) if b.holds(7, SUNDAY))
-    zhejiang = [t for t in CATALOG.records("tariffs")
-                if any(b.start_h % 1 for b in tariff_bands(t))]
+    zhejiang = [t for t in CATALOG.records("tariffs") if any(b.start_h % 1 for b in tariff_bands(t))]
     assert zhejiang
     tariff = zhejiang[0]
     band = next(b for b in tariff_bands(tariff) if b.start_h % 1)

@@ -63,7 +63,11 @@ def test_example_lists_every_figure_that_it_states(example, name):
     stated |= {f"exchange.{code}.per_usd" for code in spec.get("exchange", {})}
     stated |= {f"offers[{i}].price" for i, offer in enumerate(spec["offers"]) if "price" in offer}
     for kind, records in spec.get("catalog", {}).items():
-        stated |= {f"{kind}/{catalog.get(kind, record['name']).name}/{figure}" for record in records for figure in record["figures"]}
+        stated |= {
+            f"{kind}/{catalog.get(kind, record['name']).name}/{figure}"
+            for record in records
+            for figure in record["figures"]
+        }
     assert stated, "every one of these examples states figures that nobody published"
     assert stated <= set(listed)
     assert all(listed[path].strip() for path in stated)
@@ -88,7 +92,9 @@ def test_compute_network_keeps_barred_chips_out_of_china(example):
         chip = catalog.get("chips", catalog.get("systems", row["system"]).text["chip"])
         if catalog.get("regions", row["site"]).text["export_zone"] == "CN":
             status = chip.text["export_cn"]
-            assert status in ("domestic", "allowed") or (status == "licence" and chip.name in spec["limits"]["licences"]), row
+            assert status in ("domestic", "allowed") or (
+                status == "licence" and chip.name in spec["limits"]["licences"]
+            ), row
 
 
 def test_compute_network_keeps_traffic_where_it_must_stay(example):
@@ -191,7 +197,11 @@ def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, na
     assert plan.status in ("optimal", "within_gap") and plan.gap <= GAP
     assert plan["bound_of"] == "reduced" and planner.verify_plan(plan) == []
     assert seconds <= LONGEST_S
-    assert spec["lines"] and any("electricity" in site for site in spec["sites"]) and all(len(site["fabrics"]) > 1 for site in spec["sites"])
+    assert (
+        spec["lines"]
+        and any("electricity" in site for site in spec["sites"])
+        and all(len(site["fabrics"]) > 1 for site in spec["sites"])
+    )
 
 
 @pytest.mark.parametrize("name", YEARS)
@@ -212,14 +222,20 @@ def test_a_year_is_told_as_one_story(year, name):
         if "battery" in block and any(row["site"] == site["region"] for row in plan["fleet"]):
             assert any("attery" in sentence and site["region"] in sentence for sentence in told["Why then"])
         for contract in block.get("ppa", ()):
-            assert any(sentence.startswith(f"{contract['name']} in {site['region']}") for sentence in told["Why then"]) or not any(row["site"] == site["region"] for row in plan["fleet"])
+            assert any(
+                sentence.startswith(f"{contract['name']} in {site['region']}") for sentence in told["Why then"]
+            ) or not any(row["site"] == site["region"] for row in plan["fleet"])
 
 
 @pytest.mark.parametrize("name", YEARS)
 def test_a_battery_that_is_bought_moves_and_pays_for_itself(year, name):
     """What it saves at the prices of the hours and at the peaks is more than what it costs."""
     _, plan, _ = year(name)
-    for row in (row for row in plan.document["electricity"] if row["item"] == "battery" and row["name"] == "energy" and row["size"] > 1.0):
+    for row in (
+        row
+        for row in plan.document["electricity"]
+        if row["item"] == "battery" and row["name"] == "energy" and row["size"] > 1.0
+    ):
         assert row["energy_j"] > 50 * row["size"], "a battery that hardly moves"
 
 
@@ -239,7 +255,10 @@ def test_traffic_that_asks_for_a_kind_of_line_gets_it(year, root):
 
 def test_each_phase_buys_its_generation_within_its_budget(example):
     _, plan, _ = example("inference_cluster_phases")
-    bought = {phase: {row["system"] for row in plan["fleet"] if row["obtained"] == phase} for phase in ("first", "second", "third")}
+    bought = {
+        phase: {row["system"] for row in plan["fleet"] if row["obtained"] == phase}
+        for phase in ("first", "second", "third")
+    }
     assert bought["first"] <= {"X6000 8-card node", "Atlas 800T A2"}
     assert bought["second"] == {"Ascend 910C 8-card node"}
     assert bought["third"] <= {"Ascend 950PR 8-card node", "Ascend 950DT 8-card node"}
@@ -269,24 +288,43 @@ def test_the_target_is_hundreds_and_tens_of_millions_of_times_away(example):
 def test_every_way_to_obtain_has_its_place_until_its_price_is_another(example):
     spec, plan, _ = example("ways")
     ways = lambda plan: {(row["system"], row["how"]) for row in plan["fleet"]}
-    bought = {("DGX H100", "buy"), ("DGX H100", "reserved"), ("DGX H100", "spot"), ("Gaudi3 8x node", "buy"), ("gateway", "api")}
+    bought = {
+        ("DGX H100", "buy"),
+        ("DGX H100", "reserved"),
+        ("DGX H100", "spot"),
+        ("Gaudi3 8x node", "buy"),
+        ("gateway", "api"),
+    }
     assert ways(plan) == bought and planner.verify_plan(plan) == []
     assert plan["costs"]["porting"] == pytest.approx(250_000) and plan["costs"]["colocation"] > 0
     (paid,) = [workload for workload in plan["workloads"] if workload.get("revenue")]
-    assert paid["name"] == "assistant" and paid["margin"] == pytest.approx(paid["revenue"] - paid["cost"]) and paid["margin"] > 0
+    assert (
+        paid["name"] == "assistant"
+        and paid["margin"] == pytest.approx(paid["revenue"] - paid["cost"])
+        and paid["margin"] > 0
+    )
     for change, left_out in (
         ({"apis[0].output": "5 USD/1M tokens"}, "gateway"), ({"porting[0].cost": "20M USD"}, "Gaudi3 8x node"),
     ):  # fmt: skip
         other = planner.solve(edited(spec, tuple(change.items())))
-        assert left_out not in {system for system, _ in ways(other)} and other["totals"]["cost"] > plan["totals"]["cost"] * (1 - GAP)
+        assert left_out not in {system for system, _ in ways(other)} and other["totals"]["cost"] > plan["totals"][
+            "cost"
+        ] * (1 - GAP)
 
 
 def test_levers_of_one_phase_are_those_of_its_cost(example):
     spec, plan, _ = example("inference_cluster_phases")
-    found = ladder(copy.deepcopy(spec), ["electricity: sites[0].electricity_price=0.04 CNY/kWh"], phase="third", target="0.01 CNY/1M tokens")
+    found = ladder(
+        copy.deepcopy(spec),
+        ["electricity: sites[0].electricity_price=0.04 CNY/kWh"],
+        phase="third",
+        target="0.01 CNY/1M tokens",
+    )
     third = next(row for row in plan["phases"] if row["name"] == "third")["cost_per_million_tokens"]
     today, cheaper = found.rungs
-    assert today.cost_per_million_tokens == pytest.approx(third, rel=0.01) and today.to_target == pytest.approx(third / 0.01, rel=0.01)
+    assert today.cost_per_million_tokens == pytest.approx(third, rel=0.01) and today.to_target == pytest.approx(
+        third / 0.01, rel=0.01
+    )
     assert cheaper.factor > 1.02
     with pytest.raises(SpecError, match="--phase"):
         ladder(spec, [], phase="fourth")

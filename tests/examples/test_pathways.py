@@ -17,8 +17,15 @@ from planner.spec.document import at, edited
 from planner.studies.compare import side_by_side
 from planner.verify.plan import verify_plan
 
-RECORDS = {"sovereign": "Sovereign stack (Huawei Ascend)", "hybrid": "Hybrid stack (NVIDIA + domestic NIC)", "edge": "Edge-first (Ascend 310P / BR100 Edge)"}
-HARDWARE_AND_POWER = (("sites[0].colocation", None), ("sites[0].fixed_cost", None))  # the building is the catalog's then
+RECORDS = {
+    "sovereign": "Sovereign stack (Huawei Ascend)",
+    "hybrid": "Hybrid stack (NVIDIA + domestic NIC)",
+    "edge": "Edge-first (Ascend 310P / BR100 Edge)",
+}
+HARDWARE_AND_POWER = (
+    ("sites[0].colocation", None),
+    ("sites[0].fixed_cost", None),
+)  # the building is the catalog's then
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +47,10 @@ def ask(root):
 def announced():
     """TCO [USD], time to deploy [s], and chips where they are stated, as the catalog holds them: claims."""
     catalog = Catalog.load()
-    return {name: {key: figure.number for key, figure in catalog.get("systems", record).claimed.items()} for name, record in RECORDS.items()}
+    return {
+        name: {key: figure.number for key, figure in catalog.get("systems", record).claimed.items()}
+        for name, record in RECORDS.items()
+    }
 
 
 def node_prices() -> tuple[float, float]:
@@ -82,7 +92,10 @@ def test_the_cost_of_the_systems_is_five_years_in_equal_parts(ask):
 
 
 def test_only_hardware_building_and_electricity_at_the_lower_price_fit_what_was_announced(ask, announced):
-    low, high = (ask("sovereign", *HARDWARE_AND_POWER, ("offers[0].price", f"{price} USD")).objective["value"] for price in node_prices())
+    low, high = (
+        ask("sovereign", *HARDWARE_AND_POWER, ("offers[0].price", f"{price} USD")).objective["value"]
+        for price in node_prices()
+    )
     assert low < announced["sovereign"]["tco"] < high
 
 
@@ -92,12 +105,16 @@ def test_the_announced_cost_as_a_budget_is_named_as_what_cannot_be_met(ask, anno
         assert conflict(plan) == ["limits.budget"]
         assert f"at most {announced[name]['tco'] / 1e6:g}M USD" in plan["diagnosis"]["conflict"][0]["words"]
         (change,) = plan["diagnosis"]["repair"]
-        assert float(change["to"].removesuffix("M USD")) * 1e6 == pytest.approx(ask(name, *further).objective["value"], rel=0.01)
+        assert float(change["to"].removesuffix("M USD")) * 1e6 == pytest.approx(
+            ask(name, *further).objective["value"], rel=0.01
+        )
 
 
 def test_the_announced_cost_buys_a_quarter_fewer_chips(ask, announced):
     budget = (("objective", {"maximise": "throughput"}), ("limits.budget", f"{announced['sovereign']['tco']:.0f} USD"))
-    chips = [ask("sovereign", *budget, ("offers[0].price", f"{price} USD"))["totals"]["chips"] for price in node_prices()]
+    chips = [
+        ask("sovereign", *budget, ("offers[0].price", f"{price} USD"))["totals"]["chips"] for price in node_prices()
+    ]
     assert chips == [pytest.approx(1496, rel=0.02), pytest.approx(1320, rel=0.02)]
 
 
@@ -105,8 +122,13 @@ def test_the_hybrid_pathway_fits_its_figure_for_the_same_service_but_not_for_as_
     same, as_many = ask("hybrid"), ask("hybrid", ("workloads[0].demand.output_tokens", "258B tokens/day"))
     demands = {at(ask(name)["spec"], "workloads[0].demand.output_tokens") for name in ("sovereign", "hybrid")}
     assert len(demands) == 1
-    assert same["totals"]["chips"] == pytest.approx(528, rel=0.03) and same.objective["value"] < announced["hybrid"]["tco"]
-    assert as_many["totals"]["chips"] == pytest.approx(2048, rel=0.02) and as_many.objective["value"] > 2 * announced["hybrid"]["tco"]
+    assert (
+        same["totals"]["chips"] == pytest.approx(528, rel=0.03) and same.objective["value"] < announced["hybrid"]["tco"]
+    )
+    assert (
+        as_many["totals"]["chips"] == pytest.approx(2048, rel=0.02)
+        and as_many.objective["value"] > 2 * announced["hybrid"]["tco"]
+    )
 
 
 def test_the_hybrid_pathway_stands_neither_in_china_nor_under_its_residency(ask):
@@ -118,7 +140,9 @@ def test_the_hybrid_pathway_stands_neither_in_china_nor_under_its_residency(ask)
 def test_the_edge_pathway_costs_a_fraction_of_its_figure(ask, announced):
     plan = ask("edge")
     assert plan["totals"]["chips"] == announced["edge"]["chips"] == 128
-    assert {(row["site"], row["count"]) for row in plan["fleet"]} == {(site["region"], 4) for site in plan["spec"]["sites"]}
+    assert {(row["site"], row["count"]) for row in plan["fleet"]} == {
+        (site["region"], 4) for site in plan["spec"]["sites"]
+    }
     assert plan.objective["value"] == pytest.approx(3.48e6, rel=0.01)
     dear = ask("edge", ("offers[0].price", "160000 USD"))  # cards of 30,000 USD
     assert dear.objective["value"] < 0.3 * announced["edge"]["tco"]
@@ -155,9 +179,13 @@ def test_plans_side_by_side_show_every_component_of_each(ask):
         column = {row["what"]: row[plan["name"]] for row in found.rows if row["table"] == "cost"}
         assert column.pop("all") == pytest.approx(plan["totals"]["cost"]) == pytest.approx(sum(column.values()))
         totals = {row["what"]: row[plan["name"]] for row in found.rows if row["table"] == "totals"}
-        assert totals["purchase price"] == pytest.approx(sum(row["count"] * row["price"] for row in plan["fleet"]) + sum(row["charged"] for row in plan["fabrics"]))
+        assert totals["purchase price"] == pytest.approx(
+            sum(row["count"] * row["price"] for row in plan["fleet"]) + sum(row["charged"] for row in plan["fabrics"])
+        )
         # at no interest, what is paid for and not yet charged is what the systems are still worth
-        assert totals["cost with purchases paid in full"] == pytest.approx(plan["totals"]["cost"] + totals["worth at the end"])
+        assert totals["cost with purchases paid in full"] == pytest.approx(
+            plan["totals"]["cost"] + totals["worth at the end"]
+        )
 
 
 def test_three_plans_can_be_compared_from_the_command_line(ask, tmp_path, capsys):

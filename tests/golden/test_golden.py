@@ -36,7 +36,11 @@ def essence(plan) -> dict[str, Any]:
 def differences(found: Any, golden: Any, path: str = "") -> list[str]:
     """Where the two differ: numbers by more than a millionth, everything else at all."""
     if isinstance(found, dict) and isinstance(golden, dict):
-        return [line for key in sorted({*found, *golden}) for line in differences(found.get(key), golden.get(key), f"{path}.{key}")]
+        return [
+            line
+            for key in sorted({*found, *golden})
+            for line in differences(found.get(key), golden.get(key), f"{path}.{key}")
+        ]
     if isinstance(found, list) and isinstance(golden, list) and len(found) == len(golden):
         return [line for i, pair in enumerate(zip(found, golden)) for line in differences(*pair, f"{path}[{i}]")]
     both_numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (found, golden))
@@ -51,7 +55,11 @@ def test_the_small_plan_is_as_it_was(small_plan):
 
 def test_a_difference_is_seen(small_plan):
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    for change in ({"status": "limit"}, {"objective": {**golden["objective"], "value": golden["objective"]["value"] * (1 + 2e-6)}}, {"fleet": []}):
+    for change in (
+        {"status": "limit"},
+        {"objective": {**golden["objective"], "value": golden["objective"]["value"] * (1 + 2e-6)}},
+        {"fleet": []},
+    ):
         assert len(differences({**golden, **change}, golden)) == 1
 
 

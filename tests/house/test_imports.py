@@ -31,7 +31,12 @@ def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
             parts = module.split(".")[: -node.level] if node.level else []
             home = ".".join([*parts, *filter(None, [node.module])])
             yield from ((node.lineno, f"{home}.{name.name}") for name in node.names)
-        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func) and node.args and isinstance(node.args[0], ast.Constant):
+        elif (
+            isinstance(node, ast.Call)
+            and "import" in ast.unparse(node.func)
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
             yield node.lineno, str(node.args[0].value)  # import_module("a.b"), __import__("a")
 
 
@@ -64,7 +69,12 @@ def test_only_four_files_know_a_solver(root):
         for _, name in imported(path.read_text(encoding="utf-8"), module)
         if within(name, SOLVERS)
     }
-    assert users == {"solvers/mip.py", "solvers/backends/cbc.py", "solvers/backends/highs.py", "solvers/backends/persistent_lp.py"}
+    assert users == {
+        "solvers/mip.py",
+        "solvers/backends/cbc.py",
+        "solvers/backends/highs.py",
+        "solvers/backends/persistent_lp.py",
+    }
 
 
 def test_the_app_imports_only_the_planner(root):
@@ -86,7 +96,9 @@ def fresh(root):
 
     def run(code: str) -> set[str]:
         program = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"
-        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60, check=True
+        )
         return set(json.loads(done.stdout))
 
     return run
@@ -123,7 +135,9 @@ def test_a_foreign_package_of_our_name_is_refused_with_the_remedy(root, tmp_path
     (tmp_path / room).mkdir()
     (tmp_path / room / "__init__.py").write_text("")
     program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(root)!r}]; import planner"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode != 0
     message = done.stderr.strip().splitlines()[-1]
     assert message.startswith("ImportError") and str(tmp_path / room) in message and "environment of its own" in message
@@ -137,13 +151,22 @@ def test_files_stay_readable(root):
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 500
     }
     assert not long, long
-    bare = [str(path.relative_to(root)) for room in ROOMS for path, _ in sources(root, room) if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    bare = [
+        str(path.relative_to(root))
+        for room in ROOMS
+        for path, _ in sources(root, room)
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
     assert not bare, f"without a docstring that says what lives there: {bare}"
 
 
 def test_import_planner_takes_at_most_twice_as_long_as_its_ground(root):
     """The measured form of the two tests above; far from the limit, so that a busy machine does not matter."""
-    done = subprocess.run([sys.executable, "benchmarks/import_time.py"], cwd=root, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "benchmarks/import_time.py"], cwd=root, capture_output=True, text=True, timeout=120, check=True
+    )
     figures = json.loads(done.stdout)
-    assert set(figures) == {"planner_s", "base_s", "ratio"} and figures["ratio"] == pytest.approx(figures["planner_s"] / figures["base_s"], rel=0.05)
+    assert set(figures) == {"planner_s", "base_s", "ratio"} and figures["ratio"] == pytest.approx(
+        figures["planner_s"] / figures["base_s"], rel=0.05
+    )
     assert figures["ratio"] <= 2

@@ -64,7 +64,16 @@ class Environment:
         (self.site / "zz_dependencies.pth").write_text("\n".join(folders))
 
     def pip(self, *arguments):
-        run(sys.executable, "-m", "pip", "--python", self.python, "--disable-pip-version-check", *arguments, cwd=self.elsewhere)
+        run(
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            self.python,
+            "--disable-pip-version-check",
+            *arguments,
+            cwd=self.elsewhere,
+        )
         return self
 
     def install(self, wheel, *options):
@@ -119,12 +128,18 @@ def linked(tmp_path_factory, editable):
 def test_the_wheel_holds_the_four_packages_whole_and_nothing_else(wheel):
     shipped = set(zipfile.ZipFile(wheel).namelist())
     assert {name.split("/")[0] for name in shipped if ".dist-info/" not in name} == set(PACKAGES)
-    ours = {path.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()}
+    ours = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file()
+    }
     ours = {name for name in ours if "__pycache__" not in name and not name.endswith(".pyc")}
     assert ours <= shipped
     assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
     assert {
-        f"catalog/data/{kind}.json" for kind in ("chips", "systems", "architectures", "regions", "tariffs", "offers", "sources")
+        f"catalog/data/{kind}.json"
+        for kind in ("chips", "systems", "architectures", "regions", "tariffs", "offers", "sources")
     } <= shipped
 
 
@@ -151,12 +166,19 @@ def test_it_is_imported_and_used_from_any_directory(kind, request):
     for name in ("Plan", "PlanSpec", "SpecError", "check_spec", "load_plan", "load_spec", "solve", "verify_plan"):
         assert f"'{name}'" in names
     assert solved == "1 True"
-    assert run(environment.site.parents[2] / "bin" / "flopwatt", "--version", cwd=environment.elsewhere).stdout.startswith("flopwatt ")
+    assert run(
+        environment.site.parents[2] / "bin" / "flopwatt", "--version", cwd=environment.elsewhere
+    ).stdout.startswith("flopwatt ")
 
 
 def test_started_inside_the_tree_all_four_come_from_the_tree(installed):
     # the tree comes first on the path then: that is one whole flopwatt too, and no foreign one
-    assert installed.run("import planner, models; print(planner.__file__, models.__file__)", cwd=ROOT).stdout.count(str(ROOT)) == 2
+    assert (
+        installed.run("import planner, models; print(planner.__file__, models.__file__)", cwd=ROOT).stdout.count(
+            str(ROOT)
+        )
+        == 2
+    )
 
 
 def test_the_import_stays_light(installed):
@@ -219,7 +241,11 @@ def test_a_foreign_wheel_that_overwrites_ours_is_refused_and_the_remedy_works(wh
 def test_a_foreign_wheel_beside_an_editable_install_is_refused_and_the_remedy_works(editable, foreign, tmp_path):
     environment = Environment(tmp_path / "env").install(editable).install(foreign)
     message = environment.refusal()
-    assert str(environment.site / "models") in message and str(ROOT / "models") in message and "of the distribution model-zoo" in message
+    assert (
+        str(environment.site / "models") in message
+        and str(ROOT / "models") in message
+        and "of the distribution model-zoo" in message
+    )
     environment.pip("uninstall", "--quiet", "--yes", "model-zoo")
     environment.run(SPEC + "import planner; planner.check_spec(SPEC)")
 
@@ -233,7 +259,9 @@ def test_public_functions_are_annotated():
         for file in sorted((ROOT / package).rglob("*.py")):
             for function in _public_functions(ast.parse(file.read_text(encoding="utf-8")).body):
                 arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-                if function.returns is None or any(a.annotation is None and a.arg not in ("self", "cls") for a in arguments):
+                if function.returns is None or any(
+                    a.annotation is None and a.arg not in ("self", "cls") for a in arguments
+                ):
                     bare.append(f"{file.relative_to(ROOT)}:{function.lineno} {function.name}")
     assert bare == []
 
@@ -248,7 +276,9 @@ def _public_functions(body):
 
 def test_the_static_names_are_the_names_at_run_time():
     tree = ast.parse((ROOT / "planner" / "__init__.py").read_text(encoding="utf-8"))
-    static = next(node.body for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    static = next(
+        node.body for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
     seen = {alias.name: f"{node.module}" for node in static for alias in node.names}
     import planner
 
@@ -259,7 +289,19 @@ def test_a_client_is_checked_by_mypy(installed, tmp_path):
     pytest.importorskip("mypy", reason="mypy is not installed")
     (tmp_path / "client.py").write_text(CLIENT)
     (tmp_path / "wrong.py").write_text('import planner\nplanner.slove\nplan: int = planner.solve("spec.json")\n')
-    check = (sys.executable, "-m", "mypy", "--strict", "--python-executable", installed.python, "--cache-dir", tmp_path / "cache")
+    check = (
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-executable",
+        installed.python,
+        "--cache-dir",
+        tmp_path / "cache",
+    )
     assert "Success" in run(*check, "client.py", cwd=tmp_path).stdout
     found = run(*check, "wrong.py", cwd=tmp_path, check=False).stdout
-    assert re.search(r'wrong.py:2: error: Module has no attribute "slove"', found) and "wrong.py:3: error: Incompatible types" in found
+    assert (
+        re.search(r'wrong.py:2: error: Module has no attribute "slove"', found)
+        and "wrong.py:3: error: Incompatible types" in found
+    )

@@ -20,7 +20,11 @@ def public_functions() -> list[tuple[str, object]]:
     for name in MODULES:
         module = importlib.import_module(f"models.{name}")
         for attribute, function in vars(module).items():
-            if inspect.isfunction(function) and function.__module__ == module.__name__ and not attribute.startswith("_"):
+            if (
+                inspect.isfunction(function)
+                and function.__module__ == module.__name__
+                and not attribute.startswith("_")
+            ):
                 found.append((f"{name}.{attribute}", function))
     return found
 
@@ -30,7 +34,17 @@ FUNCTIONS = public_functions()
 
 def test_the_walk_reaches_the_modules():
     reached = {name.split(".")[0] for name, _ in FUNCTIONS}
-    assert {"operators", "roofline", "collectives", "memory", "layouts", "pipeline", "moe", "training", "training_layer"} <= reached
+    assert {
+        "operators",
+        "roofline",
+        "collectives",
+        "memory",
+        "layouts",
+        "pipeline",
+        "moe",
+        "training",
+        "training_layer",
+    } <= reached
 
 
 @pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
@@ -44,7 +58,9 @@ def test_public_functions_state_units_reference_and_example(name, function):
 def test_public_functions_are_typed(name, function):
     signature = inspect.signature(function)
     bare = [p.name for p in signature.parameters.values() if p.annotation is inspect.Parameter.empty]
-    assert not bare and signature.return_annotation is not inspect.Signature.empty, f"models.{name}: no type for {bare or 'the result'}"
+    assert not bare and signature.return_annotation is not inspect.Signature.empty, (
+        f"models.{name}: no type for {bare or 'the result'}"
+    )
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -17,7 +17,9 @@ fractions = st.floats(0, 1)
 
 @given(rates, years)
 def test_capital_recovery_repays_exactly(rate, n):
-    assert economics.capital_recovery_factor(rate, n) * economics.present_worth_factor(rate, n) == pytest.approx(1.0, rel=1e-12)
+    assert economics.capital_recovery_factor(rate, n) * economics.present_worth_factor(rate, n) == pytest.approx(
+        1.0, rel=1e-12
+    )
     # By hand, year by year: the debt with interest less the payment is nothing after n years.
     debt, payment = 1.0, economics.capital_recovery_factor(rate, n)
     for _ in range(n):
@@ -28,7 +30,9 @@ def test_capital_recovery_repays_exactly(rate, n):
 @given(rates, years)
 def test_present_worth_is_the_sum_of_discounted_payments(rate, n):
     by_hand = sum((1 + rate) ** -k for k in range(1, n + 1))
-    assert economics.present_worth_factor(rate, n) == pytest.approx(by_hand, rel=1e-7)  # r = 1e-9 costs the plain power digits
+    assert economics.present_worth_factor(rate, n) == pytest.approx(
+        by_hand, rel=1e-7
+    )  # r = 1e-9 costs the plain power digits
     assert economics.window_present_worth(rate, 0.0, float(n), n) == pytest.approx(by_hand, rel=1e-7)
 
 

@@ -88,7 +88,12 @@ CHANGES = {change.__name__: change for change in (other_units, other_currency, r
 def planned(spec: dict, method: str):
     spec = {**spec, "solver": {"gap": GAPS[method], "time_limit": "60 s"}}
     problem = resolve_document(spec)
-    return answer(problem, find_candidates(problem), spec, solve_program=lambda data, options: solve(data, replace(options, method=method, threads=1)))
+    return answer(
+        problem,
+        find_candidates(problem),
+        spec,
+        solve_program=lambda data, options: solve(data, replace(options, method=method, threads=1)),
+    )
 
 
 def fleet(plan) -> dict:
@@ -105,7 +110,11 @@ def test_the_question_leaves_something_to_decide(base):
     _, plan = base
     assert plan["status"] in ("optimal", "within_gap") and not verify_plan(plan)
     assert len({site for site, _, _ in fleet(plan)}) == 2 and len({system for _, system, _ in fleet(plan)}) == 2
-    assert {row["path"] for row in plan["limits"] if row["limit"] and row["slack"] < 1e-6 * row["limit"]} & {"offers[1].supply", "sites[0].power", "sites[1].power"}
+    assert {row["path"] for row in plan["limits"] if row["limit"] and row["slack"] < 1e-6 * row["limit"]} & {
+        "offers[1].supply",
+        "sites[0].power",
+        "sites[1].power",
+    }
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -114,7 +123,9 @@ def test_a_plan_does_not_depend_on_how_its_question_is_written(base, change):
     other = planned(rewritten(CHANGES[change]), method)
     rate = PER_USD if change == "other_currency" else 1.0
     assert other["objective"]["value"] == pytest.approx(rate * plan["objective"]["value"], rel=GAPS[method])
-    assert other["bound"] <= rate * plan["objective"]["value"] * (1 + 1e-9) and rate * plan["bound"] <= other["objective"]["value"] * (1 + 1e-9)
+    assert other["bound"] <= rate * plan["objective"]["value"] * (1 + 1e-9) and rate * plan["bound"] <= other[
+        "objective"
+    ]["value"] * (1 + 1e-9)
     assert not verify_plan(other)
     assert fleet(other) == fleet(plan)  # to such a gap there is but one that is best
 

@@ -25,7 +25,9 @@ REGIONS = ("us-virginia", "us-texas", "us-oregon")
 
 
 @st.composite
-def questions(draw, training: bool | None = None, offers: tuple[dict, ...] = (BOUGHT, RENTED, RESERVED)) -> dict[str, Any]:
+def questions(
+    draw, training: bool | None = None, offers: tuple[dict, ...] = (BOUGHT, RENTED, RESERVED)
+) -> dict[str, Any]:
     """One serving workload and perhaps a training job, on one or two sites, with some of the offers."""
     regions = draw(st.lists(st.sampled_from(REGIONS), min_size=1, max_size=2, unique=True))
     chat = {
@@ -45,7 +47,9 @@ def questions(draw, training: bool | None = None, offers: tuple[dict, ...] = (BO
         "name": "drawn",
         "workloads": [chat, tune] if with_training else [chat],
         "sites": [{"region": region} for region in regions],
-        "offers": copy.deepcopy(draw(st.lists(st.sampled_from(offers), min_size=1, max_size=len(offers), unique_by=str))),
+        "offers": copy.deepcopy(
+            draw(st.lists(st.sampled_from(offers), min_size=1, max_size=len(offers), unique_by=str))
+        ),
         "solver": {"gap": GAP},
     }
 
@@ -63,7 +67,9 @@ def cost(spec: dict[str, Any]) -> float:
 
 
 def fleet(plan) -> dict[tuple, int]:
-    return {(row["site"], row["system"], row["how"], row["phase"], row["fabric"]): row["count"] for row in plan["fleet"]}
+    return {
+        (row["site"], row["system"], row["how"], row["phase"], row["fabric"]): row["count"] for row in plan["fleet"]
+    }
 
 
 @few
@@ -77,7 +83,12 @@ def test_a_plan_survives_its_file(spec):
 
 
 @few
-@given(questions(training=True), st.sampled_from(["power", "supply", "budget", "capital", "carbon"]), st.floats(0.7, 1.0), st.floats(1.01, 2.0))
+@given(
+    questions(training=True),
+    st.sampled_from(["power", "supply", "budget", "capital", "carbon"]),
+    st.floats(0.7, 1.0),
+    st.floats(1.01, 2.0),
+)
 def test_a_wider_limit_never_costs_more(spec, limit, tight, wider):
     """The limit is set about where the plan without it stands, then widened."""
     free = solve(spec)
@@ -86,7 +97,12 @@ def test_a_wider_limit_never_costs_more(spec, limit, tight, wider):
     def limited(factor: float) -> dict[str, Any]:
         result = copy.deepcopy(spec)
         if limit == "power":
-            peaks = {site["region"]: max((row["own_power_w"] for row in free["schedule"] if row["site"] == site["region"]), default=0.0) for site in spec["sites"]}
+            peaks = {
+                site["region"]: max(
+                    (row["own_power_w"] for row in free["schedule"] if row["site"] == site["region"]), default=0.0
+                )
+                for site in spec["sites"]
+            }
             for site in result["sites"]:
                 site["power"] = f"{max(peaks[site['region']], 1e4) * factor:.6f} W"
         elif limit == "supply":
@@ -94,7 +110,11 @@ def test_a_wider_limit_never_costs_more(spec, limit, tight, wider):
                 most = max((row["count"] for row in free["fleet"] if row["system"] == offer["system"]), default=0)
                 offer["supply"] = math.floor(most * factor)
         else:
-            used = {"budget": free["totals"]["cost"], "capital": 310_000 * sum(row["count"] for row in free["fleet"]), "carbon": free["totals"]["carbon_kg"]}
+            used = {
+                "budget": free["totals"]["cost"],
+                "capital": 310_000 * sum(row["count"] for row in free["fleet"]),
+                "carbon": free["totals"]["carbon_kg"],
+            }
             result["limits"] = {limit: f"{used[limit] * factor:.6f} {'kg' if limit == 'carbon' else 'USD'}"}
         return result
 
@@ -131,7 +151,9 @@ def test_the_currency_does_not_matter(spec, per_usd):
     assert euros.objective["unit"] == "EUR"
     assert math.isclose(euros.objective["value"], dollars.objective["value"] * per_usd, rel_tol=2 * GAP)
     for component, amount in dollars["costs"].items():
-        assert math.isclose(euros["costs"][component], amount * per_usd, rel_tol=1e-3, abs_tol=1e-4 * euros.objective["value"])
+        assert math.isclose(
+            euros["costs"][component], amount * per_usd, rel_tol=1e-3, abs_tol=1e-4 * euros.objective["value"]
+        )
     assert {key[:3] for key in fleet(euros)} == {key[:3] for key in fleet(dollars)}
 
 

@@ -25,7 +25,11 @@ EVERY = 100  # points, so that none is left out
 many = settings(max_examples=200, deadline=None, derandomize=True)
 few = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
-OFFERS = [{"system": "DGX H100", "how": "buy"}, {"system": "DGX B200", "how": "buy", "supply": 60}, {"system": "DGX H200", "how": "reserved"}]
+OFFERS = [
+    {"system": "DGX H100", "how": "buy"},
+    {"system": "DGX B200", "how": "buy", "supply": 60},
+    {"system": "DGX H200", "how": "reserved"},
+]
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Llama-3.3-70B-Instruct", "precision": ["fp8"],
     "demand": {"output_tokens": "400B tokens/day", "profile": [0.5] * 8 + [1.25] * 16}, "lengths": {"input": 1200, "output": 300},
@@ -101,10 +105,18 @@ def test_less_work_or_more_time_takes_only_the_widest_of_the_wider_ones_away(pai
 
 
 @many
-@given(st.lists(st.floats(0.2, 1.0), min_size=20, max_size=20), st.floats(0.2, 100.0), st.floats(0.1, 1.0), st.integers(1, 4), st.booleans())
+@given(
+    st.lists(st.floats(0.2, 1.0), min_size=20, max_size=20),
+    st.floats(0.2, 100.0),
+    st.floats(0.1, 1.0),
+    st.integers(1, 4),
+    st.booleans(),
+)
 def test_of_any_widths_only_the_narrowest_and_the_widest_give_way(per_system, needed, less, most, every):
     counts = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64]
-    found = [(count, SimpleNamespace(chips=8 * count, tokens_per_s=count * rate)) for count, rate in zip(counts, per_system)]
+    found = [
+        (count, SimpleNamespace(chips=8 * count, tokens_per_s=count * rate)) for count, rate in zip(counts, per_system)
+    ]
     most = EVERY if every else most
     tight, loose = offered(found, needed, most), offered(found, needed * less, most)
     assert len(tight) <= most and bool(tight) == any(width.tokens_per_s >= needed for _, width in found)
@@ -153,7 +165,9 @@ def needs(point: Point) -> dict[str, float]:
 def test_looser_limits_keep_a_point_as_good_for_each_of_one_pool(pair):
     tight, loose = ([needs(point) for point in points_kept(*asked, "never")] for asked in pair)
     for one in tight:
-        assert any(other.keys() == one.keys() and all(other[name] <= one[name] * SLACK for name in one) for other in loose)
+        assert any(
+            other.keys() == one.keys() and all(other[name] <= one[name] * SLACK for name in one) for other in loose
+        )
 
 
 @many
@@ -163,12 +177,19 @@ def test_looser_limits_never_raise_what_the_leanest_group_ties_up(seed, worth, m
     first, second, tight = rng.uniform(0.5, 8, (3, 200))
     loose = tight * rng.choice([1.0, 1.002, 1.2], 200)  # more groups meet the limits, and each serves no less
     tight = np.where(rng.uniform(size=200) < 0.5, 0.0, tight)
-    ties = [(first + worth * second)[kept[0]] / rate[kept[0]] for rate in (tight, loose) if (kept := _Corners.of(first, second, rate).least_occupying((1.0, worth), most))]
+    ties = [
+        (first + worth * second)[kept[0]] / rate[kept[0]]
+        for rate in (tight, loose)
+        if (kept := _Corners.of(first, second, rate).least_occupying((1.0, worth), most))
+    ]
     assert len(ties) == 2 and ties[1] <= ties[0] * SLACK
 
 
 def ties_up(point: Point) -> float:
-    worth = [use.lot.capital + use.lot.fabric_capital + use.lot.facility_capital if use.lot.owned else 1.0 for use in point.uses]
+    worth = [
+        use.lot.capital + use.lot.fabric_capital + use.lot.facility_capital if use.lot.owned else 1.0
+        for use in point.uses
+    ]
     return sum(each * use.systems for each, use in zip(worth, point.uses)) / point.capacity
 
 
@@ -190,7 +211,9 @@ def test_looser_limits_never_tie_up_more_in_one_kind_of_system(pair):
             assert loose[lots] <= least * SLACK
 
 
-@pytest.mark.parametrize(("loose", "tight"), [((1430, 60), (1180, 60)), ((886, 60), (805, 60)), ((2000, 66), (2000, 63))])
+@pytest.mark.parametrize(
+    ("loose", "tight"), [((1430, 60), (1180, 60)), ((886, 60), (805, 60)), ((2000, 66), (2000, 63))]
+)
 def test_looser_limits_never_cost_more(loose, tight):
     """Three that once did: a smaller group that served one per cent less was taken for the best."""
     offers = [{**offer, "how": "buy"} for offer in OFFERS]

@@ -52,5 +52,7 @@ def test_a_wrong_constant_is_noticed(scored):
     """Half the memory efficiency must show in what is read from memory most: the time per output token."""
     catalog = Catalog.load()
     start = catalog.get("constants", "serving.memory_efficiency").value("value")
-    worse = catalog.with_overrides({"constants/serving.memory_efficiency/value": {"value": 0.5 * start, "note": "deliberately wrong"}})
+    worse = catalog.with_overrides(
+        {"constants/serving.memory_efficiency/value": {"value": 0.5 * start, "note": "deliberately wrong"}}
+    )
     assert median_error(validate(TABLE, worse), "tpot") > median_error(scored, "tpot") + 0.05

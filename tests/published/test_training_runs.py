@@ -53,5 +53,10 @@ def test_a_wrong_constant_is_noticed(scored):
     """A tenth less GEMM efficiency must break the bound of the median."""
     catalog = Catalog.load()
     start = catalog.get("constants", "training.efficiency_16bit").value("value")
-    worse = catalog.with_overrides({"constants/training.efficiency_16bit/value": {"value": 0.75 * start, "note": "deliberately wrong"}})
-    assert np.median(list(errors(validate(TABLE, worse), "dense").values())) > np.median(list(errors(scored, "dense").values())) + 0.02
+    worse = catalog.with_overrides(
+        {"constants/training.efficiency_16bit/value": {"value": 0.75 * start, "note": "deliberately wrong"}}
+    )
+    assert (
+        np.median(list(errors(validate(TABLE, worse), "dense").values()))
+        > np.median(list(errors(scored, "dense").values())) + 0.02
+    )

@@ -34,7 +34,11 @@ def agree(solution, expected):
     elif math.isinf(expected):
         assert solution.status == "unbounded"
     else:
-        assert solution.status == "optimal" and near(solution.value, expected), (solution.status, solution.value, expected)
+        assert solution.status == "optimal" and near(solution.value, expected), (
+            solution.status,
+            solution.value,
+            expected,
+        )
 
 
 def agree_with_each_other(one, other):
@@ -47,9 +51,16 @@ class Linear:
     def __init__(self, table, cost):
         matrix = sparse.csc_array(np.array([row for row, _, _ in table.rows]))
         lower, upper = (np.array([row[k] for row in table.rows], dtype=float) for k in (1, 2))
-        lp = program_of(cost, matrix, (lower, upper), (np.array(table.low, dtype=float), np.array(table.high, dtype=float)))
+        lp = program_of(
+            cost, matrix, (lower, upper), (np.array(table.low, dtype=float), np.array(table.high, dtype=float))
+        )
         self.highs, self.cost, self.all = new_highs(), cost, np.arange(len(cost), dtype=np.int32)
-        for name, value in (("threads", take_threads()), ("presolve", "off"), ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9)):
+        for name, value in (
+            ("threads", take_threads()),
+            ("presolve", "off"),
+            ("primal_feasibility_tolerance", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
+        ):
             self.highs.setOptionValue(name, value)
         self.highs.passModel(lp)
 
@@ -86,7 +97,9 @@ def best(data, target=None, held=None):
         table.rows.append((vector(limit.functional), -np.inf, limit.upper))
     if held is not None:
         name, value = held
-        table.rows.append((vector(name), value if name == "throughput" else -np.inf, np.inf if name == "throughput" else value))
+        table.rows.append(
+            (vector(name), value if name == "throughput" else -np.inf, np.inf if name == "throughput" else value)
+        )
     target = target or data.objective.functional
     sign = -1.0 if target == "throughput" else 1.0
     cost = sign * vector(target)

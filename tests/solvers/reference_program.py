@@ -49,9 +49,17 @@ class Reference:
 
     def __init__(self, data):
         self.data, self.table = data, Table()
-        self.T, self.A, self.P, self.R = len(data.slot_window), len(data.arc_pool), len(data.point_pool), len(data.site_power_limit_w)
+        self.T, self.A, self.P, self.R = (
+            len(data.slot_window),
+            len(data.arc_pool),
+            len(data.point_pool),
+            len(data.site_power_limit_w),
+        )
         self.U, self.W, self.O = len(data.holding_lot), *data.demand.shape[:2]
-        self.uses = [[(int(k), float(s)) for (q, k), s in zip(data.point_uses, data.point_uses_systems, strict=True) if q == p] for p in range(self.P)]
+        self.uses = [
+            [(int(k), float(s)) for (q, k), s in zip(data.point_uses, data.point_uses_systems, strict=True) if q == p]
+            for p in range(self.P)
+        ]
         self.point_site = [int(data.lot_site[uses[0][0]]) for uses in self.uses]
         self.holding_site = [int(data.lot_site[k]) for k in data.holding_lot]
         self.serving = [p for p in range(self.P) if data.point_pool[p] >= 0]
@@ -59,12 +67,21 @@ class Reference:
         self.zone_of = None if data.spread is None else data.spread.site_zone.tolist()
         self.zones = sorted(set(self.zone_of or ()))
         self.placing = self._placing()
-        self.counted = [] if data.lines is None else [l for l, c in enumerate(data.lines.line_capacity) if np.isfinite(c)]
-        self.spreading = [] if data.spread is None else [w for w in range(self.W) if data.spread.zones[w] > 1 and data.demand[w].any()]
+        self.counted = (
+            [] if data.lines is None else [l for l, c in enumerate(data.lines.line_capacity) if np.isfinite(c)]
+        )
+        self.spreading = (
+            []
+            if data.spread is None
+            else [w for w in range(self.W) if data.spread.zones[w] > 1 and data.demand[w].any()]
+        )
         self.failing = [] if data.spread is None or not data.spread.survives.any() else [
             (z, t) for z in self.zones for t in sorted(set(data.spread.tried_slots.tolist()))]  # fmt: skip
         self._columns()
-        self.of_arc = [[i for key, i in self.table.at.items() if key[:2] == ("f", a) or (key[0] == "g" and key[2] == a)] for a in range(self.A)]
+        self.of_arc = [
+            [i for key, i in self.table.at.items() if key[:2] == ("f", a) or (key[0] == "g" and key[2] == a)]
+            for a in range(self.A)
+        ]
         self._fleet()
         for t in range(self.T):
             self._balance(t)
@@ -102,7 +119,15 @@ class Reference:
     def most_w(self, r, t):
         """What a site may draw in a slot: as ever, or as stated for its window."""
         stages, window = self.data.power_stages, self.data.slot_window[t]
-        stated = [] if stages is None else [w for site, a, b, w in zip(stages.site, stages.first, stages.last, stages.limit_w, strict=True) if site == r and a <= window <= b]
+        stated = (
+            []
+            if stages is None
+            else [
+                w
+                for site, a, b, w in zip(stages.site, stages.first, stages.last, stages.limit_w, strict=True)
+                if site == r and a <= window <= b
+            ]
+        )
         return min([self.data.site_power_limit_w[r], *stated])
 
     def grows(self, w):
@@ -113,7 +138,9 @@ class Reference:
 
     def ready(self, a, t):
         lines = self.data.lines
-        return lines is None or all(lines.line_usable[lines.channel_line[c], self.data.slot_window[t]] for b, c in lines.arc_uses if b == a)
+        return lines is None or all(
+            lines.line_usable[lines.channel_line[c], self.data.slot_window[t]] for b, c in lines.arc_uses if b == a
+        )
 
     # --- columns
 
@@ -169,7 +196,11 @@ class Reference:
             for b in range(len(m.battery_meter)):
                 add("energy", b, low=m.battery_least_j[b], high=m.battery_upper_j[b])
                 add("power", b, low=m.battery_least_w[b], high=m.battery_upper_w[b])
-            for block, size in (("grid", len(m.meter_site)), ("taken", len(m.contract_meter)), *((b, len(m.battery_meter)) for b in ("charge", "discharge", "stored"))):
+            for block, size in (
+                ("grid", len(m.meter_site)),
+                ("taken", len(m.contract_meter)),
+                *((b, len(m.battery_meter)) for b in ("charge", "discharge", "stored")),
+            ):
                 for i, t in itertools.product(range(size), T):
                     add(block, i, t, high=m.grid_upper_w[i] if block == "grid" else np.inf)
 
@@ -179,7 +210,9 @@ class Reference:
         data, table = self.data, self.table
         for s, limit in enumerate(data.supply_limit):
             for t in range(self.T):
-                table.at_most([(("n", u), 1.0) for row, u in data.supply_member if row == s and self.covers(u, t)], limit)
+                table.at_most(
+                    [(("n", u), 1.0) for row, u in data.supply_member if row == s and self.covers(u, t)], limit
+                )
 
     def _balance(self, t):
         """All that is asked is served, at once or after waiting; first come, first served."""
@@ -195,7 +228,12 @@ class Reference:
                 continue
             step, patient, at = data.order.step_s, 0.0, t
             more, side = scale(asked * step[t])
-            table.equal([(("f", a, t), step[t]) for a in mine] + [(("waiting", w, o, t), 1.0), (("waiting", w, o, before), -1.0)] + more, side)
+            table.equal(
+                [(("f", a, t), step[t]) for a in mine]
+                + [(("waiting", w, o, t), 1.0), (("waiting", w, o, before), -1.0)]
+                + more,
+                side,
+            )
             for _ in range(self.waits(w)):
                 patient += data.demand[w, o, at] * step[at]
                 at = int(np.flatnonzero(data.order.next == at)[0])
@@ -208,7 +246,10 @@ class Reference:
         data, table = self.data, self.table
         flows, runs = [a for a in range(self.A) if flow(a)], [p for p in range(self.P) if run(p)]
         for q in sorted({*data.arc_pool.tolist(), *data.point_pool.tolist()} - {-1}):
-            table.equal([(flow(a), 1.0) for a in flows if data.arc_pool[a] == q] + [(run(p), -data.point_capacity[p]) for p in runs if data.point_pool[p] == q])
+            table.equal(
+                [(flow(a), 1.0) for a in flows if data.arc_pool[a] == q]
+                + [(run(p), -data.point_capacity[p]) for p in runs if data.point_pool[p] == q]
+            )
         for k in range(len(data.lot_site)):
             table.at_most([(run(p), s) for p in runs for lot, s in self.uses[p] if lot == k]
                           + [(("n", u), -1.0) for u in range(self.U) if data.holding_lot[u] == k and self.covers(u, t)])  # fmt: skip
@@ -221,14 +262,30 @@ class Reference:
         g = lines.window_stage[data.slot_window[t]]
         for c, l in enumerate(lines.channel_line):
             if l in self.counted:
-                load = [(flow(a), size) for (a, k), size in zip(lines.arc_uses, lines.arc_uses_bytes, strict=True) if k == c and a in flows]
-                load += [(("way", x), rate) for (x, k), rate in zip(lines.way_uses, lines.way_uses_rate, strict=True) if k == c and lines.way_stage[x] == g]
-                load += [(("send", y), lines.send_rate[y]) for y in range(len(lines.send_hop)) if lines.send_channel[y] == c and lines.send_stage[y] == g]
+                load = [
+                    (flow(a), size)
+                    for (a, k), size in zip(lines.arc_uses, lines.arc_uses_bytes, strict=True)
+                    if k == c and a in flows
+                ]
+                load += [
+                    (("way", x), rate)
+                    for (x, k), rate in zip(lines.way_uses, lines.way_uses_rate, strict=True)
+                    if k == c and lines.way_stage[x] == g
+                ]
+                load += [
+                    (("send", y), lines.send_rate[y])
+                    for y in range(len(lines.send_hop))
+                    if lines.send_channel[y] == c and lines.send_stage[y] == g
+                ]
                 table.at_most([*load, (("unit", l), -lines.line_capacity[l])])
 
     def load(self, r, t, runs, run):
         """Watts of a site in a slot."""
-        held = [(("n", u), self.data.holding_power_w[u]) for u in range(self.U) if self.holding_site[u] == r and self.covers(u, t)]
+        held = [
+            (("n", u), self.data.holding_power_w[u])
+            for u in range(self.U)
+            if self.holding_site[u] == r and self.covers(u, t)
+        ]
         return held + [(run(p), self.data.point_power_w[p]) for p in runs if self.point_site[p] == r]
 
     def _jobs(self):
@@ -237,8 +294,19 @@ class Reference:
             mine = [p for p in range(self.P) if data.point_job[p] == j]
             table.equal([(("y", p), 1.0) for p in mine], 1.0)
             for p in mine:
-                lost = [(("rise", p, t), -data.point_capacity[p] * self.restart(p) * data.slot_hours_s[t] / data.order.step_s[t]) for t in range(self.T) if self.restart(p)]
-                table.equal([(("v", p, t), data.slot_hours_s[t] * data.point_capacity[p]) for t in range(self.T)] + lost + [(("y", p), -work)])
+                lost = [
+                    (
+                        ("rise", p, t),
+                        -data.point_capacity[p] * self.restart(p) * data.slot_hours_s[t] / data.order.step_s[t],
+                    )
+                    for t in range(self.T)
+                    if self.restart(p)
+                ]
+                table.equal(
+                    [(("v", p, t), data.slot_hours_s[t] * data.point_capacity[p]) for t in range(self.T)]
+                    + lost
+                    + [(("y", p), -work)]
+                )
                 for t in range(self.T if self.restart(p) else 0):  # it rises by just what it rises
                     rise, back = ("rise", p, t), ("back", p, t)
                     change = [(("v", p, t), 1.0), (("v", p, int(np.flatnonzero(data.order.next == t)[0])), -1.0)]
@@ -247,7 +315,14 @@ class Reference:
                     table.at_most([(rise, 1.0), *((key, -sign) for key, sign in change), (back, 1.0)], 1.0)
         for r, t in itertools.product(range(self.R if data.site_storage is not None else 0), range(self.T)):
             if np.isfinite(data.site_storage[r]):
-                table.at_most([(("v", p, t), data.point_storage[p]) for p in range(self.P) if p not in self.serving and self.point_site[p] == r], data.site_storage[r])
+                table.at_most(
+                    [
+                        (("v", p, t), data.point_storage[p])
+                        for p in range(self.P)
+                        if p not in self.serving and self.point_site[p] == r
+                    ],
+                    data.site_storage[r],
+                )
 
     def restart(self, p):
         return 0.0 if self.data.point_restart_s is None else self.data.point_restart_s[p]
@@ -259,16 +334,32 @@ class Reference:
         step, every = data.order.step_s, range(self.P)
         for t in range(self.T):
             for i, r in enumerate(m.meter_site):
-                supplied = [(("grid", i, t), -1.0)] + [(("taken", c, t), -1.0) for c, of in enumerate(m.contract_meter) if of == i]
-                supplied += [((name, b, t), sign) for b, of in enumerate(m.battery_meter) if of == i for name, sign in (("charge", 1.0), ("discharge", -1.0))]
-                table.equal(self.load(r, t, every, lambda p, t=t: (("x" if p in self.serving else "v"), p, t)) + supplied)
+                supplied = [(("grid", i, t), -1.0)] + [
+                    (("taken", c, t), -1.0) for c, of in enumerate(m.contract_meter) if of == i
+                ]
+                supplied += [
+                    ((name, b, t), sign)
+                    for b, of in enumerate(m.battery_meter)
+                    if of == i
+                    for name, sign in (("charge", 1.0), ("discharge", -1.0))
+                ]
+                table.equal(
+                    self.load(r, t, every, lambda p, t=t: (("x" if p in self.serving else "v"), p, t)) + supplied
+                )
             for c in range(len(m.contract_meter)):
                 table.at_most([(("taken", c, t), 1.0), (("contract", c), -m.contract_share[c, t])])
             for b, eta in enumerate(m.battery_efficiency):
                 table.at_most([(("charge", b, t), 1.0), (("discharge", b, t), 1.0), (("power", b), -1.0)])
                 table.at_most([(("stored", b, t), 1.0), (("energy", b), -1.0)])
                 after = int(data.order.next[t])
-                table.equal([(("stored", b, after), 1.0), (("stored", b, t), -1.0), (("charge", b, t), -step[t] * eta), (("discharge", b, t), step[t] / eta)])
+                table.equal(
+                    [
+                        (("stored", b, after), 1.0),
+                        (("stored", b, t), -1.0),
+                        (("charge", b, t), -step[t] * eta),
+                        (("discharge", b, t), step[t] / eta),
+                    ]
+                )
             for k, i in enumerate(m.peak_meter):
                 if m.peak_slot[k, t]:
                     table.at_most([(("grid", i, t), 1.0), (("peak", k), -1.0)])
@@ -279,14 +370,26 @@ class Reference:
         if lines is None:
             return
         stages = sorted(set(lines.window_stage.tolist()))
-        for (i, (w, r)), g in itertools.product(enumerate(zip(lines.stream_workload.tolist(), lines.stream_site.tolist(), strict=True)), stages):
-            ways = [(("way", x), 1.0) for x in range(len(lines.way_stream)) if (lines.way_stream[x], lines.way_stage[x]) == (i, g)]
+        for (i, (w, r)), g in itertools.product(
+            enumerate(zip(lines.stream_workload.tolist(), lines.stream_site.tolist(), strict=True)), stages
+        ):
+            ways = [
+                (("way", x), 1.0)
+                for x in range(len(lines.way_stream))
+                if (lines.way_stream[x], lines.way_stage[x]) == (i, g)
+            ]
             table.equal([*ways, (("host", w, r), -1.0)])
         for w, g in itertools.product(range(self.W), stages):
-            sends = [(y, int(lines.hop_from[h]), int(lines.hop_to[h])) for y, h in enumerate(lines.send_hop) if lines.hop_workload[h] == w and lines.send_stage[y] == g]
+            sends = [
+                (y, int(lines.hop_from[h]), int(lines.hop_to[h]))
+                for y, h in enumerate(lines.send_hop)
+                if lines.hop_workload[h] == w and lines.send_stage[y] == g
+            ]
             for y, origin, _ in sends:
                 if origin >= 0:  # it passes on only what it holds
-                    table.at_most([(("send", y), 1.0), *([(("host", w, origin), -1.0)] if (w, origin) in self.placing else [])])
+                    table.at_most(
+                        [(("send", y), 1.0), *([(("host", w, origin), -1.0)] if (w, origin) in self.placing else [])]
+                    )
             needing = [r for r in range(self.R) if lines.needs_weights[w, r]]
             for some in (set(s) for size in range(1, self.R + 1) for s in itertools.combinations(range(self.R), size)):
                 into = [(("send", y), -1.0) for y, origin, to in sends if to in some and origin not in some]
@@ -302,13 +405,23 @@ class Reference:
         for w, z, t in itertools.product(range(self.W), self.zones, range(self.T)):
             mine = [a for a in range(self.A) if data.arc_workload[a] == w]
             inside = [a for a in mine if self.zone_of[data.arc_site[a]] == z]
-            shared = lambda share, w=w, t=t, mine=mine, inside=inside: [(("f", a, t), (a in inside) - share) for a in mine]
+            shared = lambda share, w=w, t=t, mine=mine, inside=inside: [
+                (("f", a, t), (a in inside) - share) for a in mine
+            ]
             table.at_most(shared(spread.largest_share[w]))
             if w in self.spreading:
                 table.row([*shared(spread.least_share[w]), (("short", w, z, t), 1.0)], 0.0, np.inf)
-        surviving = [p for p in self.serving if spread.survives[data.arc_workload[data.arc_pool == data.point_pool[p]]].any()]
+        surviving = [
+            p for p in self.serving if spread.survives[data.arc_workload[data.arc_pool == data.point_pool[p]]].any()
+        ]
         for z, t in self.failing:
-            flow = lambda a, z=z, t=t: None if self.zone_of[data.arc_site[a]] == z else ("g", z, a, t) if spread.survives[data.arc_workload[a]] else ("f", a, t)
+            flow = lambda a, z=z, t=t: (
+                None
+                if self.zone_of[data.arc_site[a]] == z
+                else ("g", z, a, t)
+                if spread.survives[data.arc_workload[a]]
+                else ("f", a, t)
+            )
 
             def run(p, z=z, t=t):
                 if self.zone_of[self.point_site[p]] == z:
@@ -329,7 +442,11 @@ class Reference:
 
         def add(block, part, key=lambda *at: at):
             if name in part:
-                entries.extend(((block, *key(*at)), float(value)) for at, value in np.ndenumerate(part[name]) if value and (block, *key(*at)) in self.table.at)
+                entries.extend(
+                    ((block, *key(*at)), float(value))
+                    for at, value in np.ndenumerate(part[name])
+                    if value and (block, *key(*at)) in self.table.at
+                )
 
         add("open", data.site_fixed)
         add("n", data.holding_cost)
@@ -360,7 +477,10 @@ class Reference:
             lot = data.holding_lot[u]
             if is_on("n", u):
                 lower[at["open", self.holding_site[u]]] = 1
-                if data.lot_fabric[lot] >= 0 and designs.setdefault(data.lot_group[lot], data.lot_fabric[lot]) != data.lot_fabric[lot]:
+                if (
+                    data.lot_fabric[lot] >= 0
+                    and designs.setdefault(data.lot_group[lot], data.lot_fabric[lot]) != data.lot_fabric[lot]
+                ):
                     return None
         for w, r in self.placing:
             if is_on("host", w, r):
@@ -374,8 +494,14 @@ class Reference:
             if p in self.serving:
                 continue
             for t in range(self.T):
-                room = lambda k, t=t: sum(high[at["n", u]] for u in range(self.U) if data.holding_lot[u] == k and self.covers(u, t))
-                wide = can("y", p) and data.job_window_mask[data.point_job[p], t] and all(room(k) >= s for k, s in self.uses[p])
+                room = lambda k, t=t: sum(
+                    high[at["n", u]] for u in range(self.U) if data.holding_lot[u] == k and self.covers(u, t)
+                )
+                wide = (
+                    can("y", p)
+                    and data.job_window_mask[data.point_job[p], t]
+                    and all(room(k) >= s for k, s in self.uses[p])
+                )
                 upper[at["v", p, t]] = 1.0 if wide else 0.0
         for w, z in itertools.product(self.spreading, self.zones):
             if is_on("c", w, z):

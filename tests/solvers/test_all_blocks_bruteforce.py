@@ -43,7 +43,11 @@ def problem(rng, objectives=OBJECTIVES):
     # lots: two designs at site 0, one way of obtaining at the others
     lot_site = np.array([0, 0, *range(1, R)])
     by_window = V > 1 and chance(0.3)
-    holdings = [(0, -1), (1, -1), *((k, w) for k in range(2, R + 1) for w in (range(V) if by_window and k == 2 else [-1]))]
+    holdings = [
+        (0, -1),
+        (1, -1),
+        *((k, w) for k in range(2, R + 1) for w in (range(V) if by_window and k == 2 else [-1])),
+    ]
     U = len(holdings)
     holding_lot, holding_window = np.array(holdings).T
     last = np.where((holding_window >= 0) & chance(0.5), V - 1, holding_window)
@@ -102,7 +106,12 @@ def problem(rng, objectives=OBJECTIVES):
         objective=Objective("throughput", whole(-1, W - 1)) if objective == "throughput" else Objective(objective))  # fmt: skip
     of_job = data.point_job >= 0
     restart, reads = of_job * table(P, high=2) * chance(0.6) / 4, of_job * table(P, high=4)
-    return replace(data, point_restart_s=restart, point_storage=reads, site_storage=np.where([chance() for _ in range(R)], table(R, low=2, high=4), np.inf))
+    return replace(
+        data,
+        point_restart_s=restart,
+        point_storage=reads,
+        site_storage=np.where([chance() for _ in range(R)], table(R, low=2, high=4), np.inf),
+    )
 
 
 def order(rng, slots):
@@ -156,7 +165,15 @@ def test_both_searches_agree(data):
 
 def within(part, **changes):
     """The problem with some fields of a block changed, each by a function of its value."""
-    return lambda data: replace(data, **{part: replace(getattr(data, part), **{name: change(getattr(getattr(data, part), name)) for name, change in changes.items()})})
+    return lambda data: replace(
+        data,
+        **{
+            part: replace(
+                getattr(data, part),
+                **{name: change(getattr(getattr(data, part), name)) for name, change in changes.items()},
+            )
+        },
+    )
 
 
 RELAXED = {

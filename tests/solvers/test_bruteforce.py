@@ -36,7 +36,7 @@ def problem(rng, objectives):
     windows = int(window.max()) + 1
     lots = whole(sites, 3)
     lot_site = np.concatenate([np.arange(sites), counts(lots - sites, 0, sites - 1)])
-    system = counts(lots, 0, 1) if chance(0.3) else np.zeros(lots, dtype=int)   # mostly one group per site
+    system = counts(lots, 0, 1) if chance(0.3) else np.zeros(lots, dtype=int)  # mostly one group per site
     group = lot_site * 2 + system
     fabric = np.where([chance(0.8) for _ in range(lots)], np.arange(lots) % 2, -1)
     holdings = [(k, w) for k in range(lots) for w in ([-1] if chance() else range(windows))][:4]
@@ -73,7 +73,9 @@ def problem(rng, objectives):
     demand = table(workloads, origins, slots, high=4)
     if chance(0.9):  # mostly without demand that nothing could serve
         served = {(w, o) for w, o, r, q in arcs if q in point_pool}
-        demand *= np.array([[(w, o) in served for o in range(origins)] for w in range(workloads)], dtype=bool).reshape(workloads, origins, 1)
+        demand *= np.array([[(w, o) in served for o in range(origins)] for w in range(workloads)], dtype=bool).reshape(
+            workloads, origins, 1
+        )
     objective = str(rng.choice(objectives))
     if objective == "throughput":
         objective = Objective("throughput", whole(-1, workloads - 1))
@@ -84,27 +86,46 @@ def problem(rng, objectives):
     suppliers = whole(1, 2) if chance(0.6) else 0
     arc = np.array(arcs, dtype=int).reshape(-1, 4)
     return PlanData(
-        slot_window=window, slot_hours_s=table(slots, low=1, high=3),
+        slot_window=window,
+        slot_hours_s=table(slots, low=1, high=3),
         site_power_limit_w=np.where([chance(0.6) for _ in range(sites)], table(sites, low=2, high=9), np.inf),
         site_fixed={"cost": table(sites, high=6) if chance() else np.zeros(sites)},
-        lot_site=lot_site, lot_group=group, lot_fabric=fabric,
-        holding_lot=holding_lot, holding_window=np.array([w for _, w in holdings]),
-        holding_upper=np.minimum(table(U, low=0, high=8), 3), holding_cost={"cost": table(U), "carbon_kg": table(U)},
+        lot_site=lot_site,
+        lot_group=group,
+        lot_fabric=fabric,
+        holding_lot=holding_lot,
+        holding_window=np.array([w for _, w in holdings]),
+        holding_upper=np.minimum(table(U, low=0, high=8), 3),
+        holding_cost={"cost": table(U), "carbon_kg": table(U)},
         holding_power_w=table(U, high=2) * owned,
         supply_limit=table(suppliers, low=0, high=3),
-        supply_member=np.array([(s, u) for s in range(suppliers) for u in range(U) if chance(0.7)], dtype=int).reshape(-1, 2),
-        point_pool=np.array(point_pool, dtype=int), point_job=np.array(point_job, dtype=int),
-        point_uses=np.array(uses, dtype=int).reshape(-1, 2), point_uses_systems=np.array(systems),
-        point_capacity=table(P, low=2, high=5), point_power_w=table(P, high=2),
+        supply_member=np.array([(s, u) for s in range(suppliers) for u in range(U) if chance(0.7)], dtype=int).reshape(
+            -1, 2
+        ),
+        point_pool=np.array(point_pool, dtype=int),
+        point_job=np.array(point_job, dtype=int),
+        point_uses=np.array(uses, dtype=int).reshape(-1, 2),
+        point_uses_systems=np.array(systems),
+        point_capacity=table(P, low=2, high=5),
+        point_power_w=table(P, high=2),
         point_cost={"cost": table(P, slots, high=3), "carbon_kg": table(P, slots, high=3)},
-        arc_workload=arc[:, 0], arc_origin=arc[:, 1], arc_site=arc[:, 2], arc_pool=arc[:, 3],
-        arc_cost={"cost": table(A, slots, high=2)}, demand=demand,
+        arc_workload=arc[:, 0],
+        arc_origin=arc[:, 1],
+        arc_site=arc[:, 2],
+        arc_pool=arc[:, 3],
+        arc_cost={"cost": table(A, slots, high=2)},
+        demand=demand,
         host_cost={"cost": table(workloads, sites, high=4)} if chance() else {},
-        edge_workload=np.zeros(edges, dtype=int), edge_cost={"cost": table(edges, high=4)},
-        tree_path=np.array([(0, r, e) for e in range(edges) for r in range(sites) if chance()], dtype=int).reshape(-1, 3),
+        edge_workload=np.zeros(edges, dtype=int),
+        edge_cost={"cost": table(edges, high=4)},
+        tree_path=np.array([(0, r, e) for e in range(edges) for r in range(sites) if chance()], dtype=int).reshape(
+            -1, 3
+        ),
         job_work=table(jobs, low=1, high=8),
         job_window_mask=table(jobs, slots, high=4) > 0,
-        limits=limits, objective=objective)
+        limits=limits,
+        objective=objective,
+    )
 
 
 # --- the answer obeys its own definition ---------------------------------------------------------------------------
@@ -122,7 +143,11 @@ def counts_allowed(data, n):
     designs = {}
     for u, count in enumerate(n):
         lot = data.holding_lot[u]
-        if count and data.lot_fabric[lot] >= 0 and designs.setdefault(data.lot_group[lot], data.lot_fabric[lot]) != data.lot_fabric[lot]:
+        if (
+            count
+            and data.lot_fabric[lot] >= 0
+            and designs.setdefault(data.lot_group[lot], data.lot_fabric[lot]) != data.lot_fabric[lot]
+        ):
             return False
     return True
 
@@ -133,7 +158,9 @@ def assert_holds(data, solution):
     T = len(data.slot_window)
     factor = np.ones(data.demand.shape[0])
     if data.objective.functional == "throughput":
-        factor = np.where([data.objective.workload in (-1, w) for w in range(len(factor))], float(solution.values["lambda"]), 1.0)
+        factor = np.where(
+            [data.objective.workload in (-1, w) for w in range(len(factor))], float(solution.values["lambda"]), 1.0
+        )
     assert np.array_equal(n, np.round(n)) and (n >= 0).all() and (n <= data.holding_upper).all()
     assert counts_allowed(data, n)
     for w, o, t in np.ndindex(data.demand.shape):
@@ -141,10 +168,19 @@ def assert_holds(data, solution):
         assert near(served, factor[w] * data.demand[w, o, t])
     for t in range(T):
         for q in set(data.arc_pool):
-            assert f[data.arc_pool == q, t].sum() <= (x[:, t] * data.point_capacity)[data.point_pool == q].sum() + TOLERANCE
+            assert (
+                f[data.arc_pool == q, t].sum()
+                <= (x[:, t] * data.point_capacity)[data.point_pool == q].sum() + TOLERANCE
+            )
         for k in range(len(data.lot_site)):
-            busy = sum(s * (x[p, t] + v[p, t]) for (p, lot), s in zip(data.point_uses, data.point_uses_systems, strict=True) if lot == k)
-            assert busy <= sum(n[u] for u in range(len(n)) if data.holding_lot[u] == k and covers(data, u, t)) + TOLERANCE
+            busy = sum(
+                s * (x[p, t] + v[p, t])
+                for (p, lot), s in zip(data.point_uses, data.point_uses_systems, strict=True)
+                if lot == k
+            )
+            assert (
+                busy <= sum(n[u] for u in range(len(n)) if data.holding_lot[u] == k and covers(data, u, t)) + TOLERANCE
+            )
     for j, work in enumerate(data.job_work):
         done = (v * data.slot_hours_s * data.point_capacity[:, None])[data.point_job == j]
         assert near(done.sum(), work) and (done.sum(axis=1) > TOLERANCE).sum() == 1

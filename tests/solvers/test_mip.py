@@ -22,10 +22,18 @@ def knapsack(count=25, rows=8, seed=3):
     """A set-covering program that takes many nodes."""
     rng = np.random.default_rng(seed)
     program = Program()
-    n = program.add_columns("n", (count,), upper=3.0, integer=True, cost={"cost": rng.integers(5, 30, count).astype(float)})
+    n = program.add_columns(
+        "n", (count,), upper=3.0, integer=True, cost={"cost": rng.integers(5, 30, count).astype(float)}
+    )
     cols = np.tile(n, rows)
-    program.add_rows("cover", rng.integers(150, 220, rows).astype(float), np.inf, np.repeat(np.arange(rows), count), cols,
-                     rng.integers(0, 10, count * rows).astype(float))
+    program.add_rows(
+        "cover",
+        rng.integers(150, 220, rows).astype(float),
+        np.inf,
+        np.repeat(np.arange(rows), count),
+        cols,
+        rng.integers(0, 10, count * rows).astype(float),
+    )
     return program
 
 
@@ -58,9 +66,13 @@ def test_within_gap_is_not_called_optimal(solver):
 
 def test_of_cbc_no_more_is_taken_as_proven_than_was_asked():
     """CBC's log says "optimal" without a bound: then the bound is just less than the gap asked for below the value, not the value."""
-    program, cost = small(3.0, np.inf, 1.0)   # n = 2
+    program, cost = small(3.0, np.inf, 1.0)  # n = 2
     answer = backends.solve(program, cost, "min", Options(solver="pulp", gap=0.01))
-    assert answer.objective == 2.0 and answer.bound == pytest.approx(2.0 * (1 - 0.99 * 0.01)) and answer.status == "within_gap"
+    assert (
+        answer.objective == 2.0
+        and answer.bound == pytest.approx(2.0 * (1 - 0.99 * 0.01))
+        and answer.status == "within_gap"
+    )
     assert backends.solve(program, cost, "min", Options(solver="pulp", gap=0.0)).status == "optimal"
 
 
@@ -79,8 +91,8 @@ def test_a_node_limit_ends_as_limit_with_an_honest_bound(solver):
 @BOTH
 def test_infeasible_and_unbounded_are_told_apart(solver):
     tell = lambda *made: backends.solve(made[0], made[1], "min", Options(solver=solver)).status
-    assert tell(*small(3.0, 3.0, 1.0)) == "infeasible"                        # 2 n = 3 has no whole n
-    assert tell(*small(30.0, np.inf, 1.0)) == "infeasible"                    # 2 n >= 30 with n <= 10
+    assert tell(*small(3.0, 3.0, 1.0)) == "infeasible"  # 2 n = 3 has no whole n
+    assert tell(*small(30.0, np.inf, 1.0)) == "infeasible"  # 2 n >= 30 with n <= 10
     assert tell(*small(0.0, np.inf, -1.0, high=np.inf)) == "unbounded"
     assert tell(*small(0.0, np.inf, -1.0, integer=False, high=np.inf)) == "unbounded"
 
@@ -106,7 +118,7 @@ def test_duals_are_the_change_per_unit_of_the_side(sense):
     """max 3 a with a <= 4 as a row, or min -3 a: one unit more of the side changes the objective by +3, or -3."""
     program = Program()
     a = program.add_columns("a", (1,), cost={"gain": [3.0], "cost": [-3.0]})
-    program.add_rows("r", -np.inf, [4e5], np.array([0]), a, 1e5)   # 1e5 a <= 4e5, so per unit of the side 3 / 1e5
+    program.add_rows("r", -np.inf, [4e5], np.array([0]), a, 1e5)  # 1e5 a <= 4e5, so per unit of the side 3 / 1e5
     name = {"max": "gain", "min": "cost"}[sense]
     answer = backends.solve(program, program.functional(name), sense, Options())
     assert abs(answer.objective) == pytest.approx(12.0)
@@ -132,8 +144,10 @@ def test_options_name_what_they_take(wrong):
 
 def test_another_number_of_threads_in_the_same_process():
     program = knapsack()
-    values = {threads: backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, threads=threads)).objective
-              for threads in (1, 2, 1)}
+    values = {
+        threads: backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, threads=threads)).objective
+        for threads in (1, 2, 1)
+    }
     assert len(set(values.values())) == 1
 
 
@@ -155,18 +169,32 @@ def facilities(sites=8, customers=30, seed=2):
     flow = program.add_columns("f", (sites, customers), cost={"cost": rng.uniform(1, 9, (sites, customers))})
     site, customer = (axis.ravel() for axis in np.indices((sites, customers)))
     program.add_rows("served", demand, demand, customer, flow.ravel(), 1.0)
-    program.add_rows("hosted", -np.inf, np.zeros(flow.size), np.tile(np.arange(flow.size), 2),
-                     np.concatenate([flow.ravel(), opened[site]]), np.concatenate([np.ones(flow.size), -demand[customer]]))
-    program.add_rows("carried", -np.inf, np.zeros(sites), np.concatenate([site, np.arange(sites)]),
-                     np.concatenate([flow.ravel(), machines]), np.concatenate([np.ones(flow.size), np.full(sites, -7.0)]))
+    program.add_rows(
+        "hosted",
+        -np.inf,
+        np.zeros(flow.size),
+        np.tile(np.arange(flow.size), 2),
+        np.concatenate([flow.ravel(), opened[site]]),
+        np.concatenate([np.ones(flow.size), -demand[customer]]),
+    )
+    program.add_rows(
+        "carried",
+        -np.inf,
+        np.zeros(sites),
+        np.concatenate([site, np.arange(sites)]),
+        np.concatenate([flow.ravel(), machines]),
+        np.concatenate([np.ones(flow.size), np.full(sites, -7.0)]),
+    )
     return program
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_search_over_binaries_proves_the_same_optimum(seed):
     program = facilities(seed=seed)
-    direct, branch = (backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
-                      for method in ("direct", "branch"))
+    direct, branch = (
+        backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
+        for method in ("direct", "branch")
+    )
     assert direct.status == branch.status == "optimal"
     assert branch.objective == pytest.approx(direct.objective, rel=1e-7)
 
@@ -176,12 +204,26 @@ def placed(seed, kinds=4, extra=6):
     program, rng = facilities(seed=seed), np.random.default_rng(seed)
     opened, machines = program.columns["open"], program.columns["n"]
     sites = len(opened)
-    y = program.add_columns("y", (sites, kinds), upper=1.0, integer=True, cost={"cost": rng.uniform(3, 4, (sites, kinds))})
+    y = program.add_columns(
+        "y", (sites, kinds), upper=1.0, integer=True, cost={"cost": rng.uniform(3, 4, (sites, kinds))}
+    )
     program.add_rows("assigned", 1.0, 1.0, np.zeros(y.size, dtype=np.int64), y.ravel(), 1.0, count=1)
-    program.add_rows("housed", -np.inf, np.zeros(sites), np.concatenate([np.repeat(np.arange(sites), kinds), np.arange(sites)]),
-                     np.concatenate([y.ravel(), opened]), np.concatenate([np.ones(y.size), -np.ones(sites)]))
-    program.add_rows("width", -np.inf, np.zeros(sites), np.concatenate([np.repeat(np.arange(sites), kinds), np.arange(sites)]),
-                     np.concatenate([y.ravel(), machines]), np.concatenate([rng.uniform(1, extra, y.size), -np.ones(sites)]))
+    program.add_rows(
+        "housed",
+        -np.inf,
+        np.zeros(sites),
+        np.concatenate([np.repeat(np.arange(sites), kinds), np.arange(sites)]),
+        np.concatenate([y.ravel(), opened]),
+        np.concatenate([np.ones(y.size), -np.ones(sites)]),
+    )
+    program.add_rows(
+        "width",
+        -np.inf,
+        np.zeros(sites),
+        np.concatenate([np.repeat(np.arange(sites), kinds), np.arange(sites)]),
+        np.concatenate([y.ravel(), machines]),
+        np.concatenate([rng.uniform(1, extra, y.size), -np.ones(sites)]),
+    )
     for site in range(sites):
         program.halves.append((y[site], np.delete(y, site, axis=0).ravel()))
     for kind in range(kinds):
@@ -200,7 +242,10 @@ def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
     monkeypatch.setattr(Search, "_child", counted)
     for seed in range(6):
         program = placed(seed)
-        direct, branch = (backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method)) for method in ("direct", "branch"))
+        direct, branch = (
+            backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
+            for method in ("direct", "branch")
+        )
         assert direct.status == branch.status == "optimal"
         assert branch.objective == pytest.approx(direct.objective, rel=1e-7)
     assert halved > 10
@@ -236,19 +281,29 @@ def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
     searched = {}
     for bound in (-np.inf, best.objective):
         lines = []
-        told = backends.solve(program, cost, "min", Options(gap=1e-6, method="branch", progress=lines.append), hint=lambda bound=bound: (best.x, bound))
+        told = backends.solve(
+            program,
+            cost,
+            "min",
+            Options(gap=1e-6, method="branch", progress=lines.append),
+            hint=lambda bound=bound: (best.x, bound),
+        )
         assert told.status == "optimal" and told.bound == pytest.approx(best.objective, rel=1e-6)
         searched[bound] = len(lines)
     assert searched[best.objective] == 0 < searched[-np.inf]
 
 
-STANDING = re.compile(r"(?:best (?P<best>[-\d,.e+]+)|no plan yet), (?:bound (?P<bound>[-\d,.e+]+)|no bound yet)(?:, gap (?P<gap>[\d.]+)%)?  [\d.]+ s$")
+STANDING = re.compile(
+    r"(?:best (?P<best>[-\d,.e+]+)|no plan yet), (?:bound (?P<bound>[-\d,.e+]+)|no bound yet)(?:, gap (?P<gap>[\d.]+)%)?  [\d.]+ s$"
+)
 
 
 def stood(lines):
     """(best, bound, gap) of each line of progress that tells them, nan where there was none yet."""
     number = lambda text: float("nan") if text is None else float(text.replace(",", ""))
-    return np.array([[number(found[name]) for name in ("best", "bound", "gap")] for found in map(STANDING.search, lines) if found]).reshape(-1, 3)
+    return np.array(
+        [[number(found[name]) for name in ("best", "bound", "gap")] for found in map(STANDING.search, lines) if found]
+    ).reshape(-1, 3)
 
 
 @pytest.mark.parametrize("method", ["direct", "branch"])
@@ -290,7 +345,14 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
     cost = program.functional("cost")
     best = backends.solve(program, cost, "min", Options(gap=0.0))
     lines = []
-    told = backends.solve(program, cost, "min", Options(gap=0.01, method="branch", progress=lines.append), hint=lambda: (best.x, share * best.objective), at_once=True)
+    told = backends.solve(
+        program,
+        cost,
+        "min",
+        Options(gap=0.01, method="branch", progress=lines.append),
+        hint=lambda: (best.x, share * best.objective),
+        at_once=True,
+    )
     assert told.objective == pytest.approx(best.objective, rel=1e-7) and told.gap <= 0.01
     if share > 0.99:
         assert told.bound == pytest.approx(share * best.objective, rel=1e-7) and not lines
@@ -303,13 +365,17 @@ def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_
     program = placed(0)
     cost = program.functional("cost")
     best = backends.solve(program, cost, "min", Options(gap=0.0))
-    told = backends.solve(program, cost, "min", Options(gap=1e-6, method="branch"), hint=lambda: (None, bound), at_once=True)
+    told = backends.solve(
+        program, cost, "min", Options(gap=1e-6, method="branch"), hint=lambda: (None, bound), at_once=True
+    )
     assert told.status == "optimal" and told.objective == pytest.approx(best.objective, rel=1e-6)
 
 
 def test_another_way_is_not_asked_while_the_search_is_easy():
     program = placed(0)
-    easy = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked"))
+    easy = backends.solve(
+        program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked")
+    )
     assert easy.status == "optimal"
 
 
@@ -334,7 +400,9 @@ def test_the_search_over_binaries_hands_over_when_its_nodes_are_used_up(monkeypa
 @pytest.mark.parametrize("method", ["direct", "branch"])
 def test_no_time_is_a_limit_and_not_an_error(method):
     program = facilities()
-    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method, time_limit_s=0.0))
+    answer = backends.solve(
+        program, program.functional("cost"), "min", Options(gap=0.0, method=method, time_limit_s=0.0)
+    )
     assert answer.status == "limit"
     assert answer.gap is None or answer.gap > 1e-6
 
@@ -347,7 +415,14 @@ def lost_in_presolve() -> Program:
     program, at = Program(), {}
     for name in whole + reals:
         low = -np.inf if name in ("day", "night") else 0.0
-        at[name] = program.add_columns(name, (1,), low, 1.0 if name in whole or name[0] == "v" else np.inf, integer=name in whole, cost={"served": [float(name == "served")]})
+        at[name] = program.add_columns(
+            name,
+            (1,),
+            low,
+            1.0 if name in whole or name[0] == "v" else np.inf,
+            integer=name in whole,
+            cost={"served": [float(name == "served")]},
+        )
     rows = (
         ("n2 n3", 1.0), ("open0 -n2", 0.0), ("open1 -n3", 0.0), ("f5 -x7 -x7", 0.0), ("f4 -host", 0.0), ("v0 -run0", 0.0), ("v1 -run1", 0.0),
         ("v2 -run2", 0.0), ("v3 -run3", 0.0), ("run0 run2 -open0", 0.0), ("run1 run3 -open0", 0.0), ("x7 -open1 -open1", 0.0),
@@ -356,8 +431,14 @@ def lost_in_presolve() -> Program:
     )  # fmt: skip
     for row, (text, side) in enumerate(rows):
         names = text.replace("= ", "").split()
-        program.add_rows(f"r{row}", side if text[0] == "=" else -np.inf, [side], np.zeros(len(names), dtype=int),
-                         np.concatenate([at[name.lstrip("-")] for name in names]), [-1.0 if name[0] == "-" else 1.0 for name in names])
+        program.add_rows(
+            f"r{row}",
+            side if text[0] == "=" else -np.inf,
+            [side],
+            np.zeros(len(names), dtype=int),
+            np.concatenate([at[name.lstrip("-")] for name in names]),
+            [-1.0 if name[0] == "-" else 1.0 for name in names],
+        )
     return program
 
 
@@ -370,19 +451,37 @@ def test_no_optimum_is_lost_in_presolve():
 def test_no_optimum_is_lost_where_a_bound_is_all_that_is_asked():
     program = lost_in_presolve()
     arrays = program.arrays()
-    found = least_whole(-program.functional("served"), arrays.matrix, (arrays.row_lower, arrays.row_upper), (arrays.lower, arrays.upper), arrays.integer, 0.0, 10.0)
+    found = least_whole(
+        -program.functional("served"),
+        arrays.matrix,
+        (arrays.row_lower, arrays.row_upper),
+        (arrays.lower, arrays.upper),
+        arrays.integer,
+        0.0,
+        10.0,
+    )
     assert found.x is not None and found.bound == pytest.approx(-6.875)
 
 
 def test_the_bound_of_what_has_nothing_whole_is_its_value():
-    found = least_whole(np.array([-1.0, -1.0]), sparse.csc_array([[1.0, 2.0]]), (np.array([-np.inf]), np.array([3.0])), (np.zeros(2), np.ones(2)), np.zeros(2, dtype=bool), 0.0, 10.0)
+    found = least_whole(
+        np.array([-1.0, -1.0]),
+        sparse.csc_array([[1.0, 2.0]]),
+        (np.array([-np.inf]), np.array([3.0])),
+        (np.zeros(2), np.ones(2)),
+        np.zeros(2, dtype=bool),
+        0.0,
+        10.0,
+    )
     assert found.bound == pytest.approx(-2.0)
 
 
 def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypatch):
     """A relaxation that ends without an answer, as it may where a row is missed by very little; the program has none."""
     program = facilities()
-    program.add_rows("too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1)
+    program.add_rows(
+        "too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1
+    )
     monkeypatch.setattr(relaxation.Relaxation, "solve", lambda *_: Relaxed(None))
     answer = backends.solve(program, program.functional("cost"), "min", Options(method="branch"))
     assert answer.status == "infeasible" and answer.x is None and answer.bound is None

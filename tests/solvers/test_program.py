@@ -49,8 +49,8 @@ def test_a_bounded_functional_is_split_into_sub_totals_without_changing_it():
     program.add_functional_row("limit", "cost", -np.inf, 10.0, np.array([0, 1, 1, -1]))
     arrays = program.arrays()
     a = np.array([1.0, 1.0, 1.0, 0.5])
-    x = np.concatenate([a, [1.0, 5.0]])   # the sub-totals 1 and 2 + 3
-    assert (arrays.matrix @ x).tolist() == [0.0, 0.0, 8.0]   # 1 + 5 + 4 * 0.5
+    x = np.concatenate([a, [1.0, 5.0]])  # the sub-totals 1 and 2 + 3
+    assert (arrays.matrix @ x).tolist() == [0.0, 0.0, 8.0]  # 1 + 5 + 4 * 0.5
     assert program.functional("cost") @ x == 8.0
 
 
@@ -82,5 +82,5 @@ def test_violation_is_relative_to_the_row():
     program.add_rows("r", -np.inf, [1e6], np.array([0]), column, 1e6)
     arrays = program.arrays()
     assert arrays.violation(np.array([1.0])) == 0.0
-    assert arrays.violation(np.array([1.5])) == pytest.approx(0.5)      # 1.5e6 against 1e6, in units of 1e6
-    assert arrays.violation(np.array([-0.25])) == pytest.approx(0.25)   # of the bound
+    assert arrays.violation(np.array([1.5])) == pytest.approx(0.5)  # 1.5e6 against 1e6, in units of 1e6
+    assert arrays.violation(np.array([-0.25])) == pytest.approx(0.25)  # of the bound

@@ -23,8 +23,14 @@ QUESTIONS = 4
 
 def changed(data, rng):
     """The same problem at other prices, each by its own factor; now and then with another demand too."""
-    factor = lambda values: values * rng.uniform(0.5, 2.0, np.shape(values)[:1]).reshape(-1, *[1] * (np.ndim(values) - 1))
-    dearer = {name: {**getattr(data, name), "cost": factor(getattr(data, name)["cost"])} for name in ("holding_cost", "point_cost", "site_fixed") if "cost" in getattr(data, name)}
+    factor = lambda values: (
+        values * rng.uniform(0.5, 2.0, np.shape(values)[:1]).reshape(-1, *[1] * (np.ndim(values) - 1))
+    )
+    dearer = {
+        name: {**getattr(data, name), "cost": factor(getattr(data, name)["cost"])}
+        for name in ("holding_cost", "point_cost", "site_fixed")
+        if "cost" in getattr(data, name)
+    }
     return replace(data, **dearer, **({"demand": data.demand * rng.uniform(0.5, 1.5)} if rng.random() < 0.25 else {}))
 
 
@@ -36,7 +42,10 @@ def test_each_question_is_answered_within_the_gap_of_the_best_and_says_so(method
     first, program = problem(rng, ("cost",)), KeptProgram()
     for number in range(QUESTIONS):
         data = changed(first, rng) if number else first
-        found, best = program.solve(data, Options(gap=GAP, method=method)), solve(data, Options(gap=0.0, method="direct"))
+        found, best = (
+            program.solve(data, Options(gap=GAP, method=method)),
+            solve(data, Options(gap=0.0, method="direct")),
+        )
         assert (found.value is None) == (best.value is None), (found.status, best.status)
         if best.value is None:
             continue
@@ -74,7 +83,9 @@ def test_a_program_with_one_point_less_starts_from_the_one_before():
 def test_other_lots_have_nothing_in_common():
     data = problem(np.random.default_rng(3), ("cost",))
     moved = replace(data, lot_group=data.lot_group + 1)
-    assert kept_module._same_points(moved, data) is None and kept_module._same_points(data, data).tolist() == list(range(len(data.point_pool)))
+    assert kept_module._same_points(moved, data) is None and kept_module._same_points(data, data).tolist() == list(
+        range(len(data.point_pool))
+    )
 
 
 def test_a_question_starts_from_the_one_most_like_it():
@@ -85,7 +96,9 @@ def test_a_question_starts_from_the_one_most_like_it():
     bases = []
     for data in (first, other, first):
         found = program.solve(data, Options(gap=GAP, method="branch"))
-        assert found.value is not None and found.program_of(data) is not None and found.program_of(replace(data)) is None
+        assert (
+            found.value is not None and found.program_of(data) is not None and found.program_of(replace(data)) is None
+        )
         bases.append(found.bases.get("around"))
         found.bases["around"] = len(bases)
     assert bases == [None, 1, 1]

@@ -37,11 +37,16 @@ def test_paths_are_shortest_and_the_tree_is_a_tree(seed):
     """Against the least of all simple paths, and one parent per node."""
     rng = np.random.default_rng(seed)
     names = "abcdef"
-    graph = wan_graph((a, b, rng.uniform(1, 9), rng.uniform(1, 9)) for a, b in itertools.combinations(names, 2) if rng.random() < 0.6)
+    graph = wan_graph(
+        (a, b, rng.uniform(1, 9), rng.uniform(1, 9)) for a, b in itertools.combinations(names, 2) if rng.random() < 0.6
+    )
     graph.add_nodes_from(names)
     tree = distribution_tree(graph, "a", names, "rtt_s")
     for end in names[1:]:
-        lengths = [sum(graph.edges[hop]["rtt_s"] for hop in itertools.pairwise(path)) for path in nx.all_simple_paths(graph, "a", end)]
+        lengths = [
+            sum(graph.edges[hop]["rtt_s"] for hop in itertools.pairwise(path))
+            for path in nx.all_simple_paths(graph, "a", end)
+        ]
         found = best_path(graph, "a", end, "rtt_s")
         assert (found is None) == (not lengths) == (end not in tree.edges_above)
         if lengths:

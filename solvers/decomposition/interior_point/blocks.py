@@ -32,7 +32,19 @@ BESIDES = 2e7  # multiplications that take as long as what a site in a part take
 AT_ONCE = 4  # parts, about, where several are looked at at the same time
 MOST_NUMBERS = 1e6  # of the squares of demand of a part's slots: more are slower to come by than to multiply
 DENSE = 20_000  # entries, nothing or not, up to which a matrix is multiplied with as a dense one: what a sparse one takes besides is more
-MAPS = ("uses", "watts", "serves", "job_uses", "job_watts", "systems", "idle", "equal", "above", "into_demand", "into_pool")
+MAPS = (
+    "uses",
+    "watts",
+    "serves",
+    "job_uses",
+    "job_watts",
+    "systems",
+    "idle",
+    "equal",
+    "above",
+    "into_demand",
+    "into_pool",
+)
 State = dict[str, Floats]
 Matrix = sparse.csr_array | Floats
 
@@ -89,8 +101,13 @@ class Blocks:
         self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places
         self.slots, self.windows, self.window = view.slots, data.windows, view.window
         self.lots, self.pools, self.sites, self.demands = len(linked.lots), data.pools, data.sites, len(view.demand)
-        least, top = np.zeros(s.size) if least is None else least, s.most.copy() if most is None else np.minimum(most, s.most)
-        never = s.columns["y"][self.places][((top[linked.switch] > 0.5)[:, self.window] & (linked.reach > 0)).sum(axis=1) == 0]
+        least, top = (
+            np.zeros(s.size) if least is None else least,
+            s.most.copy() if most is None else np.minimum(most, s.most),
+        )
+        never = s.columns["y"][self.places][
+            ((top[linked.switch] > 0.5)[:, self.window] & (linked.reach > 0)).sum(axis=1) == 0
+        ]
         top[never] = 0.0
         self.impossible = bool((top < least).any())  # a job that is to be done where it may not run
         self.least, top, broken = s.forced(least, np.maximum(top, least))
@@ -117,7 +134,9 @@ class Blocks:
             "v": self.may_run, "capacity": self.served, "installed": self.there, "power": np.repeat(self.limited[:, None], self.slots, axis=1),
             "hosted": carries[self.gated], "running": self.may_run, "unmet": (view.demand > 0) & (unmet is not None),
         }  # fmt: skip
-        self.carrying = (self.into_demand @ carries > 0) | self.mask["unmet"]  # [D, T] that some arc carries, or may be left
+        self.carrying = (self.into_demand @ carries > 0) | self.mask[
+            "unmet"
+        ]  # [D, T] that some arc carries, or may be left
         self.impossible |= bool((~self.carrying & (view.demand > 0)).any())
         self.go = {name: _ready(getattr(self, name)) for name in MAPS}
         self.back = {name: _ready(getattr(self, name).T.tocsr()) for name in MAPS}  # their transposes
@@ -146,7 +165,9 @@ class Blocks:
         self.gated = np.flatnonzero(self.gate >= 0)  # [G] arcs that something decided once lets carry, so much
         self.gates, self.let = self.gate[self.gated], self.carried[self.gated]
         count = np.arange(len(self.arcs))
-        self.into_demand = sparse.csr_array((np.ones(len(count)), (self.arc_demand, count)), shape=(self.demands, len(count)))
+        self.into_demand = sparse.csr_array(
+            (np.ones(len(count)), (self.arc_demand, count)), shape=(self.demands, len(count))
+        )
         self.into_pool = sparse.csr_array((np.ones(len(count)), (self.arc_pool, count)), shape=(self.pools, len(count)))
 
     def _points(self) -> None:
@@ -160,20 +181,41 @@ class Blocks:
         steady = self.linked.steady
         enough = AMPLE * np.abs(self.linked.idle).max() if self.linked.idle.nnz else AMPLE
         self.limit = np.where(np.isfinite(steady), steady, np.where(self.limited[:, None], enough, 0.0))[:, self.window]
-        self.uses = sparse.csr_array((view.use_systems[use], (position[view.use_lot[use]], place[view.use_point[use]])), shape=(self.lots, len(points)))
-        self.watts = sparse.csr_array((data.point_power_w[points] * self.limited[view.site[points]], (view.site[points], count)), shape=(self.sites, len(points)))
-        self.serves = sparse.csr_array((data.point_capacity[points], (data.point_pool[points], count)), shape=(self.pools, len(points)))
+        self.uses = sparse.csr_array(
+            (view.use_systems[use], (position[view.use_lot[use]], place[view.use_point[use]])),
+            shape=(self.lots, len(points)),
+        )
+        self.watts = sparse.csr_array(
+            (data.point_power_w[points] * self.limited[view.site[points]], (view.site[points], count)),
+            shape=(self.sites, len(points)),
+        )
+        self.serves = sparse.csr_array(
+            (data.point_capacity[points], (data.point_pool[points], count)), shape=(self.pools, len(points))
+        )
         self.lacking = view.idle[points] | (self.uses.T @ ~self.there > 0)  # [points, T]
         self.served = (self.serves > 0) @ ~self.lacking > 0  # [pools, T]
 
     def _places(self) -> None:
         view, data, linked, places = self.view, self.view.data, self.linked, self.places
-        self.job_uses, self.job_watts = linked.uses.tocsr(), sparse.csr_array(linked.watts.multiply(self.limited[:, None]))
+        self.job_uses, self.job_watts = (
+            linked.uses.tocsr(),
+            sparse.csr_array(linked.watts.multiply(self.limited[:, None])),
+        )
         self.reach = linked.reach
-        self.rate = (1 + SPARE) * self.reach * view.seconds * (data.point_capacity[places] / data.job_work[data.point_job[places]])[:, None]
+        self.rate = (
+            (1 + SPARE)
+            * self.reach
+            * view.seconds
+            * (data.point_capacity[places] / data.job_work[data.point_job[places]])[:, None]
+        )
         switch = linked.switch[:, self.window]
-        self.switch, self.switched = self.column[switch], np.append(self.least, 0.0)[switch]  # [N, T] a column, or how it is set
-        self.may_run = (self.rate > 0) & ((self.switch >= 0) | (self.switched > 0.5)) & ~(self.job_uses.T @ ~self.there > 0)
+        self.switch, self.switched = (
+            self.column[switch],
+            np.append(self.least, 0.0)[switch],
+        )  # [N, T] a column, or how it is set
+        self.may_run = (
+            (self.rate > 0) & ((self.switch >= 0) | (self.switched > 0.5)) & ~(self.job_uses.T @ ~self.there > 0)
+        )
         y = self.structure.columns["y"][places]
         self.done, self.done_fixed = self.column[y], self.least[y]
         self.runs = self.may_run.any(axis=1)
@@ -210,7 +252,11 @@ class Blocks:
         most = max(int(MOST_NUMBERS // max(self.demands, 1) ** 2), 1)
         if self.across is not map:
             most = min(most, -(-self.slots // AT_ONCE))
-        return [replace(part, slots=slots) for part in parts for slots in np.array_split(part.slots, -(-len(part.slots) // most))]
+        return [
+            replace(part, slots=slots)
+            for part in parts
+            for slots in np.array_split(part.slots, -(-len(part.slots) // most))
+        ]
 
     def _together(self) -> list[Ints]:
         """Slots of each part: of one window, and with the same places of jobs, which are columns that do not reach into the others, where that
@@ -243,17 +289,40 @@ class Blocks:
         all_places = np.flatnonzero((view.site[self.places] == r) & self.runs)
         arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
         gated = arcs[self.gate[arcs] >= 0]
-        served = _ready(_squares(sparse.vstack([-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]])))
+        served = _ready(
+            _squares(
+                sparse.vstack(
+                    [-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]]
+                )
+            )
+        )
         own = np.arange(self.first[r], self.first[r + 1])
-        lot_window, power_window = lots[:, None] * self.windows + np.arange(self.windows), power[:, None] * self.windows + np.arange(self.windows)
-        systems, idle = self.systems[lot_window.ravel()][:, own].toarray(), self.idle[power_window.ravel()][:, own].toarray()
+        lot_window, power_window = (
+            lots[:, None] * self.windows + np.arange(self.windows),
+            power[:, None] * self.windows + np.arange(self.windows),
+        )
+        systems, idle = (
+            self.systems[lot_window.ravel()][:, own].toarray(),
+            self.idle[power_window.ravel()][:, own].toarray(),
+        )
         fixed = np.zeros((self.windows, b, len(own)))
         fixed[:, : len(lots)] = systems.reshape(len(lots), self.windows, len(own)).transpose(1, 0, 2)
         fixed[:, b - len(power) :] = -idle.reshape(len(power), self.windows, len(own)).transpose(1, 0, 2)
         some = lambda values, rows, columns, shape: _ready(sparse.csr_array((values, (rows, columns)), shape=shape))
         count, arc = np.arange(len(gated)), np.arange(len(arcs))
-        balance = some(-np.ones(len(arcs)), (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs], arc, (len(pools) * self.demands, len(arcs)))
-        job_runs = sparse.vstack([-self.job_uses[lots][:, all_places], sparse.csr_array((len(pools), len(all_places))), -self.job_watts[power][:, all_places]]).tocsc()
+        balance = some(
+            -np.ones(len(arcs)),
+            (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs],
+            arc,
+            (len(pools) * self.demands, len(arcs)),
+        )
+        job_runs = sparse.vstack(
+            [
+                -self.job_uses[lots][:, all_places],
+                sparse.csr_array((len(pools), len(all_places))),
+                -self.job_watts[power][:, all_places],
+            ]
+        ).tocsc()
         job_squares, result = _squares(job_runs).tocsc(), []
         for slots in together:
             w, going = self.window[slots[0]], np.flatnonzero(self.may_run[all_places][:, slots].any(axis=1))
@@ -307,13 +376,18 @@ class Blocks:
             "balance": go["into_demand"] @ z["f"] + z["unmet"] - given * self.view.demand,
             "capacity": self.mask["capacity"] * (go["serves"] @ z["x"] - go["into_pool"] @ z["f"] - z["capacity"]),
             "installed": self.there * (systems - go["uses"] @ z["x"] - go["job_uses"] @ running - z["installed"]),
-            "power": self.mask["power"] * (given * self.limit - idle - go["watts"] @ z["x"] - go["job_watts"] @ running - z["power"]),
+            "power": self.mask["power"]
+            * (given * self.limit - idle - go["watts"] @ z["x"] - go["job_watts"] @ running - z["power"]),
             "hosted": self.mask["hosted"] * (self.let * m[self.gates][:, None] - z["f"][self.gated] - z["hosted"]),
-            "running": self.may_run * (np.where(self.switch >= 0, m[self.switch], given * self.switched) - z["v"] - z["running"]),
-            "progress": self.runs * ((self.rate * z["v"]).sum(axis=1) - np.where(self.done >= 0, m[self.done], given * self.done_fixed)),
+            "running": self.may_run
+            * (np.where(self.switch >= 0, m[self.switch], given * self.switched) - z["v"] - z["running"]),
+            "progress": self.runs
+            * ((self.rate * z["v"]).sum(axis=1) - np.where(self.done >= 0, m[self.done], given * self.done_fixed)),
             "equal": go["equal"] @ z["m"] - given * self.equal_sides,
             "above": go["above"] @ z["m"] - given * self.above_sides - z["above"],
-            "most": np.where(self.mask["most"], z["m"] + z["most"] - given * np.where(self.mask["most"], self.most, 0.0), 0.0),
+            "most": np.where(
+                self.mask["most"], z["m"] + z["most"] - given * np.where(self.mask["most"], self.most, 0.0), 0.0
+            ),
         }
 
     def worth(self, p: Mapping[str, Floats]) -> State:
@@ -340,6 +414,15 @@ def _squares(matrix: sparse.sparray) -> sparse.csr_array:
     matrix = matrix.tocsc()
     b, counts = matrix.shape[0], np.diff(matrix.indptr)
     first = np.repeat(np.arange(len(matrix.data)), np.repeat(counts, counts))
-    second = np.concatenate([np.tile(np.arange(start, end), end - start) for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)] or [np.zeros(0, dtype=np.int64)])
+    second = np.concatenate(
+        [
+            np.tile(np.arange(start, end), end - start)
+            for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        ]
+        or [np.zeros(0, dtype=np.int64)]
+    )
     column = np.repeat(np.arange(matrix.shape[1]), counts**2)
-    return sparse.csr_array((matrix.data[first] * matrix.data[second], (matrix.indices[first] * b + matrix.indices[second], column)), shape=(b * b, matrix.shape[1]))
+    return sparse.csr_array(
+        (matrix.data[first] * matrix.data[second], (matrix.indices[first] * b + matrix.indices[second], column)),
+        shape=(b * b, matrix.shape[1]),
+    )

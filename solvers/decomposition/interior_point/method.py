@@ -25,16 +25,28 @@ ENOUGH = 0.2  # of the tolerance, which products need not be below: nearer to 0 
 SHORT = 1e-4  # of the value, that rows may be short and reduced costs off, each at the other's price
 ALMOST = 1e-3  # of the value, that reduced costs may be off for prices to say that there is nothing below a cutoff
 DIGITS = 1e-5  # of the value: a nearer answer than that may not be had
-NEAR, STALLED = 20.0, 8  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
+NEAR, STALLED = (
+    20.0,
+    8,
+)  # times what is asked for that is taken where no more digits are to be had, and iterations that tell
 WARM = 0.02  # how far primal and dual are apart where other programs start
-ANYWHERE = 0.25  # of a start anywhere, mixed with that from other slots: what these lack takes more room than their answer has
+ANYWHERE = (
+    0.25  # of a start anywhere, mixed with that from other slots: what these lack takes more room than their answer has
+)
 PACES = ("v", "running")  # columns and slacks of jobs at work
 LEFT = 1e-3  # of demand, that nothing carries where a start is anywhere, if it may be so
 ROOM = 0.1  # of a limit, that is left where a start is anywhere
 MOSTLY = 0.9  # of a job that is to be done somewhere, from which on it starts as it is
-REFINED, REFINE = 2, 0.1  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
+REFINED, REFINE = (
+    2,
+    0.1,
+)  # times that a step makes up for what rounding left of its own rows, at most, and share of SHORT from which on
 WORSE = 0.2  # of the direct step, that one towards the centre must reach
-CORRECTED, FARTHER, PAYS = 2, 0.2, 0.1  # corrections of an iteration, at most; how much farther they aim, and the share of it that they must gain
+CORRECTED, FARTHER, PAYS = (
+    2,
+    0.2,
+    0.1,
+)  # corrections of an iteration, at most; how much farther they aim, and the share of it that they must gain
 LOWEST, HIGHEST = 0.1, 10.0  # of the mean aimed at, between which products should be
 Change = tuple[State, State, State]  # of columns and slacks, of reduced costs and prices, of the prices of free rows
 
@@ -49,7 +61,9 @@ class Iterate:
 
     def moved(self, far: float, far_prices: float, change: Change) -> Iterate:
         by = lambda old, new, share: {name: values + share * new[name] for name, values in old.items()}
-        return Iterate(by(self.z, change[0], far), by(self.w, change[1], far_prices), by(self.free, change[2], far_prices))
+        return Iterate(
+            by(self.z, change[0], far), by(self.w, change[1], far_prices), by(self.free, change[2], far_prices)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +80,10 @@ class Inside:
     def lacking(self) -> float:
         """Share of the value that is the price of what nothing carries, or of all demand that it is, whichever is more."""
         left, demand = self.at.z["unmet"], self.blocks.view.demand
-        return max(float((self.blocks.cost["unmet"] * left).sum()) / max(abs(self.value), NEAR_NOTHING), float(left.sum()) / max(float(demand.sum()), NEAR_NOTHING))
+        return max(
+            float((self.blocks.cost["unmet"] * left).sum()) / max(abs(self.value), NEAR_NOTHING),
+            float(left.sum()) / max(float(demand.sum()), NEAR_NOTHING),
+        )
 
     def point(self) -> Point:
         o = self.blocks
@@ -87,7 +104,9 @@ class Inside:
         return Prices(alpha, sigma, w["capacity"], self.at.free["balance"], rows)
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where there is no answer prices grow beyond all bounds, which is told below
+@np.errstate(
+    over="ignore", invalid="ignore", divide="ignore"
+)  # where there is no answer prices grow beyond all bounds, which is told below
 def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: Iterate | None = None, cutoff: float = np.inf, iterations: int = ITERATIONS,
            told: Callable[[Inside, float], bool] | None = None) -> Inside | None:  # fmt: skip
     """The program's answer to the tolerance, relative; None where it has none, or not in time or so many iterations, or none below the cutoff.
@@ -109,11 +128,19 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         value = base + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v", "unmet"))
         scale = max(abs(value), NEAR_NOTHING)
         apart = mean * count / scale
-        missing = sum(float((np.abs(values) * np.abs(w[name] if name in w else at.free[name])).sum()) for name, values in short.items()) / scale
+        missing = (
+            sum(
+                float((np.abs(values) * np.abs(w[name] if name in w else at.free[name])).sum())
+                for name, values in short.items()
+            )
+            / scale
+        )
         wrong = sum(float((np.abs(values) * z[name]).sum()) for name, values in off.items()) / scale
         if apart >= WARM:
             warm = at
-        far_off, far_from_near = (max(apart / most, missing / SHORT, wrong / SHORT) for most in (tolerance, max(tolerance, DIGITS)))
+        far_off, far_from_near = (
+            max(apart / most, missing / SHORT, wrong / SHORT) for most in (tolerance, max(tolerance, DIGITS))
+        )
         last = Inside(blocks, at, warm, value, apart) if np.isfinite(far_off) else last
         since, merit = (0, far_off) if far_off < merit else (since + 1, merit)
         if far_from_near < near:
@@ -135,7 +162,10 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
         aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / count
         centre = max(mean * min(aim / mean, 1.0) ** 3, ENOUGH * tolerance * scale / count)
         direct_far = far
-        for damped in (1.0, far[0] * far[1]):  # what products change by beyond the linear is far off where the step is short
+        for damped in (
+            1.0,
+            far[0] * far[1],
+        ):  # what products change by beyond the linear is far off where the step is short
             second = {name: centre - products[name] - damped * direct[0][name] * direct[1][name] for name in mask}
             change = _step(newton, short, off, second, scale)
             far = _far(newton, change, STEP)
@@ -154,7 +184,18 @@ def inside(blocks: Blocks, tolerance: float, left: Callable[[], float], start: I
     return None
 
 
-def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, float], centre: float, newton: Newton, short: State, off: State, apart: State, scale: float):
+def _centred(
+    blocks: Blocks,
+    at: Iterate,
+    change: Change,
+    far: tuple[float, float],
+    centre: float,
+    newton: Newton,
+    short: State,
+    off: State,
+    apart: State,
+    scale: float,
+):
     """(change, how far, what products are apart) once more, with products that would be far from the others brought nearer; None where that
     does not reach farther. Gondzio, Computational Optimization and Applications 6 (1996)."""
     aims = tuple(min(1.0, step + FARTHER) for step in far)
@@ -162,10 +203,16 @@ def _centred(blocks: Blocks, at: Iterate, change: Change, far: tuple[float, floa
     more = {}
     for name in blocks.mask:
         product = reached.z[name] * reached.w[name]
-        more[name] = apart[name] + np.maximum(np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre)
+        more[name] = apart[name] + np.maximum(
+            np.clip(product, LOWEST * centre, HIGHEST * centre) - product, -HIGHEST * centre
+        )
     change = _step(newton, short, off, more, scale)
     reach = _far(newton, change, STEP)
-    return (change, reach, more) if min(reach[0] - far[0], reach[1] - far[1]) >= 0 and sum(reach) >= sum(far) + PAYS * FARTHER else None
+    return (
+        (change, reach, more)
+        if min(reach[0] - far[0], reach[1] - far[1]) >= 0 and sum(reach) >= sum(far) + PAYS * FARTHER
+        else None
+    )
 
 
 def _step(newton: Newton, short: State, off: State, apart: State, scale: float) -> Change:
@@ -173,13 +220,18 @@ def _step(newton: Newton, short: State, off: State, apart: State, scale: float) 
     change, blocks, w, at_once = newton.step(short, off, apart), newton.blocks, newton.w, np.inf
     for _ in range(REFINED):
         rest = {name: short[name] - values for name, values in blocks.rows(change[0], change=True).items()}
-        size = sum(float((np.abs(values) * np.abs(w[name])).sum()) for name, values in rest.items() if name in w) / scale
+        size = (
+            sum(float((np.abs(values) * np.abs(w[name])).sum()) for name, values in rest.items() if name in w) / scale
+        )
         if not REFINE * SHORT < size < at_once:
             break
         at_once = size
         none = {name: np.zeros_like(values) for name, values in apart.items()}
         more = newton.step(rest, {name: none[name] for name in off}, none)
-        change = tuple({name: values + again[name] for name, values in part.items()} for part, again in zip(change, more, strict=True))
+        change = tuple(
+            {name: values + again[name] for name, values in part.items()}
+            for part, again in zip(change, more, strict=True)
+        )
     return change
 
 
@@ -191,8 +243,13 @@ def _dual(nothing: State, at: Iterate, base: float) -> float:
 
 def _off(blocks: Blocks, at: Iterate) -> State:
     """What reduced costs differ from those that prices make."""
-    worth = blocks.worth({name: at.w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")} | at.free)
-    off = {name: np.where(blocks.mask[name], blocks.cost[name] - worth[name] - at.w[name], 0.0) for name in ("x", "f", "v", "unmet", "m")}
+    worth = blocks.worth(
+        {name: at.w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")} | at.free
+    )
+    off = {
+        name: np.where(blocks.mask[name], blocks.cost[name] - worth[name] - at.w[name], 0.0)
+        for name in ("x", "f", "v", "unmet", "m")
+    }
     off["m"] = off["m"] + at.w["most"]
     return off
 
@@ -220,33 +277,63 @@ def _anywhere(blocks: Blocks) -> Iterate:
     most = np.where(o.mask["most"], o.most, np.inf)
     z["m"] = np.minimum(np.maximum(0.1 * np.where(np.isfinite(most), most, 1.0), 0.05), 0.5 * most)
     z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
-    z |= {"capacity": ones(o.pools, 0.5), "installed": ones(o.lots, 0.5), "power": np.maximum(ones(o.sites, 1.0), ROOM * o.limit)}
-    z |= {"hosted": np.maximum(0.3 * o.let, 1e-3), "running": ones(len(o.places), 0.1), "above": np.maximum(1.0, ROOM * np.abs(o.above_sides))}
-    without = o.rows(z | {name: np.zeros_like(z[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")})
-    z |= {name: np.maximum(z[name], without[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
+    z |= {
+        "capacity": ones(o.pools, 0.5),
+        "installed": ones(o.lots, 0.5),
+        "power": np.maximum(ones(o.sites, 1.0), ROOM * o.limit),
+    }
+    z |= {
+        "hosted": np.maximum(0.3 * o.let, 1e-3),
+        "running": ones(len(o.places), 0.1),
+        "above": np.maximum(1.0, ROOM * np.abs(o.above_sides)),
+    }
+    without = o.rows(
+        z | {name: np.zeros_like(z[name]) for name in ("capacity", "installed", "power", "hosted", "running", "above")}
+    )
+    z |= {
+        name: np.maximum(z[name], without[name])
+        for name in ("capacity", "installed", "power", "hosted", "running", "above")
+    }
     cost = o.cost["m"]
     usual = max(float(np.abs(cost).mean()) if len(cost) else 0.0, 1e-3)
     held = o.systems.tocsc()
     each = np.zeros(o.lots)
     np.maximum.at(each, held.indices // o.windows, np.repeat(cost, np.diff(held.indptr)))
-    alpha = np.maximum(each, 0.1 * max(float(np.median(each)) if len(each) else 0.0, 1e-3))[:, None] * np.ones(slots) / slots
+    alpha = (
+        np.maximum(each, 0.1 * max(float(np.median(each)) if len(each) else 0.0, 1e-3))[:, None]
+        * np.ones(slots)
+        / slots
+    )
     need = o.uses.T @ alpha
     beta = np.full((o.pools, slots), np.inf)
     np.minimum.at(beta, pool, (need + o.cost["x"]) / serves[:, None])
-    w: State = {"installed": alpha, "power": ones(o.sites, 0.1 * np.median(alpha) if alpha.size else 1.0), "capacity": np.maximum(np.where(np.isfinite(beta), 0.9 * beta, 0.0), 1e-4)}
+    w: State = {
+        "installed": alpha,
+        "power": ones(o.sites, 0.1 * np.median(alpha) if alpha.size else 1.0),
+        "capacity": np.maximum(np.where(np.isfinite(beta), 0.9 * beta, 0.0), 1e-4),
+    }
     delta = np.full((o.demands, slots), np.inf)
     np.minimum.at(delta, o.arc_demand, o.cost["f"] + w["capacity"][o.arc_pool])
     delta = np.where(np.isfinite(delta), delta, 0.0)
     w["hosted"] = 0.05 * np.maximum(delta[o.arc_demand[o.gated]], 0.0) + 1e-6
     w["running"] = 0.1 * (o.job_uses.T @ alpha) + 1e-6
     w["above"] = np.full(o.above.shape[0], 0.01 * usual)
-    w["x"] = np.maximum(o.cost["x"] + need - serves[:, None] * w["capacity"][pool], 0.1 * np.median(need) if need.size else 1.0)
+    w["x"] = np.maximum(
+        o.cost["x"] + need - serves[:, None] * w["capacity"][pool], 0.1 * np.median(need) if need.size else 1.0
+    )
     flow = o.cost["f"] + w["capacity"][o.arc_pool] - delta[o.arc_demand]
     flow[o.gated] += w["hosted"]
     w["f"] = np.maximum(flow, max(0.1 * float(np.median(delta)) if delta.size else 0.0, 1e-4))
-    w["v"], w["unmet"] = np.maximum(o.job_uses.T @ alpha, 1e-3), np.maximum(o.cost["unmet"] - delta, ROOM * o.cost["unmet"])
+    w["v"], w["unmet"] = (
+        np.maximum(o.job_uses.T @ alpha, 1e-3),
+        np.maximum(o.cost["unmet"] - delta, ROOM * o.cost["unmet"]),
+    )
     w["m"], w["most"] = np.maximum(0.3 * np.abs(cost), 0.1 * usual), np.where(o.mask["most"], 0.1 * usual, 0.0)
-    return Iterate(_masked(o, z), _masked(o, w), {"balance": delta, "progress": np.zeros(len(o.places)), "equal": np.zeros(o.equal.shape[0])})
+    return Iterate(
+        _masked(o, z),
+        _masked(o, w),
+        {"balance": delta, "progress": np.zeros(len(o.places)), "equal": np.zeros(o.equal.shape[0])},
+    )
 
 
 def _masked(blocks: Blocks, values: State) -> State:
@@ -260,7 +347,11 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
     fresh, part = _anywhere(new), new.view.seconds / old.view.seconds[group]
     data, z, w, free = new.view.data, {}, {}, {}
     same = lambda count: (np.arange(count), np.arange(count), count)
-    arcs, gated, places = (old.arcs, new.arcs, len(data.arc_pool)), (old.arcs[old.gated], new.arcs[new.gated], len(data.arc_pool)), (old.places, new.places, len(data.point_job))
+    arcs, gated, places = (
+        (old.arcs, new.arcs, len(data.arc_pool)),
+        (old.arcs[old.gated], new.arcs[new.gated], len(data.arc_pool)),
+        (old.places, new.places, len(data.point_job)),
+    )
     known = {
         "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": gated, "v": places, "running": places, "power": same(old.sites),
         "unmet": same(old.demands), "installed": (old.linked.lots, new.linked.lots, len(data.lot_site)), "capacity": same(old.pools),
@@ -269,7 +360,9 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
         row = _rows_of(*which)
         covered = (row >= 0)[:, None] & np.vstack([old.mask[name], np.zeros((1, old.slots), dtype=bool)])[row][:, group]
         for onto, values, start, times in ((z, at.z, fresh.z, 1.0), (w, at.w, fresh.w, part)):
-            onto[name] = np.where(covered, np.vstack([values[name], np.zeros((1, old.slots))])[row][:, group] * times, start[name])
+            onto[name] = np.where(
+                covered, np.vstack([values[name], np.zeros((1, old.slots))])[row][:, group] * times, start[name]
+            )
     _to_demand(old, new, group, z)
     free["balance"] = at.free["balance"][:, group] * part
     free["progress"] = np.append(at.free["progress"], 0.0)[_rows_of(*places)]
@@ -277,25 +370,39 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
     marked[old.moving] = 1.0 + np.arange(len(old.moving))
     row = carried(old.structure, new.structure, marked)[new.moving].astype(np.int64) - 1
     for name in ("m", "most"):
-        z[name], w[name] = (np.where(row >= 0, np.append(values[name], 0.0)[row], start[name]) for values, start in ((at.z, fresh.z), (at.w, fresh.w)))
+        z[name], w[name] = (
+            np.where(row >= 0, np.append(values[name], 0.0)[row], start[name])
+            for values, start in ((at.z, fresh.z), (at.w, fresh.w))
+        )
     bounded = new.mask["most"]
     most = np.where(bounded, new.most, np.inf)
     z["m"] = np.where(bounded, np.clip(z["m"], 1e-6 * most, (1 - 1e-6) * most), z["m"])
     z["most"], w["most"] = np.where(bounded, most - z["m"], 1.0), np.where(bounded, np.maximum(w["most"], 1e-9), 0.0)
-    keys = lambda o: [(o.structure.keys[row], side) for part, side in zip(o.row_parts, ("equal", "low", "high"), strict=True) for row in part]
+    keys = lambda o: [
+        (o.structure.keys[row], side)
+        for part, side in zip(o.row_parts, ("equal", "low", "high"), strict=True)
+        for row in part
+    ]
     was = {key: i for i, key in enumerate(keys(old))}
     row = np.array([was.get(key, -1) for key in keys(new)], dtype=np.int64)
     equal, above = row[: len(new.row_parts[0])], row[len(new.row_parts[0]) :]
     free["equal"] = np.append(at.free["equal"], 0.0)[equal]
     above = np.where(above >= 0, above - len(old.row_parts[0]), -1)
-    z["above"], w["above"] = (np.where(above >= 0, np.append(values["above"], 0.0)[above], start["above"]) for values, start in ((at.z, fresh.z), (at.w, fresh.w)))
+    z["above"], w["above"] = (
+        np.where(above >= 0, np.append(values["above"], 0.0)[above], start["above"])
+        for values, start in ((at.z, fresh.z), (at.w, fresh.w))
+    )
     if not paced:
         _sent(new, _rows_of(*places) < 0, z, w, free)
     result = Iterate(_masked(new, z), _masked(new, w), free)
     if np.array_equal(group, np.arange(old.slots)):
         return result
     mixed = lambda a, b: {name: (1 - ANYWHERE) * values + ANYWHERE * b[name] for name, values in a.items()}
-    return Iterate(mixed(result.z, fresh.z) | {name: result.z[name] for name in (PACES if paced else ())}, mixed(result.w, fresh.w), mixed(result.free, fresh.free))
+    return Iterate(
+        mixed(result.z, fresh.z) | {name: result.z[name] for name in (PACES if paced else ())},
+        mixed(result.w, fresh.w),
+        mixed(result.free, fresh.free),
+    )
 
 
 def _sent(o: Blocks, unknown: np.ndarray, z: State, w: State, free: State) -> None:
@@ -307,14 +414,25 @@ def _sent(o: Blocks, unknown: np.ndarray, z: State, w: State, free: State) -> No
         return
     rate, may, share, price = o.rate[places], o.may_run[places], shares[places], free["progress"][places]
     room = np.where(may, 1 - ROOM - share, 0.0)
-    share = share + room * np.clip((1 - (rate * share).sum(axis=1)) / np.maximum((rate * room).sum(axis=1), NEAR_NOTHING), 0.0, 1.0)[:, None]
+    share = (
+        share
+        + room
+        * np.clip((1 - (rate * share).sum(axis=1)) / np.maximum((rate * room).sum(axis=1), NEAR_NOTHING), 0.0, 1.0)[
+            :, None
+        ]
+    )
     share = np.maximum(share, NEAR_NOTHING)
     takes = (o.cost["v"] + (o.back["job_uses"] @ w["installed"] + o.back["job_watts"] @ w["power"]) * o.reach)[places]
     done = (rate * share * may).sum(axis=1)
-    price = np.maximum(price, np.divide((takes * share * may).sum(axis=1), done, out=np.zeros(len(places)), where=done > 0))
+    price = np.maximum(
+        price, np.divide((takes * share * may).sum(axis=1), done, out=np.zeros(len(places)), where=done > 0)
+    )
     least = ROOM * np.maximum(takes, np.maximum(takes.mean(axis=1), NEAR_NOTHING)[:, None])
     z["v"][places], z["running"][places] = share, 1 - share
-    w["v"][places], w["running"][places] = np.maximum(takes - price[:, None] * rate, least), np.maximum(price[:, None] * rate - takes, least)
+    w["v"][places], w["running"][places] = (
+        np.maximum(takes - price[:, None] * rate, least),
+        np.maximum(price[:, None] * rate - takes, least),
+    )
     free["progress"][places] = price
 
 

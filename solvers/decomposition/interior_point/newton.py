@@ -60,12 +60,17 @@ class Newton:
 
     def __init__(self, blocks: Blocks, z: Mapping[str, Floats], w: Mapping[str, Floats]):
         self.blocks, self.z, self.w = blocks, z, w
-        self.per_z, self.per_w = ({name: divided(1.0, values[name], mask) for name, mask in blocks.mask.items()} for values in (z, w))
+        self.per_z, self.per_w = (
+            {name: divided(1.0, values[name], mask) for name, mask in blocks.mask.items()} for values in (z, w)
+        )
         self.theta = {name: z[name] * self.per_w[name] for name in blocks.mask}
         theta, mask = self.theta, blocks.mask
         self.gated = theta["f"][blocks.gated]
         self.both_f, self.both_v = self.gated + theta["hosted"], theta["v"] + theta["running"]
-        self.to_gate, self.to_switch = divided(self.gated, self.both_f, mask["hosted"]), divided(theta["v"], self.both_v, mask["running"])
+        self.to_gate, self.to_switch = (
+            divided(self.gated, self.both_f, mask["hosted"]),
+            divided(theta["v"], self.both_v, mask["running"]),
+        )
         self.flow, self.run = theta["f"].copy(), theta["v"] * (1 - self.to_switch)
         self.flow[blocks.gated] *= 1 - self.to_gate
         self._eliminate()
@@ -93,13 +98,26 @@ class Newton:
         square[:, diagonal, diagonal] = (o.into_demand @ flow + self.theta["unmet"][:, at] + ~o.carrying[:, at]).T
         sites, links, of_links = [], [], np.zeros((slots, demands, len(part.linked)))
         once, before = len(o.moving), 0
-        of_pools, solved_pools = (np.zeros((slots, *shape)) for shape in ((demands, part.pools), (part.pools, demands)))  # of all sites, for one product
+        of_pools, solved_pools = (
+            np.zeros((slots, *shape)) for shape in ((demands, part.pools), (part.pools, demands))
+        )  # of all sites, for one product
         for site in part.sites:
             b, l, rows, n = site.rows, len(site.linked), np.arange(site.rows), len(site.pools)
-            own = site.squares[0] @ theta["x"][site.points] + site.squares[1] @ (run[site.places] * reach[site.places] ** 2)
+            own = site.squares[0] @ theta["x"][site.points] + site.squares[1] @ (
+                run[site.places] * reach[site.places] ** 2
+            )
             own = np.ascontiguousarray(own.T).reshape(slots, b, b)
-            slack = [theta["installed"][site.lots], theta["capacity"][site.pools] + into_pool[site.pools], theta["power"][site.power]]
-            none = np.concatenate([~o.mask[name][which][:, at] for name, which in (("installed", site.lots), ("capacity", site.pools), ("power", site.power))])
+            slack = [
+                theta["installed"][site.lots],
+                theta["capacity"][site.pools] + into_pool[site.pools],
+                theta["power"][site.power],
+            ]
+            none = np.concatenate(
+                [
+                    ~o.mask[name][which][:, at]
+                    for name, which in (("installed", site.lots), ("capacity", site.pools), ("power", site.power))
+                ]
+            )
             own[:, rows, rows] += (np.concatenate(slack) * (1 + 10 * TINY) + none).T
             link = site.fixed.reshape(b * l, 1) + site.gates @ gates[site.gated]
             if len(site.places):
@@ -109,10 +127,15 @@ class Newton:
             to_demand = np.ascontiguousarray((site.balance @ flow[site.arcs]).T).reshape(slots, n, demands)
             inverse = _inverse(own)
             solved = inverse @ link  # [T, b, l]
-            of_pools[:, :, here], solved_pools[:, here] = to_demand.transpose(0, 2, 1), inverse[:, pools, pools] @ to_demand
+            of_pools[:, :, here], solved_pools[:, here] = (
+                to_demand.transpose(0, 2, 1),
+                inverse[:, pools, pools] @ to_demand,
+            )
             of_demand = np.ascontiguousarray((site.gates_balance @ gates[site.gated]).T).reshape(slots, demands, l)
             of_demand -= of_pools[:, :, here] @ solved[:, pools]
-            first_progress = int(np.searchsorted(site.linked, once))  # those decided once side by side, then those of jobs' progress
+            first_progress = int(
+                np.searchsorted(site.linked, once)
+            )  # those decided once side by side, then those of jobs' progress
             for columns in (slice(0, first_progress), slice(first_progress, l)):
                 if columns.start < columns.stop:
                     first = int(np.searchsorted(part.linked, site.linked[columns.start]))
@@ -123,15 +146,21 @@ class Newton:
         square -= of_pools @ solved_pools
         half = _half(square)
         halves = (half @ of_links).reshape(slots * demands, len(part.linked))
-        with threaded(1 if len(o.parts) > 1 and o.across is not map else o.threads, slots * demands * len(part.linked) ** 2):
+        with threaded(
+            1 if len(o.parts) > 1 and o.across is not map else o.threads, slots * demands * len(part.linked) ** 2
+        ):
             taken = halves.T @ halves
         return Eliminated(sites, links, of_pools, half, halves, taken)
 
     def _links(self) -> Floats:
         """What the linking columns and the progress of jobs add by themselves, the lower half."""
         o, count = self.blocks, len(self.blocks.moving)
-        own = divided(np.ones(count), self.theta["m"], o.mask["m"]) + divided(self.w["most"], self.z["most"], o.mask["most"])
-        own += o.to_gates(divided(o.let**2, self.both_f, o.mask["hosted"])) + o.to_switches(divided(np.ones_like(self.both_v), self.both_v, o.mask["running"]))
+        own = divided(np.ones(count), self.theta["m"], o.mask["m"]) + divided(
+            self.w["most"], self.z["most"], o.mask["most"]
+        )
+        own += o.to_gates(divided(o.let**2, self.both_f, o.mask["hosted"])) + o.to_switches(
+            divided(np.ones_like(self.both_v), self.both_v, o.mask["running"])
+        )
         links = np.zeros((o.links, o.links))
         links[np.arange(count), np.arange(count)] = -own
         runs, done = np.flatnonzero(o.runs), np.flatnonzero(o.done >= 0)
@@ -167,15 +196,22 @@ class Newton:
 
     def _solve_links(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
         inside = lambda side: self._scale * cho_solve(self._first, self._scale * side, check_finite=False)
-        half = self._scale_second * cho_solve(self._second, self._scale_second * (second + self._cross @ inside(first)), check_finite=False)
+        half = self._scale_second * cho_solve(
+            self._second, self._scale_second * (second + self._cross @ inside(first)), check_finite=False
+        )
         return inside(self._cross.T @ half - first), half
 
-    def step(self, short: Mapping[str, Floats], off: Mapping[str, Floats], apart: Mapping[str, Floats]) -> tuple[State, State, State]:
+    def step(
+        self, short: Mapping[str, Floats], off: Mapping[str, Floats], apart: Mapping[str, Floats]
+    ) -> tuple[State, State, State]:
         """(changes of columns and slacks, of reduced costs and slacks' prices, of the free rows' prices) that make up for rows that are
         `short`, for reduced costs that are `off`, and bring each product of a pair nearer by what they are `apart`."""
         o, w, mask, theta = self.blocks, self.w, self.blocks.mask, self.theta
         h = {name: off[name] - apart[name] * self.per_z[name] for name in ("x", "f", "v", "m", "unmet")}
-        side = {name: short[name] + apart[name] * self.per_w[name] for name in ("capacity", "installed", "power", "hosted", "running", "above")}
+        side = {
+            name: short[name] + apart[name] * self.per_w[name]
+            for name in ("capacity", "installed", "power", "hosted", "running", "above")
+        }
         flow = self.flow * h["f"]
         flow[o.gated] += self.to_gate * side["hosted"]
         run = self.run * h["v"] + self.to_switch * side["running"]
@@ -186,12 +222,22 @@ class Newton:
         power = side["power"] - o.go["watts"] @ replicas - o.go["job_watts"] @ here
         count = len(o.moving)
         right = np.zeros(o.links)
-        right[:count] = h["m"] + (apart["most"] - w["most"] * short["most"]) * self.per_z["most"] - o.back["above"] @ (side["above"] / theta["above"])
-        right[:count] -= o.to_gates(divided(o.let * (side["hosted"] - self.gated * h["f"][o.gated]), self.both_f, mask["hosted"]))
+        right[:count] = (
+            h["m"]
+            + (apart["most"] - w["most"] * short["most"]) * self.per_z["most"]
+            - o.back["above"] @ (side["above"] / theta["above"])
+        )
+        right[:count] -= o.to_gates(
+            divided(o.let * (side["hosted"] - self.gated * h["f"][o.gated]), self.both_f, mask["hosted"])
+        )
         right[:count] -= o.to_switches(divided(side["running"] - theta["v"] * h["v"], self.both_v, mask["running"]))
         runs = np.flatnonzero(o.runs)
         right[o.progress[runs]] = (short["progress"] + (o.rate * run).sum(axis=1))[runs]
-        price = {"capacity": np.zeros((o.pools, o.slots)), "installed": np.zeros((o.lots, o.slots)), "power": np.zeros((o.sites, o.slots))}
+        price = {
+            "capacity": np.zeros((o.pools, o.slots)),
+            "installed": np.zeros((o.lots, o.slots)),
+            "power": np.zeros((o.sites, o.slots)),
+        }
         delta = np.zeros((o.demands, o.slots))
 
         def local(part: Part, done: Eliminated) -> tuple[list[Floats], Floats, list[Floats], Floats]:
@@ -201,14 +247,25 @@ class Newton:
                 rows = np.concatenate([lots[site.lots][:, at], pools[site.pools][:, at], power[site.power][:, at]]).T
                 found.append((inverse @ rows[:, :, None])[:, :, 0])
                 linked.append(found[-1].ravel() @ link.reshape(found[-1].size, len(site.linked)))
-            of_pools = np.concatenate([np.zeros((len(at), 0)), *(mine[:, len(site.lots) :][:, : len(site.pools)] for site, mine in zip(part.sites, found, strict=True))], axis=1)
+            of_pools = np.concatenate(
+                [
+                    np.zeros((len(at), 0)),
+                    *(
+                        mine[:, len(site.lots) :][:, : len(site.pools)]
+                        for site, mine in zip(part.sites, found, strict=True)
+                    ),
+                ],
+                axis=1,
+            )
             half = (done.half @ (balance[at][:, :, None] - done.pools @ of_pools[:, :, None])).ravel()
             return found, half, linked, half @ done.halves
 
         def settled(part: Part, done: Eliminated, found: list[Floats], half: Floats) -> None:
             """Writes the prices of the part's slots down."""
             at, before = part.slots, 0
-            of_demand = (done.half.transpose(0, 2, 1) @ (half - done.halves @ linked[part.linked]).reshape(len(at), o.demands, 1))[:, :, 0]
+            of_demand = (
+                done.half.transpose(0, 2, 1) @ (half - done.halves @ linked[part.linked]).reshape(len(at), o.demands, 1)
+            )[:, :, 0]
             delta[:, at] = of_demand.T
             of_pools = (done.pools.transpose(0, 2, 1) @ of_demand[:, :, None])[:, :, 0]
             for site, (inverse, link), mine in zip(part.sites, done.sites, found, strict=True):
@@ -216,7 +273,11 @@ class Newton:
                 tied = link @ linked[site.linked]
                 tied[:, first:last] += of_pools[:, before : before + last - first]
                 rows, before = (mine - (inverse @ tied[:, :, None])[:, :, 0]).T, before + last - first
-                for name, which, values in (("installed", site.lots, rows[:first]), ("capacity", site.pools, rows[first:last]), ("power", site.power, rows[last:])):
+                for name, which, values in (
+                    ("installed", site.lots, rows[:first]),
+                    ("capacity", site.pools, rows[first:last]),
+                    ("power", site.power, rows[last:]),
+                ):
                     price[name][which[:, None], at] = values
 
         locals_ = list(o.across(local, o.parts, self.parts))
@@ -226,16 +287,33 @@ class Newton:
             right[part.linked] -= of_all
         m, rest = self._solve_links(right[:count], np.concatenate([right[count:], short["equal"]]))
         linked = np.concatenate([m, rest[: o.links - count]])
-        list(o.across(settled, o.parts, self.parts, [found for found, _, _, _ in locals_], [half for _, half, _, _ in locals_]))
+        list(
+            o.across(
+                settled, o.parts, self.parts, [found for found, _, _, _ in locals_], [half for _, half, _, _ in locals_]
+            )
+        )
         progress = np.zeros(len(o.places))
         progress[runs] = linked[o.progress[runs]]
         free = {"balance": delta, "progress": progress, "equal": rest[o.links - count :]}
         return self._others(m, price, free, h, side, short, apart)
 
-    def _others(self, m: Floats, price: State, free: State, h: State, side: State, short: Mapping[str, Floats], apart: Mapping[str, Floats]) -> tuple[State, State, State]:
+    def _others(
+        self,
+        m: Floats,
+        price: State,
+        free: State,
+        h: State,
+        side: State,
+        short: Mapping[str, Floats],
+        apart: Mapping[str, Floats],
+    ) -> tuple[State, State, State]:
         """The changes that follow from those of the linking columns and of the prices."""
         o, z, w, mask, theta = self.blocks, self.z, self.w, self.blocks.mask, self.theta
-        none = {"hosted": np.zeros_like(z["hosted"]), "running": np.zeros_like(z["running"]), "above": np.zeros_like(z["above"])}
+        none = {
+            "hosted": np.zeros_like(z["hosted"]),
+            "running": np.zeros_like(z["running"]),
+            "above": np.zeros_like(z["above"]),
+        }
         worth = o.worth(price | free | none)
         padded = np.append(m, 0.0)
         open_to, switched = o.let * padded[o.gates][:, None], np.where(o.switch >= 0, padded[o.switch], 0.0)

@@ -54,7 +54,9 @@ def clos(per_column: int, columns: int, radix: int, down: int, up: int, *, joine
         graph = nx.Graph()
         for column in range(columns):
             one = clos(per_column, 1, radix, down, up)
-            own = column if per_column > radix else column // max(1, radix // per_column)  # a switch takes several columns where they fit
+            own = (
+                column if per_column > radix else column // max(1, radix // per_column)
+            )  # a switch takes several columns where they fit
             rename = {v: ("end", v[1], column) if is_end(v) else (*v, "column", own) for v in one}
             graph.update(nx.relabel_nodes(one, rename))
         return graph
@@ -91,7 +93,11 @@ def _spine(graph: nx.Graph, below: Sequence[Sequence[tuple[Vertex, int]]], radix
     total = sum(ports for row in below for _, ports in row)
     used = dict.fromkeys((("spine", i) for i in range(math.ceil(total / radix))), 0)
     spines, half = list(used), len(below) // 2
-    for rows, in_turn in ((below[:half], True), (below[len(below) - half :], True), (below[half : len(below) - half], False)):
+    for rows, in_turn in (
+        (below[:half], True),
+        (below[len(below) - half :], True),
+        (below[half : len(below) - half], False),
+    ):
         for link, vertex in enumerate(vertex for row in rows for vertex, ports in row for _ in range(ports)):
             spine = spines[link % len(spines)]
             if not in_turn or used[spine] == radix:
@@ -179,7 +185,9 @@ def loads(graph: nx.Graph, flows: Mapping[tuple[Vertex, Vertex], float]) -> dict
         paths, before = {source: 1}, {source: []}
         order = sorted(distance, key=distance.__getitem__)
         for vertex in order[1:]:
-            before[vertex] = [(v, graph.edges[v, vertex][LINKS]) for v in graph[vertex] if distance.get(v, -1) == distance[vertex] - 1]
+            before[vertex] = [
+                (v, graph.edges[v, vertex][LINKS]) for v in graph[vertex] if distance.get(v, -1) == distance[vertex] - 1
+            ]
             paths[vertex] = sum(paths[v] * links for v, links in before[vertex])
         passing = dict(wanted)
         for vertex in reversed(order[1:]):

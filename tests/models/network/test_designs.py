@@ -18,7 +18,17 @@ from models.network.direct import rack_brick, torus, torus_dims
 from models.network.group_links import GroupLinks, Plant, admits, dimension_links, group_links, levels_of
 from models.network.trees import rows_reach, tree
 
-NAMES = ("scale-up", "rail-only", "rail-only:2", "rail-optimised", "rail-optimised:3", "fat-tree", "fat-tree:3/2", "torus", "dragonfly")
+NAMES = (
+    "scale-up",
+    "rail-only",
+    "rail-only:2",
+    "rail-optimised",
+    "rail-optimised:3",
+    "fat-tree",
+    "fat-tree:3/2",
+    "torus",
+    "dragonfly",
+)
 GB = 1e9
 
 
@@ -60,7 +70,13 @@ def test_what_holds_is_what_the_largest_says(name, ports):
     assert not network(Design.named(name), largest + 1, ports, 16).holds
 
 
-@given(st.sampled_from(NAMES), st.integers(1, 3000), st.sampled_from([2, 4, 8]), st.sampled_from([16, 40, 64]), st.integers(1, 64))
+@given(
+    st.sampled_from(NAMES),
+    st.integers(1, 3000),
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from([16, 40, 64]),
+    st.integers(1, 64),
+)
 def test_laws_of_a_network(name, systems, ports, radix, rack):
     net = network(Design.named(name), systems, ports, radix, rack_systems=rack)
     if not net.holds:
@@ -73,7 +89,13 @@ def test_laws_of_a_network(name, systems, ports, radix, rack):
         # Of uniform traffic, the ends of one half send n/2 of n - 1 parts across the middle; a rail on its own.
         ends = systems if name.startswith("rail-only") else net.ends
         ends, rate = (net.systems, net.uniform_share * ports) if name == "torus" else (ends, net.uniform_share)
-        sent = rate * (ends // 2) * (ends - ends // 2) / (ends - 1) * (net.ends / ends if name.startswith("rail-only") else 1)
+        sent = (
+            rate
+            * (ends // 2)
+            * (ends - ends // 2)
+            / (ends - 1)
+            * (net.ends / ends if name.startswith("rail-only") else 1)
+        )
         assert sent <= net.bisection_links * (1 + 1e-9)
     racked = network(Design.named(name), systems, ports, radix, rack_systems=rack + 8)
     assert network_power_w(racked, 700, 8) <= network_power_w(net, 700, 8) or name == "torus"
@@ -114,13 +136,17 @@ def test_designs_admit_what_they_can_carry():
 
 
 def test_rails_forward_what_leaves_them():
-    ring, exchange = (group_links(plant("rail-only", scaleup_start_s=1e-6), 64, 1, pattern) for pattern in ("ring", "all-to-all"))
+    ring, exchange = (
+        group_links(plant("rail-only", scaleup_start_s=1e-6), 64, 1, pattern) for pattern in ("ring", "all-to-all")
+    )
     assert ring.bytes_per_s == exchange.bytes_per_s == 50 * GB  # the scale-up domain keeps up
     assert exchange.start_s == pytest.approx(ring.start_s + 1e-6)
     slow = plant("rail-only", scaleup_bytes_per_s=35 * GB)
     assert group_links(slow, 64, 1, "all-to-all").bytes_per_s == pytest.approx(40 * GB)  # 7/8 of it passes at 35 GB/s
     assert group_links(slow, 8, 8, "all-to-all").bytes_per_s == 50 * GB  # one chip a system, all of the same rail
-    assert group_links(plant("rail-optimised", scaleup_bytes_per_s=35 * GB), 512, 1, "all-to-all").bytes_per_s == 50 * GB  # by the spine
+    assert (
+        group_links(plant("rail-optimised", scaleup_bytes_per_s=35 * GB), 512, 1, "all-to-all").bytes_per_s == 50 * GB
+    )  # by the spine
 
 
 def test_taper_thins_what_crosses_leaves():
@@ -154,7 +180,10 @@ def test_group_links_broadcast_and_stay_below_the_nics(name):
         assert isinstance(many, GroupLinks) and many.bytes_per_s.shape == (3, 3)
         assert np.all(many.bytes_per_s <= 50 * GB * (1 + 1e-12)) and np.all(many.start_s >= 0)
         for i, j in np.ndindex(3, 3):
-            assert group_links(plant(name), int(group[i, 0]), int(stride[j]), pattern).bytes_per_s == many.bytes_per_s[i, j]
+            assert (
+                group_links(plant(name), int(group[i, 0]), int(stride[j]), pattern).bytes_per_s
+                == many.bytes_per_s[i, j]
+            )
 
 
 def test_dimensions_of_a_layout_meet_the_design_by_their_strides():
@@ -162,7 +191,9 @@ def test_dimensions_of_a_layout_meet_the_design_by_their_strides():
     links = dimension_links(tapered, tp=8, cp=[1, 2], dp=[32, 16], pp=4, ep=1)
     assert links["tp"].bytes_per_s.tolist() == [50 * GB] * 2 and links["tp"].hops.tolist() == [0, 0]
     assert links["dp"].bytes_per_s.tolist() == [50 * GB] * 2  # 5 members under a leaf send one stream out of it
-    assert links["pp"].bytes_per_s.tolist() == [25 * GB] * 2 and np.all(links["pp"].hops == 4)  # every stage is under another leaf
+    assert links["pp"].bytes_per_s.tolist() == [25 * GB] * 2 and np.all(
+        links["pp"].hops == 4
+    )  # every stage is under another leaf
     assert links["cp"].hops.tolist() == [0, 2]
     exchange = dimension_links(tapered, tp=1, cp=1, dp=1024, pp=1, ep=[8, 64, 1024])["ep"].bytes_per_s / GB
     assert exchange[0] == 50 and exchange[2] == pytest.approx(25 * 1016 / 984) and exchange[1] >= exchange[2]

@@ -49,7 +49,9 @@ def test_no_other_halving_of_a_tree_is_thinner(n, radix, taper):
     assert topology.least_bisection(graph_of_tree(n, 1, radix, taper)) == tree(n, 1, radix, taper).bisection_links
 
 
-@pytest.mark.parametrize(("n", "columns", "radix", "taper", "joined"), [case for case in TREES if case[0] in (12, 16, 32, 48)])
+@pytest.mark.parametrize(
+    ("n", "columns", "radix", "taper", "joined"), [case for case in TREES if case[0] in (12, 16, 32, 48)]
+)
 def test_uniform_traffic_on_trees(n, columns, radix, taper, joined):
     """Spread evenly over shortest paths, it loads the busiest link as the closed form says; where leaves fill their tier."""
     graph, reach = graph_of_tree(n, columns, radix, taper, joined), n * columns if joined else n
@@ -59,7 +61,9 @@ def test_uniform_traffic_on_trees(n, columns, radix, taper, joined):
     assert 1 / busiest <= tree(n, columns, radix, taper, joined=joined).uniform_share * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("dims", [(4, 4, 4), (4, 2, 2), (5, 4, 3), (3, 3, 3), (5, 5, 1), (6, 1, 1), (4, 3, 1), (2, 2, 2), (8, 4, 2)])
+@pytest.mark.parametrize(
+    "dims", [(4, 4, 4), (4, 2, 2), (5, 4, 3), (3, 3, 3), (5, 5, 1), (6, 1, 1), (4, 3, 1), (2, 2, 2), (8, 4, 2)]
+)
 def test_tori(dims):
     form, graph = torus(*dims), topology.torus(dims)
     counted, ends = topology.census(graph), sorted(graph)
@@ -86,7 +90,9 @@ def test_a_torus_of_systems_has_its_trunks():
     assert topology.cut_links(graph, lower, [v for v in graph if v[1][0] >= 2]) == net.bisection_links
 
 
-@pytest.mark.parametrize(("radix", "groups"), [(3, 1), (3, 2), (3, 3), (7, 1), (7, 2), (7, 3), (7, 4), (7, 6), (7, 9), (11, 6), (11, 19)])
+@pytest.mark.parametrize(
+    ("radix", "groups"), [(3, 1), (3, 2), (3, 3), (7, 1), (7, 2), (7, 3), (7, 4), (7, 6), (7, 9), (11, 6), (11, 19)]
+)
 def test_dragonflies(radix, groups):
     at_router, per_group, out = (int(part) for part in balanced_dragonfly(radix))
     in_group = at_router * per_group
@@ -95,13 +101,20 @@ def test_dragonflies(radix, groups):
     assert (counted.switches, counted.inner_links) == (form.switches, form.local_links + form.global_links)
     assert counted.widest <= radix and form.holds
     middle = groups // 2 * in_group if groups > 1 else in_group // 2
-    assert topology.cut_links(graph, ends_of(graph, lambda v: v[1] < middle), ends_of(graph, lambda v: v[1] >= middle)) == form.bisection_links
+    assert (
+        topology.cut_links(graph, ends_of(graph, lambda v: v[1] < middle), ends_of(graph, lambda v: v[1] >= middle))
+        == form.bisection_links
+    )
     lengths = []
     for here, there in itertools.product(range(groups), repeat=2):  # minimal routes stay in two groups
-        within = graph.subgraph([v for v in graph if (v[1] // in_group if topology.is_end(v) else v[1]) in (here, there)])
+        within = graph.subgraph(
+            [v for v in graph if (v[1] // in_group if topology.is_end(v) else v[1]) in (here, there)]
+        )
         for source in ends_of(within, lambda v, here=here: v[1] // in_group == here):
             found = nx.single_source_shortest_path_length(within, source)
-            lengths += [found[v] for v in ends_of(within, lambda v, there=there: v[1] // in_group == there) if v != source]
+            lengths += [
+                found[v] for v in ends_of(within, lambda v, there=there: v[1] // in_group == there) if v != source
+            ]
     assert (sum(lengths) / len(lengths), max(lengths)) == (pytest.approx(form.mean_hops), form.most_hops)
     assert topology.hop_counts(graph)[0] <= form.mean_hops * (1 + 1e-12)
 
@@ -120,4 +133,6 @@ def test_loads_on_a_line_by_hand():
     graph = topology.torus((4, 1))
     place = [("end", (i, 0), 0) for i in range(4)]
     carried = topology.loads(graph, {(place[0], place[1]): 3.0, (place[0], place[2]): 2.0})
-    assert carried[place[0], place[1]] == 4.0 and carried[place[0], place[3]] == 1.0 and carried[place[3], place[2]] == 1.0
+    assert (
+        carried[place[0], place[1]] == 4.0 and carried[place[0], place[3]] == 1.0 and carried[place[3], place[2]] == 1.0
+    )

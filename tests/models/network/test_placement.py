@@ -30,7 +30,9 @@ def groups_of(positions: dict[tuple, object], axes: list[str], own: tuple[str, .
     """Groups of coordinates that differ in `own` axes only."""
     groups: dict[tuple, list[tuple]] = {}
     for coordinates in positions:
-        groups.setdefault(tuple(c for c, axis in zip(coordinates, axes, strict=True) if axis not in own), []).append(coordinates)
+        groups.setdefault(tuple(c for c, axis in zip(coordinates, axes, strict=True) if axis not in own), []).append(
+            coordinates
+        )
     return groups.values()
 
 
@@ -60,7 +62,9 @@ def routed(order, degrees, flows, levels) -> list[float]:
     for flow in flows:
         for group in groups_of(where, list(order), flow.axes):
             wanted = demands(flow, [where[c] for c in group])
-            for (a, b), amount in topology.loads(graph, {(("end", a, 0), ("end", b, 0)): v for (a, b), v in wanted.items()}).items():
+            for (a, b), amount in topology.loads(
+                graph, {(("end", a, 0), ("end", b, 0)): v for (a, b), v in wanted.items()}
+            ).items():
                 carried[a, b] = carried.get((a, b), 0.0) + amount
     return [
         max((v for (a, b), v in carried.items() if a[:2] == ("domain", i) and b[:2] in (("root",), ("domain", i + 1))), default=0.0)
@@ -91,7 +95,9 @@ def test_aligned_orders_are_exact_with_all_flows_at_once(seed):
     flows = [Flow((axis,), float(rng.uniform(1, 9)), str(rng.choice(["ring", "all-to-all"]))) for axis in degrees]
     levels = [Level(4, 7.0), Level(8, 2.0)]
     for order in itertools.permutations(degrees):
-        assert place_in_order(order, degrees, flows, levels).loads_s == pytest.approx(routed(order, degrees, flows, levels))
+        assert place_in_order(order, degrees, flows, levels).loads_s == pytest.approx(
+            routed(order, degrees, flows, levels)
+        )
 
 
 def test_no_numbering_of_the_ranks_beats_the_best_order_here():
@@ -127,7 +133,9 @@ def test_names_and_patterns_are_checked():
 def routed_on_torus(factors, orders, flows, dims, node_chips=1) -> list[float]:
     """Bytes on the busiest link of each dimension: every step of every ring walked, every exchange sent dimension by dimension."""
     graph = topology.torus(dims)
-    carried = dict.fromkeys(((a[1], b[1]) for a, b in itertools.chain(graph.edges, ((b, a) for a, b in graph.edges))), 0.0)
+    carried = dict.fromkeys(
+        ((a[1], b[1]) for a, b in itertools.chain(graph.edges, ((b, a) for a, b in graph.edges))), 0.0
+    )
     axes = list(factors)
     parts = [range(f) for axis in axes for f in factors[axis]]  # per axis: node, x, y, ...
     width = 1 + len(dims)
@@ -147,7 +155,15 @@ def routed_on_torus(factors, orders, flows, dims, node_chips=1) -> list[float]:
         here = list(a)
         for d, length in enumerate(dims):
             ahead = (b[d] - here[d]) % length
-            way = forward if forward and 2 * ahead == length else 0 if 2 * ahead == length and length > 2 else 1 if 2 * ahead <= length else -1
+            way = (
+                forward
+                if forward and 2 * ahead == length
+                else 0
+                if 2 * ahead == length and length > 2
+                else 1
+                if 2 * ahead <= length
+                else -1
+            )
             for sign, share in ((1, 0.5), (-1, 0.5)) if way == 0 else ((way, 1.0),):
                 x = here[d]
                 while x != b[d]:
@@ -188,17 +204,32 @@ def routed_on_torus(factors, orders, flows, dims, node_chips=1) -> list[float]:
     ]  # fmt: skip
 
 
-TORUS_FLOWS = [Flow(("tp",), 8.0), Flow(("ep",), 5.0, "all-to-all"), Flow(("ep", "dp"), 2.0), Flow(("dp",), 1.0, "line")]
+TORUS_FLOWS = [
+    Flow(("tp",), 8.0),
+    Flow(("ep",), 5.0, "all-to-all"),
+    Flow(("ep", "dp"), 2.0),
+    Flow(("dp",), 1.0, "line"),
+]
 
 
-@pytest.mark.parametrize(("degrees", "dims"), [({"tp": 4, "ep": 4, "dp": 2}, (4, 4, 2)), ({"tp": 2, "ep": 8, "dp": 2}, (8, 4)), ({"tp": 3, "ep": 2, "dp": 6}, (6, 6))])
+@pytest.mark.parametrize(
+    ("degrees", "dims"),
+    [
+        ({"tp": 4, "ep": 4, "dp": 2}, (4, 4, 2)),
+        ({"tp": 2, "ep": 8, "dp": 2}, (8, 4)),
+        ({"tp": 3, "ep": 2, "dp": 6}, (6, 6)),
+    ],
+)
 def test_every_torus_placement_as_routed_link_by_link(degrees, dims):
     best, count = math.inf, 0
     for factors in factorisations(degrees, (1, *dims)):
         along = [[a for a in degrees if factors[a][d + 1] > 1] for d in range(len(dims))]
         for orders in itertools.product(*(itertools.permutations(axes) for axes in along)):
             placed = place_on_torus(factors, TORUS_FLOWS, dims, 1.0, orders=orders)
-            assert placed.loads_s == pytest.approx(routed_on_torus(factors, orders, TORUS_FLOWS, dims)), (factors, orders)
+            assert placed.loads_s == pytest.approx(routed_on_torus(factors, orders, TORUS_FLOWS, dims)), (
+                factors,
+                orders,
+            )
             best, count = min(best, placed.bottleneck_s), count + 1
     found = best_torus_placement(degrees, TORUS_FLOWS, dims, 1.0)
     assert count > 3 and found.best.bottleneck_s == pytest.approx(best)
@@ -227,10 +258,16 @@ def test_row_by_row_is_the_naive_numbering():
 
 def test_group_links_agree_with_the_placement_on_a_torus():
     plant = Plant(Design("torus"), 64, 1, 6, 50e9, 64, 0.0, 5e-6, 3e-7)
-    for group, stride, factors in ((4, 1, {"a": (1, 4, 1, 1), "b": (1, 1, 4, 4)}), (16, 4, {"b": (1, 4, 1, 1), "a": (1, 1, 4, 4)}), (16, 1, {"a": (1, 4, 4, 1), "b": (1, 1, 1, 4)})):
+    for group, stride, factors in (
+        (4, 1, {"a": (1, 4, 1, 1), "b": (1, 1, 4, 4)}),
+        (16, 4, {"b": (1, 4, 1, 1), "a": (1, 1, 4, 4)}),
+        (16, 1, {"a": (1, 4, 4, 1), "b": (1, 1, 1, 4)}),
+    ):
         for pattern in ("ring", "all-to-all"):
             placed = place_on_torus(factors, [Flow(("a",), 1e9, pattern)], (4, 4, 4), 50e9)
-            assert group_links(plant, group, stride, pattern).bytes_per_s == pytest.approx(min(300e9, 1e9 / placed.bottleneck_s))
+            assert group_links(plant, group, stride, pattern).bytes_per_s == pytest.approx(
+                min(300e9, 1e9 / placed.bottleneck_s)
+            )
 
 
 def test_group_links_agree_with_the_levels_of_a_tapered_tree():

@@ -34,7 +34,12 @@ def test_gamma_quantiles(scv):
 def test_a_sum_of_unlike_parts():
     """1 + uniform + gamma + a wait that three in five have, against a million draws."""
     rng = np.random.default_rng(2)
-    draws = 1.0 + rng.random(10**6) + rng.gamma(2.0, 0.5, 10**6) + np.where(rng.random(10**6) < 0.6, rng.exponential(2.0, 10**6), 0.0)
+    draws = (
+        1.0
+        + rng.random(10**6)
+        + rng.gamma(2.0, 0.5, 10**6)
+        + np.where(rng.random(10**6) < 0.6, rng.exponential(2.0, 10**6), 0.0)
+    )
     parts = Cumulants(1.5, 1 / 12, 0.0) + gamma_cumulants(1.0, 0.5) + delayed_cumulants(1.2, 0.6, 1.0)
     assert (parts.mean, parts.variance) == pytest.approx((draws.mean(), draws.var()), rel=0.01)
     assert parts.third == pytest.approx(stats.moment(draws, 3), rel=0.03)

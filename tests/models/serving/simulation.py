@@ -116,7 +116,9 @@ class Outcome:
         return float(np.mean((self.ttft_s <= ttft_s) & (self.tpot_s <= tpot_s)))
 
 
-def outcome(arrivals: np.ndarray, outputs: np.ndarray, first: np.ndarray, end: np.ndarray, extra_s: float, workers: int = 1) -> Outcome:
+def outcome(
+    arrivals: np.ndarray, outputs: np.ndarray, first: np.ndarray, end: np.ndarray, extra_s: float, workers: int = 1
+) -> Outcome:
     settled = slice(len(arrivals) // 5, int(len(arrivals) * 0.97))  # neither filling nor draining
     ttft, decoding = (first - arrivals + extra_s)[settled], (end - first)[settled]
     rate = len(decoding) / (arrivals[settled][-1] - arrivals[settled][0])
@@ -198,7 +200,14 @@ def simulate_aggregated(engine: Engine, load: Load, slots: int, requests: int, s
 
 
 def simulate_disaggregated(
-    prefill: Engine, decode: Engine, load: Load, workers: tuple[int, int], slots: int, link_bytes_per_s: float, requests: int, seed: int
+    prefill: Engine,
+    decode: Engine,
+    load: Load,
+    workers: tuple[int, int],
+    slots: int,
+    link_bytes_per_s: float,
+    requests: int,
+    seed: int,
 ) -> Outcome:
     """Two pools: prompts one at a time per prefill worker from one queue, their cache sent over, then to the decode worker that holds fewest.
 
@@ -207,7 +216,14 @@ def simulate_disaggregated(
     arrivals, inputs, outputs = load.draw(requests, seed)
     table = StepTable(decode, slots, load.input_tokens)
     alone = prefill_time(
-        prefill.arch, prefill.chip, prefill.layouts, prompt_tokens=inputs, decode=None, decode_sequences=0.0, context_tokens=0.0, **prefill.kinds
+        prefill.arch,
+        prefill.chip,
+        prefill.layouts,
+        prompt_tokens=inputs,
+        decode=None,
+        decode_sequences=0.0,
+        context_tokens=0.0,
+        **prefill.kinds,
     ).occupancy_s + np.zeros(requests)
     links = min(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
     moving = transfer_s(decode.arch, inputs, decode.kv_precision, link_bytes_per_s, links, 0.0)
@@ -269,4 +285,6 @@ def simulate_disaggregated(
 
 def _first_token_s(engine: Engine) -> float:
     """Front-end time that the simulated engines do not have."""
-    return engine.constants.first_token_s * (engine.constants.moe_first_token_factor if np.any(engine.arch.experts) else 1.0)
+    return engine.constants.first_token_s * (
+        engine.constants.moe_first_token_factor if np.any(engine.arch.experts) else 1.0
+    )

@@ -16,7 +16,9 @@ from tests.models.serving.simulation import Engine, Load, Outcome, simulate_aggr
 
 ONE = ServingLayouts(1, 1, 1, 1)
 # The simulated engine has one budget of prompt tokens per step, and no overhead of two pools.
-CONSTANTS = replace(examples.SERVING, chunk_tokens=2048.0, interleave_tokens=2048.0, disaggregated_first_token_factor=1.0)
+CONSTANTS = replace(
+    examples.SERVING, chunk_tokens=2048.0, interleave_tokens=2048.0, disaggregated_first_token_factor=1.0
+)
 LINK = 25e9
 # Measured: within 10 % but for the far tail, of which a run of so many requests shows only some per cent.
 CLOSE, TAIL = 0.10, 0.15
@@ -25,7 +27,16 @@ CLOSE, TAIL = 0.10, 0.15
 def one_pool(arch, batch, prompt, output, scv, arrival_scv=1.0, requests=16000):
     engine = Engine(arch, examples.CHIP, ONE, CONSTANTS)
     point = aggregated(
-        arch, examples.CHIP, ONE, batch, input_tokens=prompt, output_tokens=output, input_scv=scv, output_scv=scv, arrival_scv=arrival_scv, **engine.kinds
+        arch,
+        examples.CHIP,
+        ONE,
+        batch,
+        input_tokens=prompt,
+        output_tokens=output,
+        input_scv=scv,
+        output_scv=scv,
+        arrival_scv=arrival_scv,
+        **engine.kinds,
     )
     load = Load(float(point.requests_per_s), prompt, output, scv, scv, arrival_scv)
     return point, simulate_aggregated(engine, load, int(point.slots), requests, seed=3)

@@ -111,12 +111,24 @@ def test_groups_of_ranks_stand_for_every_rank(exponent):
 
 
 @FEW
-@given(st.floats(0, 1e6), growth, st.floats(1, 1e6), st.floats(0, 2), st.floats(1, 30), st.floats(1, 600), st.floats(0.01, 100))
+@given(
+    st.floats(0, 1e6),
+    growth,
+    st.floats(1, 1e6),
+    st.floats(0, 2),
+    st.floats(1, 30),
+    st.floats(1, 600),
+    st.floats(0.01, 100),
+)
 def test_more_room_never_finds_less(places, factor, population, exponent, requests, gap, rate):
     assert_not_above(zipf_hit_rate(places, population, exponent), zipf_hit_rate(places * factor, population, exponent))
-    assert_not_above(session_hit_rate(places, rate, requests, gap), session_hit_rate(places * factor, rate, requests, gap))
+    assert_not_above(
+        session_hit_rate(places, rate, requests, gap), session_hit_rate(places * factor, rate, requests, gap)
+    )
     assert 0.0 <= session_hit_rate(places, rate, requests, gap) <= 1.0 - 1.0 / requests + 1e-12
-    assert_not_above(session_hit_rate(places, rate * factor, requests, gap), session_hit_rate(places, rate, requests, gap))
+    assert_not_above(
+        session_hit_rate(places, rate * factor, requests, gap), session_hit_rate(places, rate, requests, gap)
+    )
 
 
 @FEW
@@ -132,14 +144,25 @@ def test_hits_of_all_tiers_are_those_of_one_of_their_joint_size(reuse, rooms, ra
 def test_a_given_hit_rate_of_zero_changes_nothing(prefix, rate, batch):
     with_cache = point(PrefixCache(prefix, Given(0.0), (Tier(1e12, rate, 1e-4),), 8), batch)
     without = point(None, batch)
-    for name in ("requests_per_s", "ttft_s", "tpot_s", "memory_bytes", "slots", "prefill_wait_s", "input_scv", "tpot_deviation_s"):
+    for name in (
+        "requests_per_s",
+        "ttft_s",
+        "tpot_s",
+        "memory_bytes",
+        "slots",
+        "prefill_wait_s",
+        "input_scv",
+        "tpot_deviation_s",
+    ):
         assert getattr(with_cache, name) == pytest.approx(getattr(without, name), rel=1e-9), name
 
 
 @FEW
 @given(reuses, prefixes, capacities, bandwidths, growth, batches)
 def test_more_bandwidth_never_makes_prefill_slower(reuse, prefix, capacity, rate, factor, batch):
-    slow, fast = (point(PrefixCache(prefix, reuse, (Tier(capacity, r, 1e-4),), 8), batch) for r in (rate, rate * factor))
+    slow, fast = (
+        point(PrefixCache(prefix, reuse, (Tier(capacity, r, 1e-4),), 8), batch) for r in (rate, rate * factor)
+    )
     assert_not_above(fast.prefill_s, slow.prefill_s)
     assert_not_above(fast.prompt_s, slow.prompt_s)
     assert_not_above(slow.requests_per_s, fast.requests_per_s)
@@ -148,7 +171,9 @@ def test_more_bandwidth_never_makes_prefill_slower(reuse, prefix, capacity, rate
 @FEW
 @given(reuses, prefixes, capacities, bandwidths, growth, batches)
 def test_more_capacity_outside_the_chips_never_makes_prefill_slower(reuse, prefix, capacity, rate, factor, batch):
-    small, large = (point(PrefixCache(prefix, reuse, (Tier(c, rate, 1e-4),), 8), batch) for c in (capacity, capacity * factor))
+    small, large = (
+        point(PrefixCache(prefix, reuse, (Tier(c, rate, 1e-4),), 8), batch) for c in (capacity, capacity * factor)
+    )
     assert_not_above(large.prefill_s, small.prefill_s)
     assert_not_above(large.prompt_s, small.prompt_s)
     assert_not_above(small.requests_per_s, large.requests_per_s)
@@ -159,7 +184,9 @@ def test_more_capacity_outside_the_chips_never_makes_prefill_slower(reuse, prefi
 @FEW
 @given(reuses, prefixes, st.floats(1e8, 3e10), growth)
 def test_a_cache_in_the_chips_memory_takes_it_from_the_running_batch(reuse, prefix, capacity, factor):
-    small, large = (point(PrefixCache(prefix, reuse, (replace(HBM, bytes_per_chip=c),), 8)) for c in (capacity, capacity * factor))
+    small, large = (
+        point(PrefixCache(prefix, reuse, (replace(HBM, bytes_per_chip=c),), 8)) for c in (capacity, capacity * factor)
+    )
     assert_not_above(large.slots, small.slots)
     assert small.slots < point().slots
     assert small.memory_bytes == pytest.approx(point().memory_bytes + capacity)
@@ -191,13 +218,31 @@ def test_each_entry_of_arrays_is_the_scalar_result():
     run = LOAD | dict(cache=cache, speculation=speculation)
     for arch in (examples.DENSE, examples.MOE):
         whole = aggregated(arch, examples.CHIP, layouts.take((slice(None), None)), batch, **run)
-        loop = closed_loop(arch, examples.CHIP, layouts.take((slice(None), None)), batch, **CLOSED, cache=cache, speculation=speculation)
+        loop = closed_loop(
+            arch,
+            examples.CHIP,
+            layouts.take((slice(None), None)),
+            batch,
+            **CLOSED,
+            cache=cache,
+            speculation=speculation,
+        )
         for i in range(3):
             for j in range(3):
                 single = aggregated(arch, examples.CHIP, ServingLayouts(*(int(c[i]) for c in columns)), batch[j], **run)
                 for name in ("requests_per_s", "ttft_s", "tpot_s", "slots", "memory_bytes"):
-                    assert np.broadcast_to(getattr(whole, name), (3, 3))[i, j] == pytest.approx(getattr(single, name)), name
-                alone = closed_loop(arch, examples.CHIP, ServingLayouts(*(int(c[i]) for c in columns)), batch[j], **CLOSED, cache=cache, speculation=speculation)
+                    assert np.broadcast_to(getattr(whole, name), (3, 3))[i, j] == pytest.approx(
+                        getattr(single, name)
+                    ), name
+                alone = closed_loop(
+                    arch,
+                    examples.CHIP,
+                    ServingLayouts(*(int(c[i]) for c in columns)),
+                    batch[j],
+                    **CLOSED,
+                    cache=cache,
+                    speculation=speculation,
+                )
                 assert np.broadcast_to(loop.ttft_s, (3, 3))[i, j] == pytest.approx(alone.ttft_s)
 
 
@@ -207,7 +252,9 @@ def test_separate_pools_take_both():
     plain = disaggregated(*args, **link, **LOAD)
     cached = disaggregated(*args, **link, **LOAD, cache=PrefixCache(4000, Given(0.7), (HBM,), 8))
     drafted = disaggregated(*args, **link, **LOAD, speculation=Speculation(1, 0.85))
-    assert cached.point.prefill_s < plain.point.prefill_s and cached.prefill_memory_bytes == pytest.approx(plain.prefill_memory_bytes + 8e9)
+    assert cached.point.prefill_s < plain.point.prefill_s and cached.prefill_memory_bytes == pytest.approx(
+        plain.prefill_memory_bytes + 8e9
+    )
     assert cached.point.slots == plain.point.slots and cached.point.tpot_s == plain.point.tpot_s
     assert drafted.point.tpot_s < plain.point.tpot_s and drafted.point.slots < plain.point.slots
 
@@ -226,7 +273,13 @@ def test_tokens_per_step_are_those_of_a_simulated_acceptance():
 @FEW
 @given(st.sampled_from([examples.DENSE, examples.MOE]), st.integers(1, 8), st.floats(0, 1), st.floats(0, 0.05), batches)
 def test_drafts_that_are_all_rejected_only_cost(arch, drafts, acceptance, share, batch):
-    run = dict(decode_sequences=batch, context_tokens=2000.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    run = dict(
+        decode_sequences=batch,
+        context_tokens=2000.0,
+        weight_precision="bf16",
+        kv_precision="bf16",
+        constants=examples.SERVING,
+    )
     gain = lambda a: float(speculative_speedup(arch, examples.CHIP, ONE, Speculation(drafts, a), **run))  # noqa: E731
     assert gain(0.0) < 1.0
     assert_not_above(gain(0.0), gain(acceptance))
@@ -238,17 +291,39 @@ def test_drafts_that_are_all_rejected_only_cost(arch, drafts, acceptance, share,
 
 def test_speculation_pays_least_where_arithmetic_counts():
     run = dict(context_tokens=10.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
-    gain = speculative_speedup(examples.DENSE, examples.CHIP, ONE, Speculation(3, 0.8), decode_sequences=np.array([1.0, 8.0, 64.0, 512.0, 4096.0]), **run)
+    gain = speculative_speedup(
+        examples.DENSE,
+        examples.CHIP,
+        ONE,
+        Speculation(3, 0.8),
+        decode_sequences=np.array([1.0, 8.0, 64.0, 512.0, 4096.0]),
+        **run,
+    )
     assert np.all(np.diff(gain) < 0) and gain[0] > 2.0 and gain[-1] < 1.0
 
 
 def test_drafts_touch_more_experts():
-    step = dict(decode_sequences=1.0, context_tokens=500.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
-    few, many = (speculative_step(examples.MOE, examples.CHIP, ONE, Speculation(g, 0.9), **step)[0].breakdown for g in (1, 4))
+    step = dict(
+        decode_sequences=1.0,
+        context_tokens=500.0,
+        weight_precision="bf16",
+        kv_precision="bf16",
+        constants=examples.SERVING,
+    )
+    few, many = (
+        speculative_step(examples.MOE, examples.CHIP, ONE, Speculation(g, 0.9), **step)[0].breakdown for g in (1, 4)
+    )
     assert many["expert_memory"] > 1.5 * few["expert_memory"] and many["dense_memory"] == few["dense_memory"]
 
 
-@pytest.mark.parametrize("wrong", [dict(draft_tokens=0, acceptance=0.5), dict(draft_tokens=1, acceptance=1.5), dict(draft_tokens=1, acceptance=0.5, draft_share=-1)])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dict(draft_tokens=0, acceptance=0.5),
+        dict(draft_tokens=1, acceptance=1.5),
+        dict(draft_tokens=1, acceptance=0.5, draft_share=-1),
+    ],
+)
 def test_senseless_speculation_is_refused(wrong):
     with pytest.raises(ValueError, match="speculation"):
         Speculation(**wrong)

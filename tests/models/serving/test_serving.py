@@ -38,7 +38,16 @@ def fitted() -> ServingConstants:
 
 
 def step(layout=ONE, decode=8.0, prefill=0.0, arch=TINY, chip=CHIP):
-    return step_time(arch, chip, layout, decode_sequences=decode, prefill_tokens=prefill, context_tokens=500, prompt_tokens=1000, **KINDS)
+    return step_time(
+        arch,
+        chip,
+        layout,
+        decode_sequences=decode,
+        prefill_tokens=prefill,
+        context_tokens=500,
+        prompt_tokens=1000,
+        **KINDS,
+    )
 
 
 def test_decode_step_by_hand():
@@ -52,7 +61,9 @@ def test_decode_step_by_hand():
     assert parts["kv_memory"] == pytest.approx(8 * 500 * 2 * 2 * 1024 * 2 / (1e12 * 0.8))
     assert parts["launch"] == pytest.approx(2 * 20e-6)
     assert parts["host"] == pytest.approx(2e-3 + 8 * 10e-6)
-    assert parts["expert_compute"] == parts["expert_memory"] == parts["communication"] == parts["prefill_attention"] == 0
+    assert (
+        parts["expert_compute"] == parts["expert_memory"] == parts["communication"] == parts["prefill_attention"] == 0
+    )
 
 
 def test_prefill_attention_and_all_reduce_by_hand():
@@ -71,7 +82,9 @@ def test_expert_step_by_hand():
     per_expert, mean = 3 * 1024 * 512, 4 * 2 / 4
     touched = 4 * (1 - (1 + mean / 4.0) ** -4.0)
     imbalance = 1 + 0.2 * np.log(2)
-    assert parts["expert_memory"] == pytest.approx(touched * per_expert * 2 * 2 * (1 + imbalance) / 2 / (2 * 1e12 * 0.8))
+    assert parts["expert_memory"] == pytest.approx(
+        touched * per_expert * 2 * 2 * (1 + imbalance) / 2 / (2 * 1e12 * 0.8)
+    )
     # dispatch and combine in two layers: 2 tokens per rank x 1024 x R - 1 = 1 copy x 1.5 bytes at half the link rate
     assert parts["communication"] == pytest.approx(2 * 2 * (20e-6 + 1.5 * 2 * 1024 / (1e11 * 0.5)))
 
@@ -102,22 +115,42 @@ def test_a_decode_step_is_never_faster_than_reading_the_weights(fitted):
     arch = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, ffn=28672, vocab=128256)
     chip = replace(examples.CHIP, hbm_bytes_per_s=3.35e12, flop_per_s=989e12, flop16_per_s=989e12)
     kinds = KINDS | dict(constants=fitted)
-    total = step_time(arch, chip, ServingLayouts(4, 1, 1, 1), decode_sequences=1, prefill_tokens=0, context_tokens=0, prompt_tokens=0, **kinds).total_s
+    total = step_time(
+        arch,
+        chip,
+        ServingLayouts(4, 1, 1, 1),
+        decode_sequences=1,
+        prefill_tokens=0,
+        context_tokens=0,
+        prompt_tokens=0,
+        **kinds,
+    ).total_s
     assert 10.5e-3 < total < 2.5 * 10.5e-3
 
 
 def test_every_fitted_constant_is_within_its_physical_range(fitted):
-    shares = [name for name in ServingConstants.__slots__ if "efficiency" in name] + ["burst_share", "usable_memory", "output_held"]
+    shares = [name for name in ServingConstants.__slots__ if "efficiency" in name] + [
+        "burst_share",
+        "usable_memory",
+        "output_held",
+    ]
     for name in shares:
         assert 0 < getattr(fitted, name) <= 1, name
     for name in ServingConstants.__slots__:
         if name.endswith("_s"):
             assert 0 < getattr(fitted, name) < 0.1, name
-    assert fitted.expert_skew > 0 and 1 <= fitted.moe_first_token_factor <= 5 and 1 <= fitted.disaggregated_first_token_factor < 2
+    assert (
+        fitted.expert_skew > 0
+        and 1 <= fitted.moe_first_token_factor <= 5
+        and 1 <= fitted.disaggregated_first_token_factor < 2
+    )
 
 
 def test_constants_name_what_is_missing_unknown_or_wrong():
-    values = {name: 1.0 for name in ServingConstants.__slots__ if name != "burst_share"} | {"burst_shar": 1.0, "batch_cap": float("nan")}
+    values = {name: 1.0 for name in ServingConstants.__slots__ if name != "burst_share"} | {
+        "burst_shar": 1.0,
+        "batch_cap": float("nan"),
+    }
     with pytest.raises(ValueError, match="missing burst_share; unknown burst_shar; not positive and finite batch_cap"):
         ServingConstants.from_values(values)
     with pytest.raises(ValueError, match="unknown precision 'fp5'"):
@@ -127,7 +160,14 @@ def test_constants_name_what_is_missing_unknown_or_wrong():
 def test_slo_picks_the_batches_under_every_limit():
     batch = np.array([1.0, 8.0, 32.0, 128.0, 512.0])
     load = dict(input_tokens=1000, output_tokens=300, input_scv=1.0, output_scv=1.0, **KINDS)
-    found = slo_capacity(examples.DENSE, examples.CHIP, ONE, batch, slo={"tpot": [(0.95, 0.03)], "ttft": [(MEAN, 1.0), (0.99, 0.3)]}, **load)
+    found = slo_capacity(
+        examples.DENSE,
+        examples.CHIP,
+        ONE,
+        batch,
+        slo={"tpot": [(0.95, 0.03)], "ttft": [(MEAN, 1.0), (0.99, 0.3)]},
+        **load,
+    )
     point = aggregated(examples.DENSE, examples.CHIP, ONE, batch, **load)
     by_hand = (point.fits & (latency_s(point, "tpot", 0.95) <= 0.03) & (latency_s(point, "ttft", MEAN) <= 1.0)
                & (latency_s(point, "ttft", 0.99) <= 0.3))  # fmt: skip
@@ -146,7 +186,15 @@ def test_a_full_engine_meets_no_limit_on_the_first_token():
 
 
 def test_a_group_outrun_by_its_decode_side_waits_for_ever():
-    load = dict(link_bytes_per_s=25e9, link_start_s=0.0, input_tokens=8000, output_tokens=20, input_scv=0.0, output_scv=0.0, **KINDS)
+    load = dict(
+        link_bytes_per_s=25e9,
+        link_start_s=0.0,
+        input_tokens=8000,
+        output_tokens=20,
+        input_scv=0.0,
+        output_scv=0.0,
+        **KINDS,
+    )
     group = disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, ONE, ONE, 30, np.array([1, 200]), 8, **load)
     assert group.point.prefill_wait_s[0] == np.inf and np.isfinite(group.point.prefill_wait_s[1])
     # 8000 tokens x 128 KiB over one link of 25 GB/s
@@ -170,7 +218,15 @@ def simulate(rate: float, prompt: int, output: int, requests: int, seed: int) ->
     rng = np.random.default_rng(seed)
     arrivals = np.cumsum(rng.exponential(1 / rate, requests))
     running = dict(context_tokens=prompt + output / 2, **KINDS)
-    decode_s = step_time(examples.DENSE, examples.CHIP, ONE, decode_sequences=np.arange(1000.0), prefill_tokens=0, prompt_tokens=0, **running).total_s
+    decode_s = step_time(
+        examples.DENSE,
+        examples.CHIP,
+        ONE,
+        decode_sequences=np.arange(1000.0),
+        prefill_tokens=0,
+        prompt_tokens=0,
+        **running,
+    ).total_s
     mixed: dict[tuple[float, int], float] = {}
     first, end, waiting, active = np.zeros(requests), np.zeros(requests), [], []
     now, arrived, steps = 0.0, 0, 0
@@ -205,7 +261,17 @@ def simulate(rate: float, prompt: int, output: int, requests: int, seed: int) ->
 @pytest.mark.parametrize("batch", [16.0, 64.0])
 def test_closed_forms_against_an_event_simulation(batch):
     prompt, output = 1000, 150
-    point = aggregated(examples.DENSE, examples.CHIP, ONE, batch, input_tokens=prompt, output_tokens=output, input_scv=0.0, output_scv=0.0, **KINDS)
+    point = aggregated(
+        examples.DENSE,
+        examples.CHIP,
+        ONE,
+        batch,
+        input_tokens=prompt,
+        output_tokens=output,
+        input_scv=0.0,
+        output_scv=0.0,
+        **KINDS,
+    )
     ttft, tpot = simulate(float(point.requests_per_s), prompt, output, 4000, seed=1)
     ttft = ttft + C.first_token_s  # front-end time that the simulated engine does not have
     assert latency_s(point, "tpot", MEAN) == pytest.approx(tpot.mean(), rel=0.06)
@@ -216,7 +282,17 @@ def test_closed_forms_against_an_event_simulation(batch):
 
 def test_limits_of_several_origins_are_held_as_if_each_were_alone():
     layouts = ServingLayouts(np.array([[1], [2]]), 1, 1, 1)
-    point = aggregated(TINY, CHIP, layouts, np.geomspace(1, 512, 40), input_tokens=500, output_tokens=100, input_scv=1.0, output_scv=1.0, **KINDS)
+    point = aggregated(
+        TINY,
+        CHIP,
+        layouts,
+        np.geomspace(1, 512, 40),
+        input_tokens=500,
+        output_tokens=100,
+        input_scv=1.0,
+        output_scv=1.0,
+        **KINDS,
+    )
     common = {"tpot": [(0.99, float(np.median(latency_s(point, "tpot", 0.99))))]}
     screen = SloScreen(point, common)
     limits = np.quantile(np.asarray(latency_s(point, "ttft", 0.9))[np.asarray(point.fits)], [0.1, 0.4, 0.7])

@@ -47,7 +47,13 @@ def layouts(draw: st.DrawFn) -> ServingLayouts:
 @st.composite
 def loads(draw: st.DrawFn) -> dict:
     weight, cache = draw(precisions)
-    return dict(input_tokens=draw(prompts), output_tokens=draw(outputs), weight_precision=weight, kv_precision=cache, constants=examples.SERVING)
+    return dict(
+        input_tokens=draw(prompts),
+        output_tokens=draw(outputs),
+        weight_precision=weight,
+        kv_precision=cache,
+        constants=examples.SERVING,
+    )
 
 
 @st.composite
@@ -72,7 +78,10 @@ def assert_not_above(low, high):
 def test_a_faster_chip_never_takes_longer(arch, layout, decode, prefill, factor, rate):
     # Beyond the domain the slower of both links counts, so each link alone can only help.
     faster = replace(examples.CHIP, **{rate: getattr(examples.CHIP, rate) * factor})
-    assert_not_above(mixed_step(arch, faster, layout, decode, prefill).total_s, mixed_step(arch, examples.CHIP, layout, decode, prefill).total_s)
+    assert_not_above(
+        mixed_step(arch, faster, layout, decode, prefill).total_s,
+        mixed_step(arch, examples.CHIP, layout, decode, prefill).total_s,
+    )
 
 
 @FEW
@@ -106,14 +115,19 @@ def test_experts_touched_lie_between_topk_and_all_and_grow(experts, topk, tokens
     touched = experts_touched(experts, topk, tokens, skew)
     assert topk <= touched <= experts * (1 + 1e-12)
     assert_not_above(touched, experts_touched(experts, topk, tokens * factor, skew))
-    uniform = experts * -np.expm1(-tokens * topk / experts)  # balls in bins is the limit of no skew, and its upper bound
+    uniform = experts * -np.expm1(
+        -tokens * topk / experts
+    )  # balls in bins is the limit of no skew, and its upper bound
     assert_not_above(touched, max(uniform, topk))
 
 
 @FEW
 @given(architectures, layouts(), open_loads(), batches, growth)
 def test_throughput_and_tpot_rise_with_the_batch(arch, layout, load, batch, factor):
-    small, large = aggregated(arch, examples.CHIP, layout, batch, **load), aggregated(arch, examples.CHIP, layout, batch * factor, **load)
+    small, large = (
+        aggregated(arch, examples.CHIP, layout, batch, **load),
+        aggregated(arch, examples.CHIP, layout, batch * factor, **load),
+    )
     assert_not_above(small.requests_per_s, large.requests_per_s)
     assert_not_above(small.tpot_s, large.tpot_s)
     assert_not_above(small.memory_bytes, large.memory_bytes)
@@ -132,7 +146,15 @@ def test_littles_law_and_time_shares_of_a_point(arch, layout, load, batch):
 
 
 @FEW
-@given(architectures, layouts(), open_loads(), batches, st.sampled_from(["ttft", "tpot", "e2e"]), st.floats(0.5, 0.998), st.floats(0.5, 0.998))
+@given(
+    architectures,
+    layouts(),
+    open_loads(),
+    batches,
+    st.sampled_from(["ttft", "tpot", "e2e"]),
+    st.floats(0.5, 0.998),
+    st.floats(0.5, 0.998),
+)
 def test_quantiles_rise(arch, layout, load, batch, metric, one, other):
     point = aggregated(arch, examples.CHIP, layout, batch, **load)
     low, high = sorted((one, other))
@@ -140,7 +162,15 @@ def test_quantiles_rise(arch, layout, load, batch, metric, one, other):
 
 
 @FEW
-@given(architectures, layouts(), open_loads(), st.floats(0.001, 20), growth, st.sampled_from(["ttft", "tpot", "e2e"]), st.sampled_from([MEAN, 0.5, 0.95, 0.99]))
+@given(
+    architectures,
+    layouts(),
+    open_loads(),
+    st.floats(0.001, 20),
+    growth,
+    st.sampled_from(["ttft", "tpot", "e2e"]),
+    st.sampled_from([MEAN, 0.5, 0.95, 0.99]),
+)
 def test_relaxing_a_limit_never_lowers_capacity(arch, layout, load, limit, factor, metric, quantile):
     grid = np.geomspace(1, 1000, 12)
     tight = slo_capacity(arch, examples.CHIP, layout, grid, slo={metric: [(quantile, limit)]}, **load)
@@ -177,11 +207,25 @@ def test_memory_and_slots(arch, load, layout, factor):
 @given(architectures, layouts(), layouts(), open_loads(), batches, st.floats(1e9, 1e11), growth)
 def test_two_pools(arch, prefill, decode, load, batch, link, factor):
     def group(link_bytes_per_s, n_p, n_d):
-        return disaggregated(arch, examples.CHIP, examples.CHIP, prefill, decode, batch, n_p, n_d, link_bytes_per_s=link_bytes_per_s, link_start_s=0.0, **load)
+        return disaggregated(
+            arch,
+            examples.CHIP,
+            examples.CHIP,
+            prefill,
+            decode,
+            batch,
+            n_p,
+            n_d,
+            link_bytes_per_s=link_bytes_per_s,
+            link_start_s=0.0,
+            **load,
+        )
 
     base = group(link, 2, 3)
     assert base.chips == 2 * prefill.chips + 3 * decode.chips
-    assert base.point.requests_per_s * (load["output_tokens"] - 1) * base.point.tpot_s == pytest.approx(3 * batch, rel=1e-9)
+    assert base.point.requests_per_s * (load["output_tokens"] - 1) * base.point.tpot_s == pytest.approx(
+        3 * batch, rel=1e-9
+    )
     assert group(link * factor, 2, 3).point.unloaded_ttft_s <= base.point.unloaded_ttft_s
     more = group(link, 3, 3).point
     assert_not_above(more.prefill_wait_s, base.point.prefill_wait_s)
@@ -202,9 +246,13 @@ def test_worker_ratios_are_all_proportions_once(most):
 
 
 @FEW
-@given(architectures, st.lists(layouts(), min_size=2, max_size=4), st.lists(batches, min_size=2, max_size=4), open_loads())
+@given(
+    architectures, st.lists(layouts(), min_size=2, max_size=4), st.lists(batches, min_size=2, max_size=4), open_loads()
+)
 def test_one_layout_and_many_take_the_same_path(arch, many, grid, load):
-    column = ServingLayouts(*(np.array([getattr(one, f.name) for one in many])[:, None] for f in fields(ServingLayouts)))
+    column = ServingLayouts(
+        *(np.array([getattr(one, f.name) for one in many])[:, None] for f in fields(ServingLayouts))
+    )
     clients = {key: value for key, value in load.items() if not key.endswith("scv")}
     lengths = dict(link_bytes_per_s=25e9, link_start_s=1e-3)
 

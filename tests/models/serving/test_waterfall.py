@@ -53,10 +53,19 @@ def test_the_roofline_is_bandwidth_over_the_bytes_of_a_token():
 
 def test_what_is_not_there_costs_nothing():
     one = fall_of(examples.DENSE, ServingLayouts(1, 1, 1, 1), 1.0)[1].causes
-    for name in ("copies on ranks, stages in turn", "experts touched by the batch", "KV caches of the batch", "fullest rank of experts", "communication", DRAFTS):
+    for name in (
+        "copies on ranks, stages in turn",
+        "experts touched by the batch",
+        "KV caches of the batch",
+        "fullest rank of experts",
+        "communication",
+        DRAFTS,
+    ):
         assert one[name] == pytest.approx(0.0, abs=1e-12), name
     perfect = replace(examples.SERVING, memory_efficiency=1.0, kv_efficiency=1.0)
-    assert fall_of(examples.DENSE, ServingLayouts(1, 1, 1, 1), 8.0, constants=perfect)[1].causes["memory below its peak"] == pytest.approx(0.0, abs=1e-12)
+    assert fall_of(examples.DENSE, ServingLayouts(1, 1, 1, 1), 8.0, constants=perfect)[1].causes[
+        "memory below its peak"
+    ] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_one_cause_grows_with_its_constant_alone():
@@ -73,7 +82,9 @@ def test_a_decode_pool_has_no_prompts_between_its_steps():
         examples.DENSE, examples.CHIP, examples.CHIP, ServingLayouts(1, 1, 1, 1), ServingLayouts(2, 1, 1, 1), 32.0, 2, 1,
         link_bytes_per_s=25e9, link_start_s=0.0, **LENGTHS, **KINDS, constants=examples.SERVING,
     ).point  # fmt: skip
-    fall = decode_waterfall(examples.DENSE, examples.CHIP, ServingLayouts(2, 1, 1, 1), both, **KINDS, constants=examples.SERVING)
+    fall = decode_waterfall(
+        examples.DENSE, examples.CHIP, ServingLayouts(2, 1, 1, 1), both, **KINDS, constants=examples.SERVING
+    )
     assert fall.causes["prompts between the steps"] == pytest.approx(0.0, abs=1e-12)
     assert fall.roofline_s + sum(fall.causes.values()) == pytest.approx(fall.predicted_s)
 

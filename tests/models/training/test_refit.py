@@ -42,8 +42,12 @@ def test_a_constant_comes_away_from_its_bound():
 
 def test_written_records_replace_their_own_and_leave_the_others(script):
     text = script.DATA.read_text(encoding="utf-8")
-    figures = {"value": {"value": 0.123, "unit": "1", "source": ["CAL-TRAINING"], "confidence": "B", "kind": "calibrated"}}
-    found = json.loads(script.replaced(text, {"training.straggler_per_doubling": figures, "training.of_no_model": figures}))["constants"]
+    figures = {
+        "value": {"value": 0.123, "unit": "1", "source": ["CAL-TRAINING"], "confidence": "B", "kind": "calibrated"}
+    }
+    found = json.loads(
+        script.replaced(text, {"training.straggler_per_doubling": figures, "training.of_no_model": figures})
+    )["constants"]
     before = {record["name"]: record for record in json.loads(text)["constants"]}
     after = {record["name"]: record for record in found}
     assert after["training.straggler_per_doubling"]["figures"]["value"]["value"] == 0.123

@@ -23,7 +23,9 @@ CHIP_S = 5e4 * 3600
 @given(write=seconds, restart=seconds, mean=between)
 def test_daly_interval_is_near_the_true_optimum(write, restart, mean):
     found = goodput(checkpoint_interval_s(write, mean), write, restart, mean)
-    best = optimize.minimize_scalar(lambda t: -goodput(np.exp(t), write, restart, mean), bounds=(np.log(1e-2), np.log(1e10)), method="bounded")
+    best = optimize.minimize_scalar(
+        lambda t: -goodput(np.exp(t), write, restart, mean), bounds=(np.log(1e-2), np.log(1e10)), method="bounded"
+    )
     assert -best.fun * (1 - 5e-3) <= found <= -best.fun * (1 + 1e-6)
 
 

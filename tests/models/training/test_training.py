@@ -23,15 +23,30 @@ from models.transformer import architecture as operators
 from models.transformer import moe
 from models.transformer.architecture import Architecture
 
-GPT3 = Architecture(layers=96, hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152, vocab=51200, gated=False, tied=True)
-MIXTRAL = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=32000, experts=8, topk=2, expert_ffn=14336)
+GPT3 = Architecture(
+    layers=96, hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152, vocab=51200, gated=False, tied=True
+)
+MIXTRAL = Architecture(
+    layers=32,
+    hidden=4096,
+    heads=32,
+    kv_heads=8,
+    head_dim=128,
+    ffn=14336,
+    vocab=32000,
+    experts=8,
+    topk=2,
+    expert_ffn=14336,
+)
 DEEPSEEK_V3 = Architecture(
     layers=61, hidden=7168, heads=128, kv_heads=128, head_dim=56, ffn=18432, vocab=129280, experts=256, topk=8, shared_experts=1,
     expert_ffn=2048, dense_layers=3, mla=True, q_lora_rank=1536, kv_lora_rank=512, qk_nope_dim=128, qk_rope_dim=64, v_head_dim=128,
 )  # fmt: skip
 
 
-def step(arch=DENSE, layout=None, *, batch=256, sequence=4096, precision="bf16", chip=CHIP, constants=TRAINING, **recipe):
+def step(
+    arch=DENSE, layout=None, *, batch=256, sequence=4096, precision="bf16", chip=CHIP, constants=TRAINING, **recipe
+):
     layout = Layouts.of(dp=64) if layout is None else layout
     return training.training_step(
         arch, chip, layout, global_batch_sequences=batch, sequence_tokens=sequence, precision=precision, constants=constants,
@@ -82,7 +97,12 @@ def test_kv_cache_of_latent_attention():
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"layers": 0}, "layers"), ({"experts": 4}, "topk"), ({"window_layers": 3}, "window_tokens"), ({"mla": True}, "kv_lora_rank")],
+    [
+        ({"layers": 0}, "layers"),
+        ({"experts": 4}, "topk"),
+        ({"window_layers": 3}, "window_tokens"),
+        ({"mla": True}, "kv_lora_rank"),
+    ],
 )
 def test_impossible_shapes_are_refused(change, words):
     with pytest.raises(ValueError, match=words):
@@ -94,7 +114,9 @@ def test_impossible_shapes_are_refused(change, words):
 
 def test_small_gemm_is_memory_bound_and_large_one_is_not():
     flop_per_s, bytes_per_s = 1000 * TERA, 3 * TERA
-    assert roofline.gemm_s(1, 4096, 4096, flop_per_s, bytes_per_s, 2) == pytest.approx(2 * (4096**2 + 2 * 4096) / bytes_per_s)
+    assert roofline.gemm_s(1, 4096, 4096, flop_per_s, bytes_per_s, 2) == pytest.approx(
+        2 * (4096**2 + 2 * 4096) / bytes_per_s
+    )
     assert roofline.gemm_s(8192, 8192, 8192, flop_per_s, bytes_per_s, 2) == pytest.approx(2 * 8192**3 / flop_per_s)
 
 
@@ -206,7 +228,10 @@ def test_enumeration_finds_exactly_the_legal_layouts(arch):
     found = layouts.enumerate_layouts(
         arch, 16, 32, sequence_tokens=4096, scaleup_chips=8, micro_batches=(1, 2), interleaves=(1, 2), zeros=(1, 3), recomputes=(0,), largest_cp=4
     )  # fmt: skip
-    rows = [tuple(found.row(i)[k] for k in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "zero")) for i in range(len(found))]
+    rows = [
+        tuple(found.row(i)[k] for k in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "zero"))
+        for i in range(len(found))
+    ]
     assert len(rows) == len(set(rows))
     assert set(rows) == brute_force_layouts(arch, 16, 32, 4096, 8)
 
@@ -252,7 +277,9 @@ PREQUEL = [
     (10, 4, 4, 2048, 208.18, 55),
     (10, 4, 8, 2048, 229.69, 76),
 ]
-PREQUEL_SHAPE = Architecture(layers=80, hidden=14400, heads=96, kv_heads=96, head_dim=150, ffn=57600, vocab=250880, gated=False, tied=True)
+PREQUEL_SHAPE = Architecture(
+    layers=80, hidden=14400, heads=96, kv_heads=96, head_dim=150, ffn=57600, vocab=250880, gated=False, tied=True
+)
 A100 = roofline.ChipRates(
     flop_per_s=312 * TERA, flop16_per_s=312 * TERA, hbm_bytes_per_s=2.039 * TERA, hbm_bytes=80 * GIGA,
     scaleup_bytes_per_s=300 * GIGA, scaleup_chips=8, scaleout_bytes_per_s=6.25 * GIGA, tdp_w=400.0,
@@ -264,7 +291,9 @@ def prequel():
     """Predictions of the published runs with the catalog's constants."""
     catalog = Catalog.load()
     names = [name for name in catalog.names("constants") if name.startswith("training.")]
-    constants = TrainingConstants.from_values({name.removeprefix("training."): catalog.get("constants", name).value("value") for name in names})
+    constants = TrainingConstants.from_values(
+        {name.removeprefix("training."): catalog.get("constants", name).value("value") for name in names}
+    )
     recipe = Recipe(framework="megatron-2021", release_year=2022.5, fused_attention=False)
     predicted = []
     for pp, dp, micro_batch, batch, *_ in PREQUEL:
@@ -301,8 +330,26 @@ def test_fit_and_tightness_agree_at_the_edges():
 
 def test_one_chip_does_what_the_roofline_says():
     """Without size effects, overheads and traffic the step is FLOPs over sustained peak."""
-    free = {name: 1e-12 for name in ("saturation_size", "elementwise_factor", "launch_floor_s", "step_overhead_s", "optimizer_factor", "release_rate_dense")}
-    constants = replace(TRAINING, **free, efficiency_16bit=0.5, generation_hopper=1.0, attention_efficiency=0.5, attention_hopper=1.0, attention_backward=2.0)
+    free = {
+        name: 1e-12
+        for name in (
+            "saturation_size",
+            "elementwise_factor",
+            "launch_floor_s",
+            "step_overhead_s",
+            "optimizer_factor",
+            "release_rate_dense",
+        )
+    }
+    constants = replace(
+        TRAINING,
+        **free,
+        efficiency_16bit=0.5,
+        generation_hopper=1.0,
+        attention_efficiency=0.5,
+        attention_hopper=1.0,
+        attention_backward=2.0,
+    )
     result = step(layout=Layouts.of(), batch=4, constants=constants)
     flop = 3 * operators.forward_flops_per_token(DENSE, 4096) * 4 * 4096
     assert result.step_s[0] == pytest.approx(flop / (0.5 * CHIP.flop_per_s), rel=1e-6)
@@ -312,7 +359,9 @@ def test_one_chip_does_what_the_roofline_says():
 def test_recompute_shows_in_hfu_and_not_in_mfu():
     result = step(layout=Layouts.of(dp=64, recompute=[0, 2]))
     assert result.hfu[0] == pytest.approx(result.mfu[0])
-    share = (operators.forward_flops_per_token(DENSE, 4096) - 2 * 4096 * 128256) / operators.forward_flops_per_token(DENSE, 4096)
+    share = (operators.forward_flops_per_token(DENSE, 4096) - 2 * 4096 * 128256) / operators.forward_flops_per_token(
+        DENSE, 4096
+    )
     assert result.hfu[1] / result.mfu[1] == pytest.approx(1 + share / 3)
     assert result.mfu[1] < result.mfu[0]
 

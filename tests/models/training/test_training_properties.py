@@ -26,8 +26,29 @@ from models.training.layouts import Layouts
 from models.transformer import architecture as operators
 from models.transformer import moe
 
-MODULES = ("collectives", "layouts", "memory", "moe", "operators", "pipeline", "roofline", "training", "training_exchange", "training_layer")
-MLA = replace(MOE, mla=True, q_lora_rank=768, kv_lora_rank=256, qk_nope_dim=64, qk_rope_dim=32, v_head_dim=64, dense_layers=3, shared_experts=1)
+MODULES = (
+    "collectives",
+    "layouts",
+    "memory",
+    "moe",
+    "operators",
+    "pipeline",
+    "roofline",
+    "training",
+    "training_exchange",
+    "training_layer",
+)
+MLA = replace(
+    MOE,
+    mla=True,
+    q_lora_rank=768,
+    kv_lora_rank=256,
+    qk_nope_dim=64,
+    qk_rope_dim=32,
+    v_head_dim=64,
+    dense_layers=3,
+    shared_experts=1,
+)
 ARCHITECTURES = (DENSE, MOE, MLA)
 few = settings(max_examples=40, deadline=None)
 
@@ -106,8 +127,12 @@ OF_LAYOUTS = {
     memory.parameters_per_rank: lambda arch, lay: memory.parameters_per_rank(arch, lay),
     memory.state_bytes: lambda arch, lay: memory.state_bytes(arch, lay),
     memory.activation_bytes_per_token: lambda arch, lay: memory.activation_bytes_per_token(arch, lay, 4096),
-    memory.training_memory: lambda arch, lay: memory.training_memory(arch, lay, global_batch_sequences=512, sequence_tokens=4096, constants=TRAINING).total,
-    layouts.is_legal: lambda arch, lay: layouts.is_legal(arch, lay, global_batch_sequences=512, sequence_tokens=4096, scaleup_chips=8),
+    memory.training_memory: lambda arch, lay: (
+        memory.training_memory(arch, lay, global_batch_sequences=512, sequence_tokens=4096, constants=TRAINING).total
+    ),
+    layouts.is_legal: lambda arch, lay: layouts.is_legal(
+        arch, lay, global_batch_sequences=512, sequence_tokens=4096, scaleup_chips=8
+    ),
     training.training_step: lambda arch, lay: vars_of(step(arch, lay)),
     moe.dispatch_copies: lambda arch, lay: moe.dispatch_copies(8, 128, lay.ep, 8, deduplicated=True),
 }
@@ -167,7 +192,16 @@ def test_every_public_function_is_in_one_of_the_tables():
         for attribute, function in vars(importlib.import_module(f"models.{name}")).items()
         if inspect.isfunction(function) and function.__module__ == f"models.{name}" and not attribute.startswith("_")
     }
-    tables = (BROADCASTING, OF_ARCHITECTURE, OF_RUN, OF_MOE_RUN, OF_HYBRID_RUN, OF_RUN_AND_ARRAYS, OF_LAYOUTS, SCALAR_ONLY)
+    tables = (
+        BROADCASTING,
+        OF_ARCHITECTURE,
+        OF_RUN,
+        OF_MOE_RUN,
+        OF_HYBRID_RUN,
+        OF_RUN_AND_ARRAYS,
+        OF_LAYOUTS,
+        SCALAR_ONLY,
+    )
     missing = public - set().union(*tables)
     assert not missing, f"no test that array[i] equals scalar(i) for {sorted(f.__name__ for f in missing)}"
 
@@ -195,7 +229,9 @@ def test_functions_of_an_architecture_agree_with_scalars(function, arch, data):
         assert_entries_equal(whole, function(arch, *row), i)
 
 
-@pytest.mark.parametrize(("table", "arch"), [(OF_RUN, DENSE), (OF_RUN, MLA), (OF_MOE_RUN, MOE), (OF_MOE_RUN, MLA), (OF_HYBRID_RUN, HYBRID)])
+@pytest.mark.parametrize(
+    ("table", "arch"), [(OF_RUN, DENSE), (OF_RUN, MLA), (OF_MOE_RUN, MOE), (OF_MOE_RUN, MLA), (OF_HYBRID_RUN, HYBRID)]
+)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_functions_of_a_run_agree_with_single_layouts(table, arch, data):
@@ -304,7 +340,9 @@ def test_windows_never_cost_more(context, more, window, windowed):
 
 
 def memory_of(arch, lay, batch=512):
-    return memory.training_memory(arch, lay, global_batch_sequences=batch, sequence_tokens=4096, constants=TRAINING).total
+    return memory.training_memory(
+        arch, lay, global_batch_sequences=batch, sequence_tokens=4096, constants=TRAINING
+    ).total
 
 
 @pytest.mark.parametrize("arch", [DENSE, MOE], ids=("dense", "moe"))
@@ -352,7 +390,10 @@ def test_breakdown_adds_up_and_nothing_is_negative(arch, framework):
     np.testing.assert_allclose(result.tokens_per_s * result.step_s, 512 * 4096, rtol=1e-12)
 
 
-@pytest.mark.parametrize("field", ["flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "scaleup_bytes_per_s", "scaleout_bytes_per_s", "scaleup_chips"])
+@pytest.mark.parametrize(
+    "field",
+    ["flop_per_s", "flop16_per_s", "hbm_bytes_per_s", "scaleup_bytes_per_s", "scaleout_bytes_per_s", "scaleup_chips"],
+)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), factor=st.integers(2, 8), arch=st.sampled_from(ARCHITECTURES))
 def test_a_better_chip_is_never_slower(field, data, factor, arch):
@@ -372,7 +413,10 @@ def test_more_work_takes_longer(data, arch, precision):
     base = step(arch, lay, precision=precision).step_s
     assert (step(arch, lay, batch=1024, precision=precision).step_s > base).all()
     assert (step(arch, lay, sequence=8192, precision=precision).step_s > base).all()
-    assert (step(replace(arch, layers=2 * arch.layers, dense_layers=2 * arch.dense_layers), lay, precision=precision).step_s > base).all()
+    assert (
+        step(replace(arch, layers=2 * arch.layers, dense_layers=2 * arch.dense_layers), lay, precision=precision).step_s
+        > base
+    ).all()
     more = replace(lay, recompute=np.full(len(lay), 2))
     less = replace(lay, recompute=np.zeros(len(lay), int))
     assert (step(arch, more, precision=precision).step_s > step(arch, less, precision=precision).step_s).all()
@@ -406,6 +450,12 @@ def test_a_domain_without_network_holds_only_inner_layouts():
 
 
 def test_a_chip_ten_times_larger_is_still_a_chip():
-    chip = replace(CHIP, flop_per_s=10_000 * TERA, flop16_per_s=10_000 * TERA, hbm_bytes_per_s=33 * TERA, scaleup_bytes_per_s=4500 * GIGA)
+    chip = replace(
+        CHIP,
+        flop_per_s=10_000 * TERA,
+        flop16_per_s=10_000 * TERA,
+        hbm_bytes_per_s=33 * TERA,
+        scaleup_bytes_per_s=4500 * GIGA,
+    )
     result = step(DENSE, SPACES[DENSE].take(slice(0, 50)), chip)
     assert (result.hfu < 1).all()

@@ -12,7 +12,9 @@ from planner.candidates.disaggregated import AS_GOOD, _Corners, not_replaceable
 from planner.candidates.serving import no_larger_than_the_work, serving_layouts
 from planner.evaluate.serving import systems_per_replica
 
-MOE = Architecture(layers=4, hidden=1024, heads=16, kv_heads=4, head_dim=64, ffn=2048, vocab=1000, experts=64, topk=4, expert_ffn=512)
+MOE = Architecture(
+    layers=4, hidden=1024, heads=16, kv_heads=4, head_dim=64, ffn=2048, vocab=1000, experts=64, topk=4, expert_ffn=512
+)
 
 
 def random_groups(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -38,7 +40,9 @@ def test_neighbours_are_best_at_some_other_worth(seed):
     first, second, rate = random_groups(seed)
     kept = _Corners.of(first, second, rate).least_occupying((1.0, 1.0), most=3)
     able = np.flatnonzero(rate)
-    winners = {int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)}
+    winners = {
+        int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)
+    }
     assert set(kept[1:]) <= winners
 
 
@@ -63,7 +67,10 @@ def test_experts_are_spread_over_whole_systems_only_across_a_network():
     wide = np.flatnonzero((networked.pp == 1) & (networked.chips > 8))
     assert sorted(networked.dp[wide].tolist()) == [16, 32, 64]
     assert (networked.ep[wide] == networked.dp[wide]).all() and (networked.tp[wide] == 1).all()
-    assert systems_per_replica(system, networked.chips[wide], networked.pp[wide]).tolist() == (networked.dp[wide] / 8).tolist()
+    assert (
+        systems_per_replica(system, networked.chips[wide], networked.pp[wide]).tolist()
+        == (networked.dp[wide] / 8).tolist()
+    )
 
 
 def test_a_pair_of_kinds_must_beat_separate_pools_on_each_kind():

@@ -57,7 +57,9 @@ def test_columns_of_one_kind_only_are_not_columns_of_the_other():
         assert set(columns.own) | set(columns.needed) <= {*columns.text, *columns.numbers}
 
 
-@pytest.mark.parametrize(("id", "kind"), [("lab-0001", "lab"), ("lab-june-7", "lab"), ("r7", SOURCE[:40]), ("", SOURCE[:40])])
+@pytest.mark.parametrize(
+    ("id", "kind"), [("lab-0001", "lab"), ("lab-june-7", "lab"), ("r7", SOURCE[:40]), ("", SOURCE[:40])]
+)
 def test_source_kind_of_a_serving_row(tmp_path, id, kind):
     row = {"id": id, "source": SOURCE, "chip": "H100", "n_chips": 1, "model": "x", "isl": 1, "engine": "vllm"}
     assert read_rows(write(tmp_path / "m.csv", row), "serving")[0].kind == kind
@@ -91,9 +93,18 @@ def test_each_offset_has_its_own_spread():
 
 def test_bands_of_any_labels_are_read_as_they_were_written():
     rng = np.random.default_rng(1)
-    bands = bands_by_tier({(tier, label): rng.normal(0.0, spread, 50) for tier in TIERS for label, spread in (("dense", 0.1), ("moe", 0.3))})
+    bands = bands_by_tier(
+        {
+            (tier, label): rng.normal(0.0, spread, 50)
+            for tier in TIERS
+            for label, spread in (("dense", 0.1), ("moe", 0.3))
+        }
+    )
     assert bands["known", "moe"].high > bands["known", "dense"].high
-    figures = {f"constants/training_interval/{name}": {"value": f["value"], "note": "test"} for name, f in band_figures(bands, "T").items()}
+    figures = {
+        f"constants/training_interval/{name}": {"value": f["value"], "note": "test"}
+        for name, f in band_figures(bands, "T").items()
+    }
     found = bands_of(Catalog.load().with_overrides(figures))
     for key, band in bands.items():
         assert (found[key].low, found[key].high) == pytest.approx((band.low, band.high), rel=1e-3, abs=1e-3)
@@ -101,7 +112,9 @@ def test_bands_of_any_labels_are_read_as_they_were_written():
 
 def test_a_tier_with_few_residuals_takes_those_of_all_labels():
     many = np.linspace(-1.0, 1.0, 99)
-    bands = bands_by_tier({("known", "a"): many, ("known", "b"): [5.0], ("new_source", "a"): many, ("new_chip", "a"): many})
+    bands = bands_by_tier(
+        {("known", "a"): many, ("known", "b"): [5.0], ("new_source", "a"): many, ("new_chip", "a"): many}
+    )
     assert bands["known", "b"].high < 1.0 and isinstance(bands["new_chip", "b"], Band)
 
 

@@ -47,7 +47,9 @@ def case_of(tmp_path, catalog, **changes):
 
 
 def test_every_unreadable_cell_is_named_at_once(tmp_path):
-    path = write(tmp_path / "m.csv", {**BASE, "n_chips": "many", "seq_len": "-3"}, {**BASE, "id": "r2", "step_time_s": "nan"})
+    path = write(
+        tmp_path / "m.csv", {**BASE, "n_chips": "many", "seq_len": "-3"}, {**BASE, "id": "r2", "step_time_s": "nan"}
+    )
     with pytest.raises(SpecError) as caught:
         read_rows(path)
     assert [problem.path.split(", ")[1] for problem in caught.value.problems] == ["n_chips", "seq_len", "step_time_s"]
@@ -89,17 +91,28 @@ def test_cores_that_a_layout_counts_share_their_chip(tmp_path, catalog):
 
 
 def test_the_shape_comes_from_the_row_before_the_catalog(tmp_path, catalog):
-    known = case_of(tmp_path, catalog, model="Qwen3-30B-A3B", layers="", hidden="", heads="", kv_heads="", ffn="", vocab="")
+    known = case_of(
+        tmp_path, catalog, model="Qwen3-30B-A3B", layers="", hidden="", heads="", kv_heads="", ffn="", vocab=""
+    )
     assert known.case.arch.head_dim == 128 and known.case.arch.experts == 128
     own = case_of(tmp_path, catalog, model="my own", hidden=5120, heads=40, kv_heads=8)
     assert (own.case.arch.hidden, own.architecture) == (5120, "my own")
 
 
 def test_scores_of_a_file(tmp_path, catalog):
-    path = write(tmp_path / "m.csv", BASE, {**BASE, "id": "r2", "step_time_s": "", "model_tflops_per_chip": 400}, {**BASE, "id": "r3", "chip": "Abacus 9"})
+    path = write(
+        tmp_path / "m.csv",
+        BASE,
+        {**BASE, "id": "r2", "step_time_s": "", "model_tflops_per_chip": 400},
+        {**BASE, "id": "r3", "chip": "Abacus 9"},
+    )
     found = validate(path, catalog)
     document = found.as_json()
-    assert (document["rows"], document["predicted"], document["not_predictable"]) == (3, 2, {"chip not in the catalog": 1})
+    assert (document["rows"], document["predicted"], document["not_predictable"]) == (
+        3,
+        2,
+        {"chip not in the catalog": 1},
+    )
     assert set(document["metrics"]) == {"step_time", "tflops"}
     by_id = {score.id: score for score in found.scores}
     step, rate = by_id["r1"], by_id["r2"]
@@ -116,7 +129,10 @@ def test_scores_of_a_file(tmp_path, catalog):
 
 def synthetic(path: Path, catalog: Catalog, factor: float, count: int = 6) -> Path:
     """Runs that take `factor` times what the shipped constants say."""
-    rows = [{**BASE, "id": f"r{i}", "tp": tp, "dp": 64 // tp, "global_batch_sequences": 64 * (i + 1)} for i, tp in zip(range(count), (1, 2, 4, 8, 2, 4))]
+    rows = [
+        {**BASE, "id": f"r{i}", "tp": tp, "dp": 64 // tp, "global_batch_sequences": 64 * (i + 1)}
+        for i, tp in zip(range(count), (1, 2, 4, 8, 2, 4))
+    ]
     guess = {s.id: s.predicted for s in validate(write(path, *rows), catalog).scores}
     return write(path, *({**row, "step_time_s": factor * guess[row["id"]]} for row in rows))
 
@@ -133,7 +149,9 @@ def test_a_handful_of_own_rows_tightens_the_answer(tmp_path, catalog, capsys):
     assert "offset of H100 SXM5 80GB at bf16" in capsys.readouterr().out
     overlay = json.loads((tmp_path / "own/training.json").read_text(encoding="utf-8"))
     figures = [record["figures"]["value"] for record in overlay["constants"] if record["name"].startswith("training.")]
-    assert figures and all(f["kind"] == "calibrated" and f["low"] <= f["value"] <= f["high"] and "spread" in f["note"] for f in figures)
+    assert figures and all(
+        f["kind"] == "calibrated" and f["low"] <= f["value"] <= f["high"] and "spread" in f["note"] for f in figures
+    )
 
 
 def test_rows_of_low_grade_never_enter_a_calibration(tmp_path, catalog):
@@ -157,7 +175,10 @@ def test_leaving_groups_out_predicts_each_row_without_its_group(tmp_path, catalo
     path = synthetic(tmp_path / "m.csv", catalog, 1.0, count=4)
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    slow = [{**row, "id": f"s{i}", "source": "another cluster", "step_time_s": 1.5 * float(row["step_time_s"])} for i, row in enumerate(rows)]
+    slow = [
+        {**row, "id": f"s{i}", "source": "another cluster", "step_time_s": 1.5 * float(row["step_time_s"])}
+        for i, row in enumerate(rows)
+    ]
     write(path, *rows, *slow)
     found = {s.id: s for s in validate(path, catalog, "source").scores}
     # Without its own source a slow row is predicted from the quick ones, and the other way round.

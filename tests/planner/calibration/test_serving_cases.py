@@ -14,7 +14,16 @@ BASE = {
     "id": "lab-1", "model": "llama-3.1-70b", "weight_dtype": "fp8", "chip": "H100-SXM", "engine": "vllm", "engine_version": "0.11.0", "grade": "A",
     "mode": "aggregated",
 }  # fmt: skip
-NUMBERS = {"n_chips": 4.0, "chips_per_node": 8.0, "tp": 4.0, "pp": 1.0, "isl": 1000.0, "osl": 200.0, "concurrency": 16.0, "tpot_ms": 20.0}
+NUMBERS = {
+    "n_chips": 4.0,
+    "chips_per_node": 8.0,
+    "tp": 4.0,
+    "pp": 1.0,
+    "isl": 1000.0,
+    "osl": 200.0,
+    "concurrency": 16.0,
+    "tpot_ms": 20.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +76,20 @@ def test_an_unrecorded_layout_of_a_fixed_load_takes_all_chips(catalog):
 
 def test_a_benchmark_of_throughput_takes_the_narrowest_layout_with_room(catalog):
     # 70.6 GB in FP8 are more than 0.62 x 80 GB, half of them are not: TP2, four replicas on eight chips; twice as wide under a tight limit
-    cells = {"without": ("tp", "pp", "isl", "osl", "concurrency"), "model": "llama-2-70b", "n_chips": 8.0, "is_max_throughput": 1.0}
+    cells = {
+        "without": ("tp", "pp", "isl", "osl", "concurrency"),
+        "model": "llama-2-70b",
+        "n_chips": 8.0,
+        "is_max_throughput": 1.0,
+    }
     offline = ask(catalog, other_metric="mlperf scenario=Offline", **cells)
     assert layout(offline)[0] == 2 and offline.case.decode.workers == 4.0 and offline.case.tpot_limit_s == 0.0
     interactive = ask(catalog, other_metric="mlperf scenario=Interactive", **cells)
-    assert layout(interactive)[0] == 4 and interactive.case.tpot_limit_s == pytest.approx(0.040) and interactive.case.ttft_limit_s == pytest.approx(0.45)
+    assert (
+        layout(interactive)[0] == 4
+        and interactive.case.tpot_limit_s == pytest.approx(0.040)
+        and interactive.case.ttft_limit_s == pytest.approx(0.45)
+    )
     assert interactive.case.kv_precision == "fp8" and interactive.case.input_tokens == pytest.approx(294.0)
 
 
@@ -86,13 +104,23 @@ def test_chips_of_experts_beyond_tensor_parallel_are_attention_ranks(catalog):
 
 def test_latent_attention_is_not_split_where_only_throughput_counts(catalog):
     # tensor parallelism would copy the latent cache to each of the eight ranks
-    cells = {"without": ("tp", "pp", "isl", "osl", "concurrency"), "model": "deepseek-r1", "chip": "H200-SXM", "n_chips": 8.0, "is_max_throughput": 1.0}
+    cells = {
+        "without": ("tp", "pp", "isl", "osl", "concurrency"),
+        "model": "deepseek-r1",
+        "chip": "H200-SXM",
+        "n_chips": 8.0,
+        "is_max_throughput": 1.0,
+    }
     assert layout(ask(catalog, other_metric="mlperf scenario=Offline", **cells)) == (1, 1, 8, 8)
 
 
 def test_releases_of_tensorrt_before_the_first_run_compiled_plans(catalog):
     engine = lambda **cells: ask(catalog, engine="tensorrt-llm", **cells).case.engine
-    assert (engine(engine_version="0.20"), engine(engine_version="1.0"), engine(engine_version="1.2.0rc2")) == ("tensorrt_plan", "tensorrt_llm", "tensorrt_llm")
+    assert (engine(engine_version="0.20"), engine(engine_version="1.0"), engine(engine_version="1.2.0rc2")) == (
+        "tensorrt_plan",
+        "tensorrt_llm",
+        "tensorrt_llm",
+    )
     assert engine(engine_version="0.20", notes="PyTorch backend") == "tensorrt_llm"
 
 
@@ -116,7 +144,10 @@ def test_pools_are_read_from_the_other_metric(catalog):
 
 
 def test_a_layout_that_counts_cores_makes_ranks_of_parts_of_a_chip(catalog):
-    whole, halves = ask(catalog, chip="Trainium1", weight_dtype="bf16", tp=4.0), ask(catalog, chip="Trainium1", weight_dtype="bf16", tp=8.0)
+    whole, halves = (
+        ask(catalog, chip="Trainium1", weight_dtype="bf16", tp=4.0),
+        ask(catalog, chip="Trainium1", weight_dtype="bf16", tp=8.0),
+    )
     assert halves.case.chip.hbm_bytes == pytest.approx(whole.case.chip.hbm_bytes / 2)
     assert halves.case.decode.workers == 1.0 and "2 ranks per chip" in halves.inferred
 
@@ -140,7 +171,9 @@ def test_the_regime_follows_from_what_a_row_says(catalog, cells, regime):
 
 def test_the_date_of_the_software(catalog):
     assert ask(catalog, engine_version="nightly-dev-20260402-abc").case.release_year == pytest.approx(2026 + 3.5 / 12)
-    assert ask(catalog, engine_version="", notes="measured 2025-11-05").case.release_year == pytest.approx(2025 + 10.5 / 12)
+    assert ask(catalog, engine_version="", notes="measured 2025-11-05").case.release_year == pytest.approx(
+        2025 + 10.5 / 12
+    )
     assert ask(catalog, engine_version="", year=2024.0).case.release_year == 2024.5
     assert ask(catalog, engine_version="0.6.4").case.release_year < ask(catalog).case.release_year
 
@@ -162,4 +195,6 @@ def test_rows_outside_the_score(catalog):
     assert in_score(row())
     assert not in_score(row(grade="C")) and not in_score(row(grade="D"))
     assert not in_score(row(id="gpustack-0001")) and not in_score(row(id="sglblog-0001"))
-    assert not in_score(row(model="gpt-oss-120b", other_metric="mlperf scenario=Server")) and in_score(row(model="gpt-oss-120b"))
+    assert not in_score(row(model="gpt-oss-120b", other_metric="mlperf scenario=Server")) and in_score(
+        row(model="gpt-oss-120b")
+    )

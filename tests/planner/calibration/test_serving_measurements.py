@@ -48,10 +48,17 @@ def worst(found, metric: str) -> float:
 
 
 def test_each_figure_of_a_row_is_scored_in_its_unit(tmp_path, catalog):
-    found = validate(write(tmp_path / "m.csv", BASE, {**BASE, "id": "r2", "chip": "Abacus 9"}, {**BASE, "id": "r3", "ttft_ms": ""}), catalog)
+    found = validate(
+        write(tmp_path / "m.csv", BASE, {**BASE, "id": "r2", "chip": "Abacus 9"}, {**BASE, "id": "r3", "ttft_ms": ""}),
+        catalog,
+    )
     document = found.as_json()
     assert (document["rows"], document["predicted"]) == (3, 2) and sum(document["not_predictable"].values()) == 1
-    assert {name: values["n"] for name, values in document["metrics"].items()} == {"tpot": 2, "ttft": 1, "throughput": 2}
+    assert {name: values["n"] for name, values in document["metrics"].items()} == {
+        "tpot": 2,
+        "ttft": 1,
+        "throughput": 2,
+    }
     measured = {s.metric: s.measured for s in found.scores if s.id == "r1"}
     assert measured == pytest.approx({"ttft": 0.120, "tpot": 0.009, "throughput": 1500.0})
     for s in found.scores:
@@ -67,7 +74,10 @@ def test_a_row_out_of_the_score_is_predicted_and_summed_up_apart(tmp_path, catal
     assert document["metrics"] == document["by"]["in score"]["yes"]
     assert document["by"]["in score"]["no"]["tpot"]["n"] == 1
     assert document["by"]["chip"]["H100 SXM5 80GB"]["tpot"]["n"] == 1
-    assert [row["note"].endswith("not in the score") for row in found.score_rows() if row["metric"] == "tpot"] == [False, True]
+    assert [row["note"].endswith("not in the score") for row in found.score_rows() if row["metric"] == "tpot"] == [
+        False,
+        True,
+    ]
 
 
 def test_a_handful_of_own_rows_tightens_the_answer(tmp_path, catalog, capsys):
@@ -91,7 +101,15 @@ def test_a_handful_of_own_rows_tightens_the_answer(tmp_path, catalog, capsys):
 def test_own_rows_tell_of_runs_that_were_not_measured(tmp_path, catalog):
     """Calibrated at few clients, asked at many: the offset of the environment carries over."""
     factors = {"tpot": 1.4, "ttft": 1.8, "throughput": 0.7}
-    main(["calibrate", str(synthetic(tmp_path / "m.csv", catalog, factors, (1, 4, 16))), "--output", str(tmp_path / "own"), "-q"])
+    main(
+        [
+            "calibrate",
+            str(synthetic(tmp_path / "m.csv", catalog, factors, (1, 4, 16))),
+            "--output",
+            str(tmp_path / "own"),
+            "-q",
+        ]
+    )
     other = synthetic(tmp_path / "other.csv", catalog, factors, (32,), isl=2048)
     before, after = validate(other, catalog), validate(other, Catalog.load([tmp_path / "own"]))
     for metric in factors:
@@ -115,7 +133,10 @@ def test_leaving_sources_out_predicts_each_row_without_its_source(tmp_path, cata
     factors = {"tpot": 1.0, "ttft": 1.0, "throughput": 1.0}
     with open(synthetic(tmp_path / "m.csv", catalog, factors), newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    slow = [{**row, "id": f"slow-{i}", "source": "another cluster", "tpot_ms": 2.0 * float(row["tpot_ms"])} for i, row in enumerate(rows)]
+    slow = [
+        {**row, "id": f"slow-{i}", "source": "another cluster", "tpot_ms": 2.0 * float(row["tpot_ms"])}
+        for i, row in enumerate(rows)
+    ]
     found = {(s.id, s.metric): s for s in validate(write(tmp_path / "m.csv", *rows, *slow), catalog, "source").scores}
     # Without its own source a slow row is predicted from the quick ones, and the other way round.
     assert np.log(found["slow-0", "tpot"].predicted / found["r1", "tpot"].predicted) < 0.0
@@ -129,4 +150,6 @@ def test_the_verb_writes_one_row_per_id_and_metric(tmp_path, capsys):
     with open(tmp_path / "rows.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["id", "metric", "measured", "predicted", "low", "high", "note"]
-    assert {(row["id"], row["metric"]) for row in rows} == {(id, metric) for id in ("r1", "r2") for metric in FIGURES} and len(rows) == 6
+    assert {(row["id"], row["metric"]) for row in rows} == {
+        (id, metric) for id in ("r1", "r2") for metric in FIGURES
+    } and len(rows) == 6

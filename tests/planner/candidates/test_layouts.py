@@ -28,7 +28,14 @@ def written(tmp_path, document) -> str:
 def test_the_best_is_at_least_as_fast_as_a_finer_exhaustive_check():
     facts = resolve_case(CASE)
     job, system = facts.job, facts.system
-    found = search(job, system, facts.scaleout_bytes_per_s, "bf16", space(job, 16, system.scaleup_chips, every=True), facts.constants)
+    found = search(
+        job,
+        system,
+        facts.scaleout_bytes_per_s,
+        "bf16",
+        space(job, 16, system.scaleup_chips, every=True),
+        facts.constants,
+    )
     finer = enumerate_layouts(
         job.architecture, 16, job.batch_sequences, sequence_tokens=4096, scaleup_chips=8,
         micro_batches=range(1, 65), interleaves=range(1, 37), zeros=(0, 1, 2, 3), recomputes=(0, 1, 2),

@@ -72,7 +72,11 @@ def test_plan_prints_nothing_but_the_plan(flopwatt, files):
     assert run.out == plan.to_json()
     assert "points evaluated" in run.err and "rows" in run.err
     again = flopwatt("plan", files / "tiny.json", "--format", "json", "-q")
-    assert (again.code, again.out, again.err) == (OK, run.out, "")  # the same question, the same answer to the last digit
+    assert (again.code, again.out, again.err) == (
+        OK,
+        run.out,
+        "",
+    )  # the same question, the same answer to the last digit
 
 
 def test_plan_in_every_format(flopwatt, files):
@@ -160,7 +164,9 @@ def test_out_of_time_with_a_plan_still_writes_it(flopwatt, files, tmp_path, monk
 def test_a_plan_that_fails_its_own_check_is_a_bug_and_is_not_printed(flopwatt, files, monkeypatch):
     import planner.verify.plan
 
-    monkeypatch.setattr(planner.verify.plan, "verify_plan", lambda *_, **__: [planner.verify.plan.Finding("totals.cost", "is wrong")])
+    monkeypatch.setattr(
+        planner.verify.plan, "verify_plan", lambda *_, **__: [planner.verify.plan.Finding("totals.cost", "is wrong")]
+    )
     run = flopwatt("plan", files / "tiny.json")
     assert run.code == BUG and run.out == "" and "totals.cost" in run.err
 
@@ -193,7 +199,9 @@ def test_set_changes_one_value(flopwatt, files):
     assert spec["name"] == "another" and spec["sites"][0]["systems"] == ["DGX H100"]
 
 
-@pytest.mark.parametrize("assignment", ["limits", "=1", "workloads[7].name=x", "name.first=x", "workloads[0].nmae=x", "limits.budget=much"])
+@pytest.mark.parametrize(
+    "assignment", ["limits", "=1", "workloads[7].name=x", "name.first=x", "workloads[0].nmae=x", "limits.budget=much"]
+)
 def test_a_wrong_assignment_is_told(flopwatt, files, assignment):
     run = flopwatt("check", files / "tiny.json", "--set", assignment)
     assert run.code == INVALID and run.out == "" and run.err.strip()
@@ -307,11 +315,15 @@ def test_catalog_show(flopwatt):
 
 def test_an_overlay_adds_records_and_is_checked(flopwatt, tmp_path, files):
     figures = {"bf16_flop_per_s": {"value": "256 TFLOP/s", "note": "data sheet of ours"}}
-    (tmp_path / "ours.json").write_text(json.dumps({"chips": [{"name": "Our chip", "text": {"vendor": "us"}, "figures": figures}]}))
+    (tmp_path / "ours.json").write_text(
+        json.dumps({"chips": [{"name": "Our chip", "text": {"vendor": "us"}, "figures": figures}]})
+    )
     run = flopwatt("catalog", "show", "Our chip", "--catalog", tmp_path)
     assert run.code == OK and "256 TFLOP/s" in run.out
     assert flopwatt("catalog", "show", "Our chip").code == INVALID
-    (tmp_path / "ours.json").write_text(json.dumps({"chips": [{"name": "Our chip", "figures": {"bf16_flops": {"value": "256 TFLOP/s"}}}]}))
+    (tmp_path / "ours.json").write_text(
+        json.dumps({"chips": [{"name": "Our chip", "figures": {"bf16_flops": {"value": "256 TFLOP/s"}}}]})
+    )
     wrong = flopwatt("check", files / "tiny.json", "--catalog", tmp_path)
     assert wrong.code == INVALID and "bf16_flop_per_s" in wrong.err  # the close name
 

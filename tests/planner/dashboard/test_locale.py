@@ -10,9 +10,7 @@ from planner.dashboard.locale import Words, languages
 from planner.report import report
 
 HOME = Path(__file__).resolve().parents[3]
-CODE = "\n".join(
-    path.read_text() for path in (HOME / "planner" / "dashboard").glob("*.py")
-)
+CODE = "\n".join(path.read_text() for path in (HOME / "planner" / "dashboard").glob("*.py"))
 TEXTS = Words().texts
 # Keys that are put together from names in the plan.
 FAMILIES = ("status.", "goal.", "how.", "component.", "group.", "stage.", "field.", "section.", "metric.per_million.")

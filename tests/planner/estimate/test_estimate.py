@@ -21,7 +21,12 @@ from planner.estimate.serving_search import CONCURRENCY, MAX, RATE, Load, load_o
 from planner.spec import model as spec
 
 CASES = sorted((Path(__file__).parents[3] / "examples" / "cases").glob("*.json"))
-WORKLOAD = {"kind": "serving", "architecture": "Qwen3-30B-A3B", "lengths": {"input": 2000, "output": 300}, "precision": ["bf16"]}
+WORKLOAD = {
+    "kind": "serving",
+    "architecture": "Qwen3-30B-A3B",
+    "lengths": {"input": 2000, "output": 300},
+    "precision": ["bf16"],
+}
 CASE = {"workload": WORKLOAD, "system": "DGX H100", "chips": 16}
 TIGHT = {"ttft": {"p95": "1 s"}, "tpot": {"p95": "30 ms"}}
 TIERS = [{"name": "hbm", "capacity": "40 GB"}, {"name": "dram", "capacity": "1 TB", "bandwidth": "200 GB/s"}]
@@ -57,7 +62,9 @@ def test_every_example_is_answered(path, capsys):
     assert all(map(math.isfinite, numbers(found)))
 
 
-@pytest.mark.parametrize(("form", "mark"), [("table", "\nPools\n"), ("md", "## Pools\n\n| role |"), ("csv", "mode,precision,requests/s")])
+@pytest.mark.parametrize(
+    ("form", "mark"), [("table", "\nPools\n"), ("md", "## Pools\n\n| role |"), ("csv", "mode,precision,requests/s")]
+)
 def test_it_is_printed_in_every_form(form, mark, capsys):
     path = next(path for path in CASES if "cache" in path.stem)
     assert main(["estimate", str(path), "--format", form]) == 0
@@ -67,10 +74,20 @@ def test_it_is_printed_in_every_form(form, mark, capsys):
 def test_the_engines_of_a_spec_are_those_of_the_models():
     assert spec.ENGINES == serving_constants.ENGINES
     figure = "constants/serving.host_vllm/value"
-    slower = {figure: {"value": 5 * shipped_catalog().get("constants", "serving.host_vllm").value("value"), "note": "for a test"}}
+    slower = {
+        figure: {
+            "value": 5 * shipped_catalog().get("constants", "serving.host_vllm").value("value"),
+            "note": "for a test",
+        }
+    }
 
     def tpot_s(engine: str, overrides: dict) -> float:
-        found = answer({"disaggregation": "never", "engine": engine}, layout={"tp": 4}, load={"requests_per_s": 3}, overrides=overrides)
+        found = answer(
+            {"disaggregation": "never", "engine": engine},
+            layout={"tp": 4},
+            load={"requests_per_s": 3},
+            overrides=overrides,
+        )
         return found["latency_s"]["tpot"]["mean"]
 
     assert tpot_s("vllm", slower) > tpot_s("vllm", {})
@@ -100,7 +117,11 @@ def test_the_parts_of_an_answer_agree(mode, load):
     assert found["chips_used"] <= 16 and found["memory_bytes"] < found["hbm_bytes"]
     fall = found["waterfall"]
     waits = sum(found["waits_s"].values()) / 299
-    assert sum(row["added_s"] for row in fall) == pytest.approx(fall[-1]["reached_s"]) == pytest.approx(latency["tpot"]["mean"] + waits)
+    assert (
+        sum(row["added_s"] for row in fall)
+        == pytest.approx(fall[-1]["reached_s"])
+        == pytest.approx(latency["tpot"]["mean"] + waits)
+    )
     assert found["slo"][0]["slack_s"] == pytest.approx(20 - latency["ttft"]["p95"])
 
 
@@ -129,7 +150,9 @@ def test_intervals_come_from_the_calibration_of_serving(tmp_path):
         mean, bounds = {metric: row["mean"] for metric, row in found["latency_s"].items()}, found["interval_80"]
         assert found["tier"] == tier
         assert bounds["ttft"]["mean"] == pytest.approx([0.5 * mean["ttft"], 2.0 * factor * mean["ttft"]])
-        assert bounds["tpot"]["p99"] == pytest.approx([0.8 * found["latency_s"]["tpot"]["p99"], 1.25 * factor * found["latency_s"]["tpot"]["p99"]])
+        assert bounds["tpot"]["p99"] == pytest.approx(
+            [0.8 * found["latency_s"]["tpot"]["p99"], 1.25 * factor * found["latency_s"]["tpot"]["p99"]]
+        )
         assert bounds["tokens_per_s"] == pytest.approx([0.7 * 900, 1.4 * factor * 900])
         assert bounds["e2e"]["p95"][0] < found["latency_s"]["e2e"]["p95"] < bounds["e2e"]["p95"][1]
         assert " to " in dict(sections(found))["Latencies"][0]["80 % of runs, mean"]
@@ -139,7 +162,9 @@ def test_speculation_tells_its_gain_by_batch():
     found = answer({"disaggregation": "never", "speculation": {"draft_tokens": 3, "acceptance": 0.8}}, layout={"tp": 4})
     told = found["speculation"]
     assert told["tokens_per_step"] == pytest.approx(1 + 0.8 + 0.8**2 + 0.8**3)
-    assert [row["batch"] for row in told["by_batch"]][:3] == [1, 4, 16] and all(0 < row["speedup"] < 4 for row in told["by_batch"])
+    assert [row["batch"] for row in told["by_batch"]][:3] == [1, 4, 16] and all(
+        0 < row["speedup"] < 4 for row in told["by_batch"]
+    )
     assert answer({"disaggregation": "never"})["speculation"] is None
 
 
@@ -157,7 +182,9 @@ def test_the_load_is_carried_just_so():
     assert answer(load={"requests_per_s": 5})["requests_per_s"] == pytest.approx(5, rel=1e-6)
     for mode in ("never", "always"):
         found = answer({"disaggregation": mode}, load={"concurrency": 64})
-        assert found["requests_per_s"] * found["latency_s"]["e2e"]["mean"] == pytest.approx(64, rel=1e-3)  # Little's law
+        assert found["requests_per_s"] * found["latency_s"]["e2e"]["mean"] == pytest.approx(
+            64, rel=1e-3
+        )  # Little's law
     demand = {"demand": {"output_tokens": "3000 tokens/s"}}
     assert answer(demand)["requests_per_s"] == pytest.approx(10)
     assert answer(demand, load={"requests_per_s": 5})["requests_per_s"] == pytest.approx(5)
@@ -165,7 +192,9 @@ def test_the_load_is_carried_just_so():
 
 def test_more_clients_than_run_at_once_wait_outside():
     few, many = (answer({"disaggregation": "never"}, load={"concurrency": n}) for n in (5_000, 200_000))
-    assert many["waits_s"]["slot"] > few["waits_s"]["slot"] >= 0 and many["requests_per_s"] == pytest.approx(few["requests_per_s"], rel=0.1)
+    assert many["waits_s"]["slot"] > few["waits_s"]["slot"] >= 0 and many["requests_per_s"] == pytest.approx(
+        few["requests_per_s"], rel=0.1
+    )
     assert many["requests_per_s"] * many["latency_s"]["e2e"]["mean"] == pytest.approx(200_000, rel=1e-3)
 
 
@@ -206,7 +235,10 @@ def test_separate_pools_are_compared_with_one_on_the_same_chips():
 def test_stated_pools_are_kept():
     pools = {"prefill": {"layout": {"tp": 2}, "workers": 3}, "decode": {"layout": {"tp": 4}, "workers": 2}}
     found = answer(pools=pools, load={"requests_per_s": 2})
-    assert [(p["role"], p["layout"]["tp"], p["workers"], p["chips"]) for p in found["pools"]] == [("prefill", 2, 3, 6), ("decode", 4, 2, 8)]
+    assert [(p["role"], p["layout"]["tp"], p["workers"], p["chips"]) for p in found["pools"]] == [
+        ("prefill", 2, 3, 6),
+        ("decode", 4, 2, 8),
+    ]
     assert found["mode"] == "disaggregated" and found["chips_used"] == 14
 
 
@@ -222,8 +254,13 @@ def test_a_cache_saves_prefill_and_tells_what_each_tier_does():
     assert plain["tiers"] is None and cached["requests_per_s"] > plain["requests_per_s"]
     tiers = cached["tiers"]
     assert [row["tier"] for row in tiers["tiers"]] == ["hbm", "dram"]
-    assert tiers["hit_rate"] == pytest.approx(sum(row["hit_rate"] for row in tiers["tiers"])) and 0 < tiers["hit_rate"] <= 5 / 6
-    assert tiers["computed_share"] == pytest.approx(1 - 0.75 * sum(row["hit_rate"] * row["loaded_share"] for row in tiers["tiers"]))
+    assert (
+        tiers["hit_rate"] == pytest.approx(sum(row["hit_rate"] for row in tiers["tiers"]))
+        and 0 < tiers["hit_rate"] <= 5 / 6
+    )
+    assert tiers["computed_share"] == pytest.approx(
+        1 - 0.75 * sum(row["hit_rate"] * row["loaded_share"] for row in tiers["tiers"])
+    )
     slow = copy.deepcopy(SESSIONS)
     slow["tiers"][1]["bandwidth"] = "10 MB/s"
     row = answer({"disaggregation": "never", "cache": slow})["tiers"]["tiers"][1]
@@ -232,10 +269,18 @@ def test_a_cache_saves_prefill_and_tells_what_each_tier_does():
 
 def test_a_given_hit_rate_of_zero_and_drafts_that_fail():
     plain = answer({"disaggregation": "never"}, layout={"tp": 4}, load={"requests_per_s": 3})
-    zero = answer({"disaggregation": "never", "cache": {"prefix_tokens": 1000, "hit_rate": 0}}, layout={"tp": 4}, load={"requests_per_s": 3})
+    zero = answer(
+        {"disaggregation": "never", "cache": {"prefix_tokens": 1000, "hit_rate": 0}},
+        layout={"tp": 4},
+        load={"requests_per_s": 3},
+    )
     assert zero["latency_s"]["ttft"] == pytest.approx(plain["latency_s"]["ttft"], rel=1e-6)
     good, bad = (
-        answer({"disaggregation": "never", "speculation": {"draft_tokens": 2, "acceptance": a}}, layout={"tp": 4}, load={"requests_per_s": 3})
+        answer(
+            {"disaggregation": "never", "speculation": {"draft_tokens": 2, "acceptance": a}},
+            layout={"tp": 4},
+            load={"requests_per_s": 3},
+        )
         for a in (0.9, 0)
     )
     assert good["latency_s"]["tpot"]["mean"] < plain["latency_s"]["tpot"]["mean"] < bad["latency_s"]["tpot"]["mean"]
@@ -288,7 +333,11 @@ def test_the_schema_of_a_case_accepts_what_the_parser_does(capsys):
     for document in fine:
         assert not list(validator.iter_errors(document))
         resolve_case(document)
-    for wrong in (case(load="most"), case(layuot={"tp": 2}), case({"cache": {"prefix_tokens": "many", "hit_rate": 0.5}})):
+    for wrong in (
+        case(load="most"),
+        case(layuot={"tp": 2}),
+        case({"cache": {"prefix_tokens": "many", "hit_rate": 0.5}}),
+    ):
         assert list(validator.iter_errors(wrong))
         with pytest.raises(SpecError):
             resolve_case(wrong)

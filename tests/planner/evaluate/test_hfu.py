@@ -23,7 +23,14 @@ CHIP = "H100 SXM5 80GB"
 
 def spec(**changes) -> dict:
     """Sequences so long that their activations do not fit without full recompute."""
-    job = {"name": "tune", "kind": "training", "architecture": "Llama-3.1-8B", "tokens": "20B", "deadline": "60 d", "sequence_tokens": SEQUENCE}
+    job = {
+        "name": "tune",
+        "kind": "training",
+        "architecture": "Llama-3.1-8B",
+        "tokens": "20B",
+        "deadline": "60 d",
+        "sequence_tokens": SEQUENCE,
+    }
     return {
         "name": "long", "workloads": [job], "sites": [{"region": "us-virginia", "systems": ["DGX H100"]}],
         "offers": [{"system": "DGX H100", "how": "buy"}], "solver": {"gap": 1e-4}, **changes,
@@ -72,11 +79,19 @@ def test_verify_computes_it_again(plan, where):
 
 
 def test_a_power_cap_lowers_both_alike(plan):
-    capped = planner.solve(spec(sites=[{"region": "us-virginia", "systems": ["DGX H100"], "power_caps": [0.6]}], objective={"minimise": "carbon"}), threads=1)
+    capped = planner.solve(
+        spec(
+            sites=[{"region": "us-virginia", "systems": ["DGX H100"], "power_caps": [0.6]}],
+            objective={"minimise": "carbon"},
+        ),
+        threads=1,
+    )
     points = [p for p in capped["workloads"][0]["points"] if p.get("power_cap")]
     assert points and verify_plan(capped) == []
     free = plan["workloads"][0]["points"][0]
-    assert all(p["hfu"] / p["mfu"] == pytest.approx(free["hfu"] / free["mfu"]) and p["hfu"] < free["hfu"] for p in points)
+    assert all(
+        p["hfu"] / p["mfu"] == pytest.approx(free["hfu"] / free["mfu"]) and p["hfu"] < free["hfu"] for p in points
+    )
 
 
 def test_a_plan_of_an_earlier_version_says_neither(plan):

@@ -32,7 +32,10 @@ SPEC = {
 CACHE = {
     "prefix_tokens": 7000,
     "reuse": {"prefixes": 100000, "zipf": 0.9},
-    "tiers": [{"name": "hbm", "capacity": "40 GB"}, {"name": "dram", "capacity": "1 TB", "bandwidth": "200 GB/s", "latency": "20 us"}],
+    "tiers": [
+        {"name": "hbm", "capacity": "40 GB"},
+        {"name": "dram", "capacity": "1 TB", "bandwidth": "200 GB/s", "latency": "20 us"},
+    ],
 }
 DRAFTS = {"draft_tokens": 1, "acceptance": 0.85}
 
@@ -68,17 +71,23 @@ def test_they_raise_the_capacity_under_the_limits(mode):
 
 
 def test_a_plan_with_them_costs_less_and_holds():
-    plain, better = (planner.solve(document) for document in (spec(), spec(cache=CACHE, speculation=DRAFTS, engine="vllm")))
+    plain, better = (
+        planner.solve(document) for document in (spec(), spec(cache=CACHE, speculation=DRAFTS, engine="vllm"))
+    )
     assert better["objective"]["value"] < plain["objective"]["value"]
     for plan in (plain, better):
         assert plan.status in ("optimal", "within_gap") and not verify_plan(plan)
     document = json.loads(better.to_json())
     document["spec"]["workloads"][0]["cache"]["tiers"][1]["bandwidth"] = "1 MB/s"
-    assert verify_plan(parse_plan(json.dumps(document).encode(), "plan")), "the same points on a tier that cannot carry them must not pass"
+    assert verify_plan(parse_plan(json.dumps(document).encode(), "plan")), (
+        "the same points on a tier that cannot carry them must not pass"
+    )
 
 
 def test_model_flops_leave_out_what_is_found():
-    plain, cached = (points(spec(disaggregation="never", cache={"prefix_tokens": 7999, "hit_rate": rate})) for rate in (0, 1))
+    plain, cached = (
+        points(spec(disaggregation="never", cache={"prefix_tokens": 7999, "hit_rate": rate})) for rate in (0, 1)
+    )
     per_request = [max(p.mfu / p.capacity * p.chips for p in found) for found in (plain, cached)]
     assert per_request[1] == pytest.approx(per_request[0] * (1 + 300) / 8300, rel=0.05)
 
@@ -93,9 +102,18 @@ def test_a_tier_with_a_price_belongs_to_an_estimate():
 
 def test_blocks_become_what_the_models_take():
     cache = prefix_cache(PrefixSharing.model_validate(CACHE), 8)
-    assert cache.hbm_bytes_per_chip == 5e9 and cache.tiers[1].bytes_per_chip == 125e9 and cache.tiers[1].bytes_per_s == 25e9
+    assert (
+        cache.hbm_bytes_per_chip == 5e9
+        and cache.tiers[1].bytes_per_chip == 125e9
+        and cache.tiers[1].bytes_per_s == 25e9
+    )
     assert (cache.reuse.prefixes, cache.reuse.exponent, cache.domain_chips) == (100000, 0.9, 8)
-    sessions = prefix_cache(PrefixSharing(prefix_tokens=10, reuse=Reuse(requests=4, gap="30 s"), tiers=[CacheTier(name="hbm", capacity="8 GB")]), 8)
+    sessions = prefix_cache(
+        PrefixSharing(
+            prefix_tokens=10, reuse=Reuse(requests=4, gap="30 s"), tiers=[CacheTier(name="hbm", capacity="8 GB")]
+        ),
+        8,
+    )
     assert (sessions.reuse.requests, sessions.reuse.gap_s) == (4, 30)
     given = prefix_cache(PrefixSharing(prefix_tokens=10, hit_rate=0.5), 8)
     assert given.reuse.hit_rate == 0.5 and given.hbm_bytes_per_chip == 0

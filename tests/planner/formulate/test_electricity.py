@@ -29,10 +29,19 @@ SHARE, AMOUNT = 2e-5, 1e-6
 def series(year: int = 2027) -> dict:
     """A made-up year: cheap and clean at noon, dear in winter evenings, below 0 on Sundays in summer."""
     hours = [datetime(year, 1, 1) + timedelta(hours=h) for h in range(YEAR)]
-    price = [30 + 20 * np.cos(2 * np.pi * (t.timetuple().tm_yday / 365)) - 25 * (10 <= t.hour <= 15) + (300 if (t.month, t.day, t.hour) == (1, 14, 18) else 0) for t in hours]
+    price = [
+        30
+        + 20 * np.cos(2 * np.pi * (t.timetuple().tm_yday / 365))
+        - 25 * (10 <= t.hour <= 15)
+        + (300 if (t.month, t.day, t.hour) == (1, 14, 18) else 0)
+        for t in hours
+    ]
     price = [p - 40 * (t.weekday() == 6 and 5 <= t.month <= 8) for p, t in zip(price, hours)]
     carbon = [400 - 200 * (10 <= t.hour <= 15) for t in hours]
-    return {"start": f"{year}-01-01T00", "columns": {"price_usd_per_mwh": [round(float(p), 2) for p in price], "carbon_g_per_kwh": carbon}}
+    return {
+        "start": f"{year}-01-01T00",
+        "columns": {"price_usd_per_mwh": [round(float(p), 2) for p in price], "carbon_g_per_kwh": carbon},
+    }
 
 
 BLOCK = {
@@ -101,7 +110,12 @@ def test_every_number_of_the_electricity_is_checked(spec, calendar, days):
 def test_a_missing_or_foreign_row_of_electricity_is_found(spec):
     document = json.loads(planner.solve(spec(electricity=BLOCK)).to_json())
     problem = resolve(parse_spec(document["spec"]))
-    for change in (lambda d: d["electricity"].pop(), lambda d: d.pop("electricity"), lambda d: d["schedule"][3].pop("stored_j"), lambda d: d["schedule"][3]["ppa_w"].pop("sun")):
+    for change in (
+        lambda d: d["electricity"].pop(),
+        lambda d: d.pop("electricity"),
+        lambda d: d["schedule"][3].pop("stored_j"),
+        lambda d: d["schedule"][3]["ppa_w"].pop("sun"),
+    ):
         broken = json.loads(json.dumps(document))
         change(broken)
         assert findings(problem, broken)
@@ -123,19 +137,29 @@ def test_each_part_of_the_block_pays_for_itself(spec):
     """What may be left unused never costs more; what is owed may."""
     plain = planner.solve(spec(electricity={"demand_charge": BLOCK["demand_charge"]})).objective["value"]
     for part in ({"battery": BLOCK["battery"]}, {"ppa": BLOCK["ppa"][:1]}):
-        assert planner.solve(spec(electricity={"demand_charge": BLOCK["demand_charge"], **part})).objective["value"] <= plain * (1 + 1e-9)
+        assert planner.solve(spec(electricity={"demand_charge": BLOCK["demand_charge"], **part})).objective[
+            "value"
+        ] <= plain * (1 + 1e-9)
     given = {**BLOCK["battery"], "sizing": "given"}
     assert planner.solve(spec(electricity={"battery": given})).objective["value"] > plain
 
 
 def test_price_and_carbon_are_separate_terms(spec):
     """Least carbon takes the dearer, cleaner electricity: a contract far too dear for least cost."""
-    dear = {"ppa": [{"name": "clean", "capacity": "100 kW", "price": "0.50 USD/kWh", "profile": "flat", "pays": "taken"}]}
+    dear = {
+        "ppa": [{"name": "clean", "capacity": "100 kW", "price": "0.50 USD/kWh", "profile": "flat", "pays": "taken"}]
+    }
     cheap = planner.solve(spec(electricity=dear))
     clean = planner.solve({**spec(electricity=dear), "objective": {"minimise": "carbon"}})
-    taken = {plan.objective["unit"]: next(row["energy_j"] for row in plan["electricity"] if row["item"] == "ppa") for plan in (cheap, clean)}
+    taken = {
+        plan.objective["unit"]: next(row["energy_j"] for row in plan["electricity"] if row["item"] == "ppa")
+        for plan in (cheap, clean)
+    }
     assert taken["USD"] == 0 and taken["kg"] > 0
-    assert clean["totals"]["carbon_kg"] < cheap["totals"]["carbon_kg"] and clean["totals"]["cost"] > cheap["totals"]["cost"]
+    assert (
+        clean["totals"]["carbon_kg"] < cheap["totals"]["carbon_kg"]
+        and clean["totals"]["cost"] > cheap["totals"]["cost"]
+    )
     assert verify_plan(clean) == []
 
 
@@ -161,7 +185,9 @@ def test_a_series_that_is_the_same_at_all_hours_says_nothing_of_which_days_are_a
 
 
 def test_a_reduced_plan_is_run_through_the_year(spec):
-    plan = planner.solve(spec("representative-days", 4, demand={**DEMAND, "week": [1, 1, 1, 1, 1, 0.6, 0.5]}, electricity=BLOCK))
+    plan = planner.solve(
+        spec("representative-days", 4, demand={**DEMAND, "week": [1, 1, 1, 1, 1, 0.6, 0.5]}, electricity=BLOCK)
+    )
     found = plan["dispatch"]
     assert plan["bound_of"] == "reduced" and found["slots"] == YEAR
     assert found["unmet"] == 0 and found["unfinished"] == 0 and abs(found["difference"]) < 0.02
@@ -225,7 +251,9 @@ def test_a_leap_day_is_a_day_like_others():
     values = [float(h) for h in range(YEAR)]
     read = at_instants("2027-01-01T00", values, instants, False)
     assert read[59 * 24 : 60 * 24].tolist() == read[58 * 24 : 59 * 24].tolist()  # 28 February stands in
-    leap = at_instants("2024-01-01T00", [float(h) for h in range(8784)], Clock(date(2027, 1, 1), True).instants(), False)
+    leap = at_instants(
+        "2024-01-01T00", [float(h) for h in range(8784)], Clock(date(2027, 1, 1), True).instants(), False
+    )
     assert leap[59 * 24] == 60 * 24  # 1 March of the series, whose 29 February is left out
 
 
@@ -233,10 +261,14 @@ def test_local_hours_follow_daylight_saving():
     """A profile that peaks at 9 in the morning does so at 14 UTC in winter and 13 UTC in summer, in New York."""
     profile = [0.0] * 24
     profile[9] = 1.0
-    by_hour = demand_by_hour(Demand(requests_per_s=1, profile=profile), "America/New_York", Clock(date(2027, 1, 1), True)).reshape(365, 24)
+    by_hour = demand_by_hour(
+        Demand(requests_per_s=1, profile=profile), "America/New_York", Clock(date(2027, 1, 1), True)
+    ).reshape(365, 24)
     assert by_hour.mean() == pytest.approx(1)
     assert by_hour[10].argmax() == 14 and by_hour[190].argmax() == 13
-    half = demand_by_hour(Demand(requests_per_s=1, profile=profile), "Asia/Kolkata", Clock(date(2027, 1, 1), True)).reshape(365, 24)
+    half = demand_by_hour(
+        Demand(requests_per_s=1, profile=profile), "Asia/Kolkata", Clock(date(2027, 1, 1), True)
+    ).reshape(365, 24)
     assert half[10, 3] == pytest.approx(half[10, 4]) and half[10].sum() == pytest.approx(half.mean() * 24)
 
 
@@ -300,7 +332,9 @@ def test_a_file_beside_the_spec_or_in_a_folder_is_found(tiny, tmp_path, capsys):
     (tmp_path / "hours.csv").write_text(CSV)
     assert cli.main(["check", str(tmp_path / "spec.json")]) == 0
     plan = planner.solve(tmp_path / "spec.json")
-    assert plan["schedule"][7]["price_per_j"] == pytest.approx(7 / 3.6e9) and verify_plan(plan) == []  # the plan holds the series itself
+    assert (
+        plan["schedule"][7]["price_per_j"] == pytest.approx(7 / 3.6e9) and verify_plan(plan) == []
+    )  # the plan holds the series itself
 
 
 def test_blank_hours_are_an_error_unless_filled(tiny):
@@ -309,7 +343,9 @@ def test_blank_hours_are_an_error_unless_filled(tiny):
     document = tiny()
     document["sites"][0]["hourly"] = "hours.csv"
     document["series"] = {"hours.csv": read_series("\n".join(lines).encode())}
-    with pytest.raises(SpecError, match='1 hours are blank, the first is 01-01 09:00 UTC; complete the file, or write "fill": "linear"'):
+    with pytest.raises(
+        SpecError, match='1 hours are blank, the first is 01-01 09:00 UTC; complete the file, or write "fill": "linear"'
+    ):
         resolve(parse_spec(document))
     document["sites"][0]["hourly"] = {"file": "hours.csv", "fill": "linear"}
     document["horizon"] = {"calendar": "full-year"}
@@ -330,10 +366,28 @@ def test_a_file_that_is_no_series_is_told_of(tiny, tmp_path, content, message):
 
 def test_local_time_of_a_tariff_in_every_hour(tiny):
     """A tariff that doubles from 9 to 10 local time, looked up hour by hour through both changes of the clock."""
-    figures = {"price_low": {"value": "0.1 USD/kWh", "note": "made up"}, "price_high": {"value": "0.2 USD/kWh", "note": "made up"}}
+    figures = {
+        "price_low": {"value": "0.1 USD/kWh", "note": "made up"},
+        "price_high": {"value": "0.2 USD/kWh", "note": "made up"},
+    }
     months = list(range(1, 13))
-    bands = [[months, "all", 0, 9, "low", "price_low"], [months, "all", 9, 10, "high", "price_high"], [months, "all", 10, 24, "low", "price_low"]]
-    document = tiny(horizon={"calendar": "full-year"}, catalog={"tariffs": [{"name": "made up", "text": {"region": "us-virginia", "currency": "USD", "bands": bands}, "figures": figures}]})
+    bands = [
+        [months, "all", 0, 9, "low", "price_low"],
+        [months, "all", 9, 10, "high", "price_high"],
+        [months, "all", 10, 24, "low", "price_low"],
+    ]
+    document = tiny(
+        horizon={"calendar": "full-year"},
+        catalog={
+            "tariffs": [
+                {
+                    "name": "made up",
+                    "text": {"region": "us-virginia", "currency": "USD", "bands": bands},
+                    "figures": figures,
+                }
+            ]
+        },
+    )
     document["sites"][0]["tariff"] = "made up"
     price = resolve(parse_spec(document)).sites[0].price_per_j
     zone = ZoneInfo("America/New_York")
@@ -365,7 +419,10 @@ def test_a_connection_is_a_limit_like_others(spec):
     dark = planner.solve(spec(electricity={"connection": "1 kW"}))
     assert dark.status == "infeasible" and verify_plan(dark) == []
     assert [found["path"] for found in dark["diagnosis"]["conflict"]] == ["sites[0].electricity.connection"]
-    assert dark["diagnosis"]["repair"][0]["path"] == "sites[0].electricity.connection" and dark["diagnosis"]["repair_checked"]
+    assert (
+        dark["diagnosis"]["repair"][0]["path"] == "sites[0].electricity.connection"
+        and dark["diagnosis"]["repair_checked"]
+    )
 
 
 def test_a_power_cap_saves_energy_where_systems_are_idle_anyway(spec):
@@ -373,7 +430,9 @@ def test_a_power_cap_saves_energy_where_systems_are_idle_anyway(spec):
     free = planner.solve({**spec(), "objective": {"minimise": "carbon"}})
     capped = planner.solve({**spec(power_caps=[0.8, 0.6, 0.5]), "objective": {"minimise": "carbon"}})
     points = [point for workload in capped["workloads"] for point in workload["points"]]
-    assert any(point.get("power_cap") for point in points) and capped["totals"]["carbon_kg"] < free["totals"]["carbon_kg"]
+    assert (
+        any(point.get("power_cap") for point in points) and capped["totals"]["carbon_kg"] < free["totals"]["carbon_kg"]
+    )
     assert verify_plan(capped) == []
     document = json.loads(capped.to_json())
     point = next(p for p in document["workloads"][0]["points"] if p.get("power_cap"))
@@ -385,9 +444,20 @@ def test_a_power_cap_saves_energy_where_systems_are_idle_anyway(spec):
 def test_days_that_are_all_alike_are_dispatched_as_planned(tiny):
     """Without any difference between days, all hours of the year cost what the typical day says, jobs and batteries included."""
     document = tiny(horizon={"calendar": "representative-days", "days": 1})
-    document["workloads"].append({"name": "run", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "40B", "start": "10 d", "deadline": "100 d"})
+    document["workloads"].append(
+        {
+            "name": "run",
+            "kind": "training",
+            "architecture": "Llama-3.2-1B",
+            "tokens": "40B",
+            "start": "10 d",
+            "deadline": "100 d",
+        }
+    )
     document["sites"][0] |= {"electricity_price": "0.08 USD/kWh", "electricity": {"ppa": BLOCK["ppa"][1:]}}
-    document["sites"][0]["region"] = document["workloads"][0]["origins"][0]["region"] = "singapore"  # no daylight saving
+    document["sites"][0]["region"] = document["workloads"][0]["origins"][0]["region"] = (
+        "singapore"  # no daylight saving
+    )
     document["catalog"] = {}
     plan = planner.solve(document)
     found = plan["dispatch"]
@@ -410,7 +480,11 @@ def test_the_demand_charge_of_a_tariff(tiny):
     from catalog.lookup import shipped_catalog
 
     catalog = shipped_catalog()
-    name = next(n for n in catalog.names("tariffs") if (r := catalog.get("tariffs", n)).get("demand_charge") is not None and r.words("status") == "complete")
+    name = next(
+        n
+        for n in catalog.names("tariffs")
+        if (r := catalog.get("tariffs", n)).get("demand_charge") is not None and r.words("status") == "complete"
+    )
     document = tiny()
     document["sites"][0] |= {"tariff": name, "electricity": {"demand_charge": "tariff"}}
     plan = planner.solve(document)

@@ -95,7 +95,9 @@ def at(node, path):
 def test_the_plan_holds_and_says_what_travels_where(plan):
     assert plan.status in ("optimal", "within_gap") and verify_plan(plan) == []
     assert all(plan[table] for table in OWN) and {"lines", "telemetry", "control"} <= set(plan["costs"])
-    assert {row["line"] for row in plan["routes"]} <= {"", "dedicated line", "IPSec VPN", "SD-WAN"}, "TLS is not safe enough"
+    assert {row["line"] for row in plan["routes"]} <= {"", "dedicated line", "IPSec VPN", "SD-WAN"}, (
+        "TLS is not safe enough"
+    )
     assert {row["traffic"] for row in plan["placements"]} == {"control", "telemetry", "weights"}
     for row in plan["lines"]:
         assert row["units"] is None or row["peak_bytes_per_s"] <= row["capacity_bytes_per_s"] * (1 + 1e-9)
@@ -103,13 +105,18 @@ def test_the_plan_holds_and_says_what_travels_where(plan):
 
 def test_a_line_is_used_from_the_day_it_is_ready(plan):
     window = {row["slot"]: row["phase"] for row in plan["schedule"]}
-    early = [row["line"] for row in plan["routes"] if window[row["slot"]] == 0] + [row["kind"] for row in plan["placements"] if 0 in row["phases"]]
+    early = [row["line"] for row in plan["routes"] if window[row["slot"]] == 0] + [
+        row["kind"] for row in plan["placements"] if 0 in row["phases"]
+    ]
     assert "SD-WAN" not in early, "it takes a week"
     assert resolve(parse_spec(spec())).calendar.edges_s[1] == 7 * DAY_S
 
 
 def test_zones_hold_their_shares(plan):
-    assert {row["zone"]: row["sites"] for row in plan["spread"]} == {"us-oregon": ["us-oregon"], "south": ["us-texas", "us-arizona"]}
+    assert {row["zone"]: row["sites"] for row in plan["spread"]} == {
+        "us-oregon": ["us-oregon"],
+        "south": ["us-texas", "us-arizona"],
+    }
     assert all(0.1 - 1e-9 <= row["least_share"] <= row["largest_share"] <= 0.7 + 1e-9 for row in plan["spread"])
     limit = next(row for row in plan["limits"] if row["path"] == "workloads[0].spread.largest_share")
     assert limit["limit"] == 0.7 and limit["note"] == ""
@@ -125,7 +132,11 @@ def test_every_number_is_checked(document, quick):
     problem = resolve(parse_spec(document["spec"]))
     assert findings(problem, document) == []
     own = [path for table in OWN for path in numbers(document[table], (table,))]
-    more = [path for table in ("costs", "cost_lines", "routes", "workloads", "totals") for path in numbers(document[table], (table,))]
+    more = [
+        path
+        for table in ("costs", "cost_lines", "routes", "workloads", "totals")
+        for path in numbers(document[table], (table,))
+    ]
     missed = []
     for path in own + random.Random(11).sample(more, 120):
         place, key = at(document, path[:-1]), path[-1]
@@ -169,7 +180,11 @@ def test_people_and_programs_read_it(plan):
 
 def test_without_the_blocks_nothing_of_them_is_there(tiny):
     one = planner.solve(tiny())
-    assert not set(OWN) & set(one.document) and "line" not in one["routes"][0] and not {"lines", "control"} & set(one["costs"])
+    assert (
+        not set(OWN) & set(one.document)
+        and "line" not in one["routes"][0]
+        and not {"lines", "control"} & set(one["costs"])
+    )
 
 
 def test_lines_that_nothing_needs_cost_nothing(tiny):
@@ -190,7 +205,17 @@ def test_a_plan_that_claims_lines_nobody_asked_about_does_not_hold(tiny):
 
 def simple(line: dict, **changes):
     """Users in Texas, systems in Oregon."""
-    workload = chat(**({"spread": None, "traffic": {}, "origins": [{"region": "us-texas", "share": 1}], "demand": {"requests_per_s": 20}} | changes))
+    workload = chat(
+        **(
+            {
+                "spread": None,
+                "traffic": {},
+                "origins": [{"region": "us-texas", "share": 1}],
+                "demand": {"requests_per_s": 20},
+            }
+            | changes
+        )
+    )
     return planner.solve(spec(workloads=workload, sites=SPEC["sites"][:1], lines=[line, {"kind": "TLS"}]))
 
 
@@ -216,22 +241,35 @@ def test_the_round_trip_of_the_line_counts():
 
 
 def test_a_tighter_question_never_costs_less():
-    costs = [simple({"kind": "dedicated line", "setup": "0 s"}, security=security).objective["value"] for security in ("public", "encrypted", "private")]
+    costs = [
+        simple({"kind": "dedicated line", "setup": "0 s"}, security=security).objective["value"]
+        for security in ("public", "encrypted", "private")
+    ]
     assert costs == sorted(costs)
 
 
 def test_shares_are_those_of_what_is_served_where_requests_may_wait():
     demand = {**SPEC["workloads"][0]["demand"], "deferral": "6 h"}
-    found = planner.solve(spec(workloads=chat(demand=demand), sites=[{**site, "power": "40 kW"} for site in SPEC["sites"]]))
+    found = planner.solve(
+        spec(workloads=chat(demand=demand), sites=[{**site, "power": "40 kW"} for site in SPEC["sites"]])
+    )
     assert found.status in ("optimal", "within_gap") and verify_plan(found) == []
     assert all(row["largest_share"] <= 0.7 + 1e-6 for row in found["spread"])
-    served, asked = ([sum(row["tokens_per_s"] for row in found["routes"] if row["slot"] == t) / 250 for t in range(24)], [100 * (1 if t < 12 else 3) / 2 for t in range(24)])
+    served, asked = (
+        [sum(row["tokens_per_s"] for row in found["routes"] if row["slot"] == t) / 250 for t in range(24)],
+        [100 * (1 if t < 12 else 3) / 2 for t in range(24)],
+    )
     assert sum(served) == pytest.approx(sum(asked)) and served != pytest.approx(asked)
 
 
 def test_lines_and_shares_hold_in_all_hours_of_the_year():
     """Days that are all alike cost in the year what the typical day says."""
-    found = planner.solve(spec(workloads=chat(spread={"zones": 2, "largest_share": 0.7}), horizon={"calendar": "representative-days", "days": 1}))
+    found = planner.solve(
+        spec(
+            workloads=chat(spread={"zones": 2, "largest_share": 0.7}),
+            horizon={"calendar": "representative-days", "days": 1},
+        )
+    )
     assert verify_plan(found) == [] and found["dispatch"]["left_out"] == []
     assert abs(found["dispatch"]["difference"]) < 1e-5 and found["dispatch"]["unmet"] == 0
 
@@ -270,7 +308,9 @@ def test_a_class_that_no_line_has_is_named():
 
 
 def test_a_line_that_comes_too_late_is_named():
-    found = diagnosis(workloads=chat(spread=None, security="private"), sites=SPEC["sites"][:1], lines=[{"kind": "dedicated line"}])
+    found = diagnosis(
+        workloads=chat(spread=None, security="private"), sites=SPEC["sites"][:1], lines=[{"kind": "dedicated line"}]
+    )
     assert "lines[0].setup" in {row["path"] for row in found["conflict"]} and found["repair_checked"]
 
 
@@ -290,7 +330,10 @@ def test_weights_cross_the_sea_once():
     )  # fmt: skip
     sites = [{"region": "us-virginia", "fixed_cost": "100 USD/year", "systems": ["DGX H100"], "power": "1 kW"}]
     sites += [{"region": region, "systems": ["DGX H100"]} for region in ("us-oregon", "us-california")]
-    lines = [{"kind": "TLS"}, *(near | {"between": ["us-virginia", region]} for region in ("us-oregon", "us-california"))]
+    lines = [
+        {"kind": "TLS"},
+        *(near | {"between": ["us-virginia", region]} for region in ("us-oregon", "us-california")),
+    ]
     plan = planner.solve(spec(workloads=workload, sites=sites, lines=lines, solver={"gap": 1e-4}))
     tree = {(row["from"], row["to"]) for row in plan["placements"] if row["traffic"] == "weights"}
     assert tree == {("de-frankfurt", "us-virginia"), ("us-virginia", "us-oregon"), ("us-virginia", "us-california")}

@@ -12,7 +12,10 @@ from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 
-OFFERS = [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "MI300X 8x OAM node", "how": "buy", "price": "100000 USD"}]
+OFFERS = [
+    {"system": "DGX H100", "how": "buy", "price": "310000 USD"},
+    {"system": "MI300X 8x OAM node", "how": "buy", "price": "100000 USD"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,12 @@ def test_each_architecture_pays_for_itself(spec):
     plan = solved(document)
     assert plan["costs"]["porting"] in (5000, 10000)
     ported = {row["system"] for row in plan["cost_lines"] if row["component"] == "porting"}
-    used = {w["name"] for w in plan["workloads"] for p in w["points"] if any(pool["system"].startswith("MI300X") for pool in p["pools"])}
+    used = {
+        w["name"]
+        for w in plan["workloads"]
+        for p in w["points"]
+        if any(pool["system"].startswith("MI300X") for pool in p["pools"])
+    }
     assert len(ported) == len(used)
 
 
@@ -102,7 +110,11 @@ def test_a_job_is_ported_too(spec):
     ("porting", "path", "word"),
     [
         ({"family": "ascend", "cost": "1 USD"}, "porting[0].family", "known here: cdna3, hopper"),
-        ({"family": "cdna3", "architecture": "DeepSeek-V3", "cost": "1 USD"}, "porting[0].architecture", "no workload runs"),
+        (
+            {"family": "cdna3", "architecture": "DeepSeek-V3", "cost": "1 USD"},
+            "porting[0].architecture",
+            "no workload runs",
+        ),
         ({"family": "cdna3", "cost": 5}, "porting[0].cost", "currency"),
     ],
 )

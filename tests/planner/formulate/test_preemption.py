@@ -87,7 +87,11 @@ def job(restart_s, price=(1.0, 9.0, 1.0), work=2.0, **other):
     ("restart_s", "shares", "cost"),
     [
         (0.0, [1, 0, 1], 12.0),  # the two cheap hours
-        (360.0, [1, 1 / 11, 1], 12.0 + 9 / 11),  # a tenth of an hour for each unit of width that comes back:  2 + v - (1 - v) / 10 = 2
+        (
+            360.0,
+            [1, 1 / 11, 1],
+            12.0 + 9 / 11,
+        ),  # a tenth of an hour for each unit of width that comes back:  2 + v - (1 - v) / 10 = 2
         (1e6, [2 / 3, 2 / 3, 2 / 3], 10 + 11 * 2 / 3),  # so dear that it keeps one width throughout
     ],
 )
@@ -98,7 +102,10 @@ def test_a_job_runs_on_through_a_dear_hour_as_far_as_stopping_costs_more(restart
 
 def test_each_ring_is_followed_by_itself():
     """Two days of two hours: in either of them the width falls and comes back."""
-    rings = replace(job(360.0, (1.0, 9.0, 1.0, 9.0), work=1.9), order=Chronology(next=np.array([1, 0, 3, 2]), step_s=np.full(4, 3600.0)))
+    rings = replace(
+        job(360.0, (1.0, 9.0, 1.0, 9.0), work=1.9),
+        order=Chronology(next=np.array([1, 0, 3, 2]), step_s=np.full(4, 3600.0)),
+    )
     share = solve(rings, Options(gap=0.0)).values["v"][0]  # both days together:  2 + a + b - (2 - a - b) / 10 = 1.9
     assert share[[0, 2]] == pytest.approx([1, 1]) and share[[1, 3]].sum() == pytest.approx(0.1 / 1.1)
 
@@ -138,10 +145,14 @@ def test_a_restart_of_no_time_changes_nothing(plain, spec):
 
 def test_each_resumption_costs_saving_and_recovery(interrupted, spec):
     row, facts = interrupted["preemptions"][0], resolve_document(spec()).constants.reliability
-    size = parameter_counts(resolve_document(spec()).training[0].architecture).total * facts.checkpoint_bytes_per_parameter
+    size = (
+        parameter_counts(resolve_document(spec()).training[0].architecture).total * facts.checkpoint_bytes_per_parameter
+    )
     assert row["restart_s"] == pytest.approx(size / facts.storage_bytes_per_s + facts.recovery_s)
     assert row["lost_s"] == pytest.approx(row["restart_s"] * row["resumptions"])
-    assert 90.0 - 1e-4 <= row["resumptions"] < 180.0  # it makes room for the evening of each of 90 days, and gets a part of its width back in between at most
+    assert (
+        90.0 - 1e-4 <= row["resumptions"] < 180.0
+    )  # it makes room for the evening of each of 90 days, and gets a part of its width back in between at most
 
 
 def test_the_work_is_done_besides_what_is_lost(interrupted):
@@ -152,18 +163,28 @@ def test_the_work_is_done_besides_what_is_lost(interrupted):
 
 
 def test_a_shorter_restart_never_costs_more(spec):
-    costs = [planner.solve(spec(job=restart(time)))["totals"]["cost"] for time in ("0 s", "10 min", "1 h", "6 h", "10 d")]
+    costs = [
+        planner.solve(spec(job=restart(time)))["totals"]["cost"] for time in ("0 s", "10 min", "1 h", "6 h", "10 d")
+    ]
     assert costs == sorted(costs) and costs[-1] > costs[0]
 
 
 def test_a_job_alone_is_interrupted_for_the_price_of_the_hour_only(spec):
-    flat, by_hour = (solved(spec(job=restart("1 h"), workloads=(TUNE,), site=site)) for site in ({"electricity_price": "0.05 USD/kWh"}, {}))
+    flat, by_hour = (
+        solved(spec(job=restart("1 h"), workloads=(TUNE,), site=site))
+        for site in ({"electricity_price": "0.05 USD/kWh"}, {})
+    )
     assert flat["preemptions"][0]["resumptions"] == pytest.approx(0.0, abs=1e-6)
     assert by_hour["preemptions"][0]["resumptions"] > 1
 
 
 def test_more_bandwidth_never_costs_more(spec):
-    costs = [planner.solve(spec(job=VIDEO | {"preemption": {}}, site={"storage_bandwidth": f"{rate} GB/s"}))["totals"]["cost"] for rate in (20, 25, 50, 500)]
+    costs = [
+        planner.solve(spec(job=VIDEO | {"preemption": {}}, site={"storage_bandwidth": f"{rate} GB/s"}))["totals"][
+            "cost"
+        ]
+        for rate in (20, 25, 50, 500)
+    ]
     assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
 
 
@@ -175,14 +196,22 @@ def test_storage_states_what_a_job_asks_of_it(stored, spec):
     write = checkpoint_write_s(1.0, row["load_bytes"], 25e9)
     between = facts.chip_interruption_s / chips
     assert row["read_bytes_per_s"] == pytest.approx(point["capacity"] / point["goodput"] * 100e3)
-    assert row["checkpoint_bytes_per_s"] == pytest.approx(row["load_bytes"] / (checkpoint_interval_s(write, between) + write))
+    assert row["checkpoint_bytes_per_s"] == pytest.approx(
+        row["load_bytes"] / (checkpoint_interval_s(write, between) + write)
+    )
     assert point["goodput"] == pytest.approx(best_goodput(chips, facts.chip_interruption_s, write, facts.recovery_s))
     assert row["load_s"] == pytest.approx(row["load_bytes"] / 25e9)
 
 
 def test_the_worth_of_bandwidth_is_what_more_of_it_saves(spec):
     def at(rate):
-        return planner.solve(spec(job=VIDEO, site={"storage_bandwidth": f"{rate!r} GB/s", "fixed_cost": "0 USD/year"}, offers=[{"system": "DGX H100", "how": "on_demand", "price": "20 USD/h"}]))
+        return planner.solve(
+            spec(
+                job=VIDEO,
+                site={"storage_bandwidth": f"{rate!r} GB/s", "fixed_cost": "0 USD/year"},
+                offers=[{"system": "DGX H100", "how": "on_demand", "price": "20 USD/h"}],
+            )
+        )
 
     before, after = at(19.4), at(19.41)
     limit = next(row for row in before["limits"] if row["path"] == "sites[0].storage_bandwidth")
@@ -208,7 +237,15 @@ def test_both_have_tables_for_people(stored):
     assert "tune makes room" in words
 
 
-@pytest.mark.parametrize("changes", [{"job": restart("soon")}, {"job": {"preemption": {"restarts": "1 h"}}}, {"site": {"storage_bandwidth": "5 GB"}}, {"job": {"token_bytes": "many"}}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"job": restart("soon")},
+        {"job": {"preemption": {"restarts": "1 h"}}},
+        {"site": {"storage_bandwidth": "5 GB"}},
+        {"job": {"token_bytes": "many"}},
+    ],
+)
 def test_a_mistake_is_named_with_its_place(spec, changes):
     with pytest.raises(SpecError, match="preemption|storage_bandwidth|token_bytes"):
         resolve_document(spec(**changes))

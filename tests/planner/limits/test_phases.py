@@ -31,7 +31,9 @@ def spec(tiny):
 
     def make(rate=RATE, **changes):
         document = tiny(phases=copy.deepcopy(PHASES), horizon={"years": YEARS, "discount_rate": rate})
-        document["workloads"][0]["demand"] = {"requests_per_s": 4000, "factor_by_phase": {"second": 5}} | changes.pop("demand", {})
+        document["workloads"][0]["demand"] = {"requests_per_s": 4000, "factor_by_phase": {"second": 5}} | changes.pop(
+            "demand", {}
+        )
         document["offers"][0] |= changes.pop("offer", {})
         document["sites"][0] |= changes.pop("site", {})
         for phase, budget in changes.pop("budget", {}).items():
@@ -69,12 +71,17 @@ def test_purchases_count_when_they_come_and_the_building_by_its_annuities(spec):
     document["workloads"][0] |= {"weight_updates_per_year": 0}
     plan = solved(document)
     problem = resolve_document(document)
-    per_request = problem.egress_bytes(problem.serving[0]) * problem.routes("chat", "us-virginia", "us-virginia")[""].price_per_byte
+    per_request = (
+        problem.egress_bytes(problem.serving[0])
+        * problem.routes("chat", "us-virginia", "us-virginia")[""].price_per_byte
+    )
     worth = {k: sum((1 + RATE) ** -year for year in range(1, k + 1)) for k in (2, 4)}
     early, late = count(plan, "first"), count(plan, "second")
     building = plan["costs"]["facility"] / (early * worth[4] + late * (worth[4] - worth[2]))  # of one system for a year
     for row, stands, requests in zip(plan["phases"], (early, early + late), (4000, 20_000), strict=True):
-        assert row["paid"] == pytest.approx(row["capital"] + 2 * building * stands + per_request * requests * 2 * 365 * 86400, rel=1e-9)
+        assert row["paid"] == pytest.approx(
+            row["capital"] + 2 * building * stands + per_request * requests * 2 * 365 * 86400, rel=1e-9
+        )
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +90,16 @@ def rich(spec):
 
     def make(rate):
         family = resolve_document(spec()).systems["DGX H100"].family
-        document = spec(rate=rate, site={"fixed_cost": "100000 USD/year", "colocation": "120 USD/kW-month"}, porting=[{"family": family, "cost": "1M USD"}])
+        document = spec(
+            rate=rate,
+            site={"fixed_cost": "100000 USD/year", "colocation": "120 USD/kW-month"},
+            porting=[{"family": family, "cost": "1M USD"}],
+        )
         document["workloads"][0]["weights_from"] = "us-texas"
-        document["offers"] += [RENT, {"system": "DGX H100", "how": "reserved", "price": "9 USD/h", "supply_by_phase": {"first": 1, "second": 2}}]
+        document["offers"] += [
+            RENT,
+            {"system": "DGX H100", "how": "reserved", "price": "9 USD/h", "supply_by_phase": {"first": 1, "second": 2}},
+        ]
         document["offers"][0]["supply_by_phase"] = {"first": 2, "second": 9}
         document["apis"] = [{"name": "gateway", "region": "us-virginia", "input": "0.001 USD/1M tokens", "output": "0.001 USD/1M tokens", "price_change_per_year": 0.1,
                              "latency": {"ttft": {"p99": "1 s"}, "tpot": {"p99": "20 ms"}}, "supply": 900000}]  # fmt: skip
@@ -97,7 +111,9 @@ def rich(spec):
 def test_without_discounting_all_that_is_paid_is_the_cost_with_whole_purchases(rich):
     """At no interest the phases pay what the plan costs, with purchase prices in place of their annuities: energy, rent, halls, sites, weights, all."""
     plan = solved(rich(0.0))
-    assert {"systems", "colocation", "rent", "energy", "site", "porting", "weights", "api"} <= {name for name, amount in plan["costs"].items() if amount}
+    assert {"systems", "colocation", "rent", "energy", "site", "porting", "weights", "api"} <= {
+        name for name, amount in plan["costs"].items() if amount
+    }
     once = sum(row["capital"] for row in plan["phases"]) - plan["costs"]["systems"] - plan["costs"]["fabric"]
     assert sum(row["paid"] for row in plan["phases"]) == pytest.approx(plan["totals"]["cost"] + once, rel=1e-9)
     assert plan["phases"][0]["paid"] > 1e6  # porting at the start
@@ -148,7 +164,9 @@ def test_energy_is_paid_as_it_is_drawn(spec, free):
     for price in (0.05, 0.25):
         plan = solved(spec(site={"electricity_price": f"{price} USD/kWh"}))
         prices[price] = [row["paid"] for row in plan["phases"]]
-        joules = [sum(row["power_w"] * row["seconds"] for row in plan["schedule"] if row["phase"] == p) for p in range(2)]
+        joules = [
+            sum(row["power_w"] * row["seconds"] for row in plan["schedule"] if row["phase"] == p) for p in range(2)
+        ]
     for p in range(2):
         assert prices[0.25][p] - prices[0.05][p] == pytest.approx(0.2 * joules[p] / 3.6e6, rel=1e-6)
 
@@ -175,7 +193,10 @@ def test_what_cannot_be_bought_is_rented(spec, free):
     document["phases"][0]["budget"] = f"{each * 3.9:.0f} USD"
     tight = solved(document)
     assert not any(row["phase"] == 0 for row in wide["fleet"]) and count(wide, "first") == 4
-    assert 0 < count(tight, "first") < 4 and count(tight, "first") + sum(row["count"] for row in tight["fleet"] if row["phase"] == 0) == 4
+    assert (
+        0 < count(tight, "first") < 4
+        and count(tight, "first") + sum(row["count"] for row in tight["fleet"] if row["phase"] == 0) == 4
+    )
     assert tight["phases"][0]["paid"] <= each * 3.9 * (1 + 1e-6)
 
 
@@ -185,13 +206,25 @@ def test_power_by_phase_is_that_of_the_phase(spec, free):
     plan = solved(spec(site={"power": f"{drawn[0] + 1:.0f} W", "power_by_phase": {"second": f"{drawn[1] + 1:.0f} W"}}))
     assert plan["totals"] == pytest.approx(free["totals"])
     rows = [limit_of(plan, path) for path in ("sites[0].power", "sites[0].power_by_phase.second")]
-    assert [row["value"] for row in rows] == pytest.approx(drawn) and [row["name"] for row in rows] == ["power in us-virginia", "power in us-virginia from second on"]
-    for site in ({"power": "1 GW", "power_by_phase": {"second": "60 kW"}}, {"power_by_phase": {"first": "1 GW", "second": "60 kW"}}, {"power_by_phase": {"second": "60 kW"}}):
+    assert [row["value"] for row in rows] == pytest.approx(drawn) and [row["name"] for row in rows] == [
+        "power in us-virginia",
+        "power in us-virginia from second on",
+    ]
+    for site in (
+        {"power": "1 GW", "power_by_phase": {"second": "60 kW"}},
+        {"power_by_phase": {"first": "1 GW", "second": "60 kW"}},
+        {"power_by_phase": {"second": "60 kW"}},
+    ):
         assert planner.solve(spec(site=site)).status == "infeasible"
 
 
 def test_a_phase_without_a_limit_of_its_own_keeps_the_one_before(spec):
-    problem = resolve_document(spec(site={"power": "50 kW", "power_by_phase": {"second": "90 kW"}}, phases=[*PHASES, {"name": "third", "start": "3 years"}]))
+    problem = resolve_document(
+        spec(
+            site={"power": "50 kW", "power_by_phase": {"second": "90 kW"}},
+            phases=[*PHASES, {"name": "third", "start": "3 years"}],
+        )
+    )
     assert [(limit.path, limit.windows, limit.most_w) for limit in power_limits(problem)] == [
         ("sites[0].power", (0, 0), 50e3), ("sites[0].power_by_phase.second", (1, 2), 90e3)]  # fmt: skip
     assert problem.sites[0].power_limit_w == 90e3
@@ -203,8 +236,17 @@ def test_power_that_comes_later_sends_the_first_phase_elsewhere(spec, free):
     document["sites"].append({"region": "us-texas", "systems": ["DGX H100"], "electricity_price": "0.5 USD/kWh"})
     plan = solved(document)
     placed = {(row["site"], row["obtained"]): row["count"] for row in plan["fleet"]}
-    assert placed["us-texas", "first"] > 0 and placed["us-virginia", "second"] > 0 and ("us-texas", "second") not in placed
-    by_phase = [max(row["own_power_w"] if "own_power_w" in row else row["power_w"] for row in plan["schedule"] if (row["site"], row["phase"]) == ("us-virginia", p)) for p in range(2)]
+    assert (
+        placed["us-texas", "first"] > 0 and placed["us-virginia", "second"] > 0 and ("us-texas", "second") not in placed
+    )
+    by_phase = [
+        max(
+            row["own_power_w"] if "own_power_w" in row else row["power_w"]
+            for row in plan["schedule"]
+            if (row["site"], row["phase"]) == ("us-virginia", p)
+        )
+        for p in range(2)
+    ]
     assert by_phase[0] <= 12e3 < by_phase[1]
 
 
@@ -214,7 +256,12 @@ def test_throughput_under_the_budgets_of_phases(spec, free):
     asked = {"objective": {"maximise": "throughput"}, "solver": {"gap": 1e-6}}
     base = solved(spec(budget=budget, **copy.deepcopy(asked)))
     assert 1.0 - 1e-9 <= base["objective"]["value"] < 1.4
-    more = solved(spec(budget={name: f"{row['paid'] * 1.5:.0f} USD" for name, row in zip(budget, free["phases"])}, **copy.deepcopy(asked)))
+    more = solved(
+        spec(
+            budget={name: f"{row['paid'] * 1.5:.0f} USD" for name, row in zip(budget, free["phases"])},
+            **copy.deepcopy(asked),
+        )
+    )
     assert more["objective"]["value"] > base["objective"]["value"]
 
 
@@ -230,7 +277,11 @@ def test_the_worth_of_what_binds(spec):
         row = limit_of(plan, path)
         years = 2 * 365 * 24 / 1000
         # at most what the electricity of a watt costs more elsewhere, and what else a system there saves
-        assert -3 * 0.49 * years < row["marginal_value_divisible"] < -0.2 * 0.49 * years and row["marginal_unit"] == "USD/W" and row["note"] == ""
+        assert (
+            -3 * 0.49 * years < row["marginal_value_divisible"] < -0.2 * 0.49 * years
+            and row["marginal_unit"] == "USD/W"
+            and row["note"] == ""
+        )
     rented = spec(budget={"first": "900000 USD"})
     rented["offers"].append(RENT | {"price": "12 USD/h"})
     row = limit_of(solved(rented), "phases[0].budget")
@@ -303,13 +354,27 @@ def limited(spec):
 
 
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(["budget", "power", "power later"]), st.integers(3, 5), st.sampled_from([1.0, 2.0, 4.0]), st.sampled_from([-0.3, 0.0, 0.3]))
+@given(
+    st.sampled_from(["budget", "power", "power later"]),
+    st.integers(3, 5),
+    st.sampled_from([1.0, 2.0, 4.0]),
+    st.sampled_from([-0.3, 0.0, 0.3]),
+)
 def test_giving_way_never_costs_more(spec, what, size, factor, change):
     def asked(more):
         step = size + more
         budget = {"second": f"{1_000_000 * step} USD"} if what == "budget" else {}
-        site = {"power": {"power": f"{10 * step} kW", "power_by_phase": {"second": "150 kW"}}, "power later": {"power_by_phase": {"second": f"{30 * step} kW"}}}.get(what, {})
-        return spec(budget=budget, site=site, offer={"price_change_per_year": change}, demand={"factor_by_phase": {"second": factor}}, solver={"gap": 1e-7, "time_limit": "5 s"})
+        site = {
+            "power": {"power": f"{10 * step} kW", "power_by_phase": {"second": "150 kW"}},
+            "power later": {"power_by_phase": {"second": f"{30 * step} kW"}},
+        }.get(what, {})
+        return spec(
+            budget=budget,
+            site=site,
+            offer={"price_change_per_year": change},
+            demand={"factor_by_phase": {"second": factor}},
+            solver={"gap": 1e-7, "time_limit": "5 s"},
+        )
 
     tight, wide = planner.solve(asked(0)), planner.solve(asked(1))
     if tight.has_answer:

@@ -79,7 +79,10 @@ def test_one_spelling_of_each_design(written, meant):
     assert Design.named(meant).taper == Design.named(fabric_name(meant)).taper
 
 
-@pytest.mark.parametrize("written", ["token ring", "torus:2", "fat-tree:", "fat-tree:0.5", "fat-tree:1/0", "fat-tree:99", "fat-tree:2\n", "", 3, None])
+@pytest.mark.parametrize(
+    "written",
+    ["token ring", "torus:2", "fat-tree:", "fat-tree:0.5", "fat-tree:1/0", "fat-tree:99", "fat-tree:2\n", "", 3, None],
+)
 def test_other_names_are_refused(written):
     with pytest.raises(planner.SpecError, match=r"sites\[0\].fabrics\[0\]"):
         planner.check_spec(spec([written]))
@@ -119,7 +122,9 @@ def test_a_network_that_costs_no_less_and_carries_no_more_is_dropped(problem):
     kept = build_lots(problem)[0]
     names = {(lot.fabric, lot.size) for lot in kept}
     assert ("rail-only", 64) in names and ("fat-tree:2", 336) in names
-    assert not any(fabric in ("fat-tree", "rail-optimised") and size <= 256 for fabric, size in names if size)  # rails cost less and carry as much
+    assert not any(
+        fabric in ("fat-tree", "rail-optimised") and size <= 256 for fabric, size in names if size
+    )  # rails cost less and carry as much
     for lot in kept:
         beaten = [
             other.name for other in kept
@@ -130,7 +135,10 @@ def test_a_network_that_costs_no_less_and_carries_no_more_is_dropped(problem):
 
 
 def test_copper_within_a_rack_is_cheaper_and_draws_nothing():
-    figures = {"copper_link_price": {"value": "300 USD", "note": "test"}, "rack_systems": {"value": "4", "note": "test"}}
+    figures = {
+        "copper_link_price": {"value": "300 USD", "note": "test"},
+        "rack_systems": {"value": "4", "note": "test"},
+    }
     copper = spec(["fat-tree"], catalog={"fabrics": [{"name": "InfiniBand NDR", "figures": figures}]})
     row, optical = (planner.solve(document)["fabrics"][0] for document in (copper, spec(["fat-tree"])))
     assert row["copper_links"] == row["ports"] and optical["copper_links"] == 0
@@ -151,7 +159,9 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
     links = dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
     for name, found in links.items():
         assert np.allclose(found.bytes_per_s, facts.nic_bytes_per_s, rtol=1e-12), name
-    one, other = (evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, p) for p in (None, plant))
+    one, other = (
+        evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, p) for p in (None, plant)
+    )
     assert np.allclose(one.step_s, other.step_s, rtol=1e-12)
 
 
@@ -182,7 +192,9 @@ def test_a_layout_that_the_network_does_not_carry_is_not_used(problem, parts):
 
 def test_replicas_over_several_systems_get_what_an_exchange_gets(parts):
     network, facts = parts[0], parts[1]["DGX H100"]
-    rates = {name: scaleout_bytes_per_s(plant_of(name, 64, facts, network)) for name in ("fat-tree", "fat-tree:8", "torus")}
+    rates = {
+        name: scaleout_bytes_per_s(plant_of(name, 64, facts, network)) for name in ("fat-tree", "fat-tree:8", "torus")
+    }
     assert rates["fat-tree"] == pytest.approx(50e9)
     assert 0 < rates["torus"] < rates["fat-tree:8"] < rates["fat-tree"]
     assert scaleout_bytes_per_s(None) == 0.0
@@ -215,7 +227,10 @@ def test_a_single_system_needs_no_network():
 
 def test_what_is_bought_in_two_ways_shares_one_network():
     small = {"fabrics/InfiniBand NDR/radix": {"value": 8, "note": "sixteen systems in three tiers"}}
-    two = [{"system": "DGX H100", "how": "buy", "supply": 12}, {"system": "DGX H100", "how": "buy", "supply": 12, "price": "290000 USD"}]
+    two = [
+        {"system": "DGX H100", "how": "buy", "supply": 12},
+        {"system": "DGX H100", "how": "buy", "supply": 12, "price": "290000 USD"},
+    ]
     chat = {
         "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
         "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
@@ -223,7 +238,10 @@ def test_what_is_bought_in_two_ways_shares_one_network():
     }  # fmt: skip
     problem = resolve_document(spec(["fat-tree"], overrides=small, offers=two) | {"workloads": [chat]})
     data = formulate(problem, find_candidates(problem)).data
-    assert data.supply_limit[:2].tolist() == [12, 12] and data.supply_limit[2:].tolist() == [4, 16]  # of two tiers and of three
+    assert data.supply_limit[:2].tolist() == [12, 12] and data.supply_limit[2:].tolist() == [
+        4,
+        16,
+    ]  # of two tiers and of three
     for limit in (2, 3):
         held = data.supply_member[data.supply_member[:, 0] == limit, 1]
         assert len(set(data.holding_lot[held])) == 2 and len(set(data.lot_fabric[data.holding_lot[held]])) == 1
@@ -237,7 +255,9 @@ def test_gradients_alone_do_with_half_the_links():
 
 
 def test_experts_over_many_systems_are_worth_the_full_tree():
-    both, full, half = (planner.solve(spec(names, EXPERTS)) for names in (["fat-tree", "fat-tree:2"], ["fat-tree"], ["fat-tree:2"]))
+    both, full, half = (
+        planner.solve(spec(names, EXPERTS)) for names in (["fat-tree", "fat-tree:2"], ["fat-tree"], ["fat-tree:2"])
+    )
     assert [row["design"] for row in both["fabrics"]] == ["fat-tree"]
     assert both.objective["value"] == pytest.approx(full.objective["value"], rel=1e-3)
     assert half.objective["value"] > 1.01 * full.objective["value"]

@@ -38,7 +38,9 @@ def shipped():
 
 def test_the_interval_widens_for_unseen_sources_and_chips(shipped):
     for label in (DENSE, EXPERTS):
-        known, source, chip = (shipped.interval("no such chip", "bf16", label, tier) for tier in ("known", "new_source", "new_chip"))
+        known, source, chip = (
+            shipped.interval("no such chip", "bf16", label, tier) for tier in ("known", "new_source", "new_chip")
+        )
         assert chip.low <= source.low <= known.low < 1.0 < known.high <= source.high <= chip.high
 
 

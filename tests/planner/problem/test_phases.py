@@ -24,7 +24,9 @@ def spec(tiny):
 
     def make(**changes):
         document = tiny(phases=copy.deepcopy(PHASES), horizon={"years": YEARS, "discount_rate": RATE})
-        document["workloads"][0]["demand"] = {"requests_per_s": 4000, "factor_by_phase": {"second": 5}} | changes.pop("demand", {})
+        document["workloads"][0]["demand"] = {"requests_per_s": 4000, "factor_by_phase": {"second": 5}} | changes.pop(
+            "demand", {}
+        )
         document["offers"][0] |= changes.pop("offer", {})
         document["sites"][0] |= changes.pop("site", {})
         for phase, capital in changes.pop("capital", {}).items():
@@ -150,7 +152,15 @@ def test_an_offer_that_ends(spec, two):
 
 def test_a_site_that_is_built_later(spec):
     document = spec(site={"fixed_cost": "100000 USD/year"})
-    document["sites"].append({"region": "us-texas", "systems": ["DGX H100"], "available_from": "2 years", "electricity_price": "0 USD/kWh", "fixed_cost": "1000 USD/year"})
+    document["sites"].append(
+        {
+            "region": "us-texas",
+            "systems": ["DGX H100"],
+            "available_from": "2 years",
+            "electricity_price": "0 USD/kWh",
+            "fixed_cost": "1000 USD/year",
+        }
+    )
     document["sites"][0]["electricity_price"] = "2 USD/kWh"
     plan = solved(document)
     texas = [row for row in plan["fleet"] if row["site"] == "us-texas"]
@@ -162,7 +172,10 @@ def test_a_site_that_is_built_later(spec):
 
 def test_what_is_worn_out_is_bought_again(spec):
     plan = solved(spec(offer={"life": "2 years"}, demand={"factor_by_phase": {}}))
-    assert {(row["obtained"], tuple(row["windows"])) for row in plan["fleet"]} == {("first", (0, 0)), ("second", (1, 1))}
+    assert {(row["obtained"], tuple(row["windows"])) for row in plan["fleet"]} == {
+        ("first", (0, 0)),
+        ("second", (1, 1)),
+    }
     assert plan["phases"][0]["residual"] == 0
     assert plan["costs"]["systems"] == pytest.approx(bought(plan, "first") * 310_000 * (1 + (1 + RATE) ** -2))
 
@@ -177,9 +190,14 @@ def test_growth_by_the_year(tiny):
 
 def test_a_reservation_from_a_phase_on(spec):
     document = spec()
-    document["offers"] = [{"system": "DGX H100", "how": "reserved", "price": "20 USD/h", "price_by_phase": {"second": "15 USD/h"}}]
+    document["offers"] = [
+        {"system": "DGX H100", "how": "reserved", "price": "20 USD/h", "price_by_phase": {"second": "15 USD/h"}}
+    ]
     plan = solved(document)
-    assert {(row["obtained"], tuple(row["windows"]), round(row["price"] * 3600, 9)) for row in plan["fleet"]} == {("first", (0, 1), 20), ("second", (1, 1), 15)}
+    assert {(row["obtained"], tuple(row["windows"]), round(row["price"] * 3600, 9)) for row in plan["fleet"]} == {
+        ("first", (0, 1), 20),
+        ("second", (1, 1), 15),
+    }
 
 
 def test_the_systems_of_all_phases_share_a_network(spec):
@@ -196,8 +214,16 @@ def test_the_systems_of_all_phases_share_a_network(spec):
     ("changes", "path", "word"),
     [
         ({"phases": [{"name": "a", "start": "1 d"}]}, "phases[0].start", "begins with the horizon"),
-        ({"phases": [{"name": "a", "start": "0 d"}, {"name": "b", "start": "0 d"}]}, "phases[1].start", "in their order"),
-        ({"phases": [{"name": "a", "start": "0 d"}, {"name": "b", "start": "2041-01-01"}]}, "phases[1].start", "after the horizon"),
+        (
+            {"phases": [{"name": "a", "start": "0 d"}, {"name": "b", "start": "0 d"}]},
+            "phases[1].start",
+            "in their order",
+        ),
+        (
+            {"phases": [{"name": "a", "start": "0 d"}, {"name": "b", "start": "2041-01-01"}]},
+            "phases[1].start",
+            "after the horizon",
+        ),
         ({"phases": [{"name": "a", "start": "0 d"}, {"name": "a", "start": "1 d"}]}, "phases", "stands twice"),
         ({"phases": [{"name": "1.", "start": "0 d"}]}, "phases[0].name", "begins with a letter"),
         ({"offer": {"supply_by_phase": {"secnd": 3}}}, "offers[0].supply_by_phase.secnd", "second"),
@@ -205,7 +231,11 @@ def test_the_systems_of_all_phases_share_a_network(spec):
         ({"offer": {"price_by_phase": {"second": "3 USD"}, "price_change_per_year": 0.1}}, "offers[0]", "not both"),
         ({"offer": {"available_from": "soon"}}, "offers[0].available_from", "2028-01-01"),
         ({"offer": {"available_from": "2045-01-01"}}, "offers[0].available_from", "after the horizon"),
-        ({"offer": {"available_from": "2 years", "available_until": "1 year"}}, "offers[0].available_until", "before the first"),
+        (
+            {"offer": {"available_from": "2 years", "available_until": "1 year"}},
+            "offers[0].available_until",
+            "before the first",
+        ),
         ({"demand": {"factor_by_phase": {"third": 2}}}, "workloads[0].demand.factor_by_phase.third", "unknown phase"),
         ({"site": {"available_from": "1 year", "electricity": {}}}, "sites[0].available_from", "electricity"),
     ],
@@ -255,7 +285,10 @@ def numbers(node, path=()):
 
 def test_every_number_of_the_phases_is_checked(two):
     document = copy.deepcopy(dict(two.document))
-    paths = [*numbers(document["phases"], ("phases",)), *(p for p in numbers(document["fleet"], ("fleet",)) if p[-1] != "fabric_size")]
+    paths = [
+        *numbers(document["phases"], ("phases",)),
+        *(p for p in numbers(document["fleet"], ("fleet",)) if p[-1] != "fabric_size"),
+    ]
     assert len(paths) > 20
     for path in paths:
         place = document
@@ -306,7 +339,12 @@ def test_giving_way_never_costs_more(spec, what, size, factor, change):
             "life": {"life": f"{4 + more} years"},
         }.get(what, {})
         capital = {"second": f"{4_000_000 * step} USD"} if what == "capital" else {}
-        return spec(offer=offer, capital=capital, demand={"factor_by_phase": {"second": factor}}, solver={"gap": 1e-7, "time_limit": "5 s"})
+        return spec(
+            offer=offer,
+            capital=capital,
+            demand={"factor_by_phase": {"second": factor}},
+            solver={"gap": 1e-7, "time_limit": "5 s"},
+        )
 
     tight, wide = planner.solve(asked(0)), planner.solve(asked(1))
     if tight.has_answer:
@@ -328,7 +366,9 @@ def test_the_words_of_a_plan(two):
 def test_a_rented_hall_takes_the_place_of_the_building(spec, two):
     """120 USD per kW and month of nameplate from delivery to the end, each year paid at its end; electricity as before."""
     plan = solved(spec(site={"colocation": "120 USD/kW-month"}))
-    assert plan["costs"]["facility"] == 0 and {row["count"] for row in plan["fleet"]} == {row["count"] for row in two["fleet"]}
+    assert plan["costs"]["facility"] == 0 and {row["count"] for row in plan["fleet"]} == {
+        row["count"] for row in two["fleet"]
+    }
     paid = {"first": sum((1 + RATE) ** -k for k in (1, 2, 3, 4)), "second": sum((1 + RATE) ** -k for k in (3, 4))}
     expected = sum(bought(plan, phase) * 10.2 * 120 * 12 * worth for phase, worth in paid.items())
     assert plan["costs"]["colocation"] == pytest.approx(expected, rel=2e-3)  # a month is a twelfth of 365 days

@@ -54,7 +54,10 @@ def test_a_way_to_obtain_may_have_a_level_of_its_own(tiny):
 
 def test_typical_prices_are_the_plan_without_the_block(solved):
     """But for the spec that it echoes."""
-    plain, asked = ({k: v for k, v in plan.document.items() if k != "spec"} for plan in (solved(**OF_CATALOG), solved(**OF_CATALOG, prices={"level": "typical"})))
+    plain, asked = (
+        {k: v for k, v in plan.document.items() if k != "spec"}
+        for plan in (solved(**OF_CATALOG), solved(**OF_CATALOG, prices={"level": "typical"}))
+    )
     assert plain == asked
 
 
@@ -67,7 +70,9 @@ def test_the_assumptions_say_which_figure_counts(tiny):
 def test_a_price_without_the_figure_keeps_its_typical_one_and_says_so(tiny):
     plain, asked = (resolve_document(tiny(**OF_CATALOG, **more)) for more in ({}, {"prices": {"electricity": "high"}}))
     assert (plain.sites[0].price_per_j == asked.sites[0].price_per_j).all()
-    assert {a.path: a.reason for a in asked.assumptions}["regions/us-virginia/price_profile"] == "no high figure is known: the typical one is taken"
+    assert {a.path: a.reason for a in asked.assumptions}[
+        "regions/us-virginia/price_profile"
+    ] == "no high figure is known: the typical one is taken"
 
 
 def test_of_several_catalog_prices_the_least_at_its_level_counts(tiny, tmp_path):
@@ -79,7 +84,10 @@ def test_of_several_catalog_prices_the_least_at_its_level_counts(tiny, tmp_path)
         {"name": "in yuan", "text": text, "figures": {"price": "299000 CNY"}},
     ]}))  # fmt: skip
     stated = {**OF_CATALOG, "exchange": {"CNY": {"per_usd": 1.0}}}
-    least = {level: resolve_document(tiny(**stated, prices={"level": level}), [overlay]).offers[0].prices["us-virginia"] for level in ("low", "typical")}
+    least = {
+        level: resolve_document(tiny(**stated, prices={"level": level}), [overlay]).offers[0].prices["us-virginia"]
+        for level in ("low", "typical")
+    }
     assert least == {"low": 200e3, "typical": 299e3}
     stated["exchange"]["CNY"]["per_usd"] = 0.5
     assert resolve_document(tiny(**stated), [overlay]).offers[0].prices["us-virginia"] == 310e3
@@ -101,7 +109,10 @@ def test_a_tariff_of_ones_own_has_a_range_hour_by_hour(tiny, tmp_path):
         "figures": {"price_flat": {"value": "0.1 USD/kWh", "low": "0.06 USD/kWh", "high": "0.2 USD/kWh"}},
     }]}))  # fmt: skip
     spec = tiny(sites=[{"region": "us-virginia", "systems": ["DGX H100"], "tariff": "ours"}])
-    prices = {level: resolve_document({**spec, "prices": {"electricity": level}}, [overlay]).sites[0].price_per_j * 3.6e6 for level in ("low", "typical", "high")}
+    prices = {
+        level: resolve_document({**spec, "prices": {"electricity": level}}, [overlay]).sites[0].price_per_j * 3.6e6
+        for level in ("low", "typical", "high")
+    }
     assert {level: (values.min(), values.max()) for level, values in prices.items()} == {
         "low": pytest.approx((0.06, 0.06)), "typical": pytest.approx((0.1, 0.1)), "high": pytest.approx((0.2, 0.2)),
     }  # fmt: skip
@@ -128,20 +139,45 @@ def test_every_price_with_a_range_belongs_to_a_way(tiny):
 def test_a_stated_price_has_the_range_that_is_stated(tiny, level, price):
     spec = tiny(prices={"buy": level, "ranges": {"offers[0].price": RANGE}})
     assert resolve_document(spec).offers[0].prices == {"us-virginia": price}
-    assert reasons(spec)["offers[0].price"] == "stated in the spec" + ("" if level == "typical" else f"; the {level} figure")
+    assert reasons(spec)["offers[0].price"] == "stated in the spec" + (
+        "" if level == "typical" else f"; the {level} figure"
+    )
 
 
 def test_a_stated_price_without_a_range_says_so(tiny):
-    assert reasons(tiny(prices={"level": "high"}))["offers[0].price"] == "stated in the spec; no high figure is stated: this one is taken"
+    assert (
+        reasons(tiny(prices={"level": "high"}))["offers[0].price"]
+        == "stated in the spec; no high figure is stated: this one is taken"
+    )
 
 
 def test_halls_electricity_and_tokens_have_ranges_too(tiny):
     spec = tiny(
-        sites=[{"region": "us-virginia", "systems": ["DGX H100"], "colocation": "200 USD/kW-month", "electricity_price": "0.08 USD/kWh"}],
-        apis=[{"name": "bought", "region": "us-virginia", "output": "0.3 USD/1M tokens", "latency": {"ttft": {"p95": "1 s"}, "tpot": {"p95": "20 ms"}}}],
+        sites=[
+            {
+                "region": "us-virginia",
+                "systems": ["DGX H100"],
+                "colocation": "200 USD/kW-month",
+                "electricity_price": "0.08 USD/kWh",
+            }
+        ],
+        apis=[
+            {
+                "name": "bought",
+                "region": "us-virginia",
+                "output": "0.3 USD/1M tokens",
+                "latency": {"ttft": {"p95": "1 s"}, "tpot": {"p95": "20 ms"}},
+            }
+        ],
     )
-    ranges = {"sites[0].colocation": {"high": "250 USD/kW-month"}, "sites[0].electricity_price": {"high": "0.1 USD/kWh"}, "apis[0].output": {"high": "0.6 USD/1M tokens"}}
-    problems = [resolve_document({**spec, "prices": {"level": level, "ranges": ranges}}) for level in ("typical", "high", "low")]
+    ranges = {
+        "sites[0].colocation": {"high": "250 USD/kW-month"},
+        "sites[0].electricity_price": {"high": "0.1 USD/kWh"},
+        "apis[0].output": {"high": "0.6 USD/1M tokens"},
+    }
+    problems = [
+        resolve_document({**spec, "prices": {"level": level, "ranges": ranges}}) for level in ("typical", "high", "low")
+    ]
     hall, power, tokens = ([found(p) for p in problems] for found in (
         lambda p: p.sites[0].hall_per_w_s, lambda p: p.sites[0].price_per_j[0], lambda p: next(s.api.output_price for s in p.sites if s.api)
     ))  # fmt: skip
@@ -155,10 +191,19 @@ def test_halls_electricity_and_tokens_have_ranges_too(tiny):
         ({"level": "lowest"}, "prices.level: expected 'low', 'typical' or 'high'"),
         ({"bye": "low"}, 'prices.bye: unknown key; close names: "buy"'),
         ({"ranges": {"offers[0].price": {}}}, 'prices.ranges.offers[0].price: expected "low", "high" or both'),
-        ({"ranges": {"offers[0].price": {"low": "320000 USD"}}}, "prices.ranges.offers[0].price.low: expected at most the price at offers[0].price, in USD"),
-        ({"ranges": {"offers[0].price": {"high": "350000 CNY"}}}, "prices.ranges.offers[0].price.high: expected at least the price at offers[0].price, in USD"),
+        (
+            {"ranges": {"offers[0].price": {"low": "320000 USD"}}},
+            "prices.ranges.offers[0].price.low: expected at most the price at offers[0].price, in USD",
+        ),
+        (
+            {"ranges": {"offers[0].price": {"high": "350000 CNY"}}},
+            "prices.ranges.offers[0].price.high: expected at least the price at offers[0].price, in USD",
+        ),
         ({"ranges": {"offers[0].price": {"low": "dear"}}}, "prices.ranges.offers[0].price.low: expected an amount"),
-        ({"ranges": {"offers[0].supply": RANGE}}, 'prices.ranges.offers[0].supply: expected the place of a price such as "offers[0].price"'),
+        (
+            {"ranges": {"offers[0].supply": RANGE}},
+            'prices.ranges.offers[0].supply: expected the place of a price such as "offers[0].price"',
+        ),
         ({"ranges": {"offers[3].price": RANGE}}, "prices.ranges.offers[3].price: the spec states no price there"),
     ],
 )
@@ -177,9 +222,14 @@ def test_levels_and_sampled_prices_exclude_each_other(tiny):
 
 
 def test_sampled_prices_reach_an_override_with_a_range(tiny):
-    spec = tiny(overrides={CONSTRUCTION: {"value": "10 USD/W", "low": "8 USD/W", "high": "13 USD/W", "note": "a quote"}}, robust={"confidence": 0.9})
+    spec = tiny(
+        overrides={CONSTRUCTION: {"value": "10 USD/W", "low": "8 USD/W", "high": "13 USD/W", "note": "a quote"}},
+        robust={"confidence": 0.9},
+    )
     problem = resolve_document(spec)
-    assert {row["path"]: (row["low"], row["high"]) for row in price_ranges(problem)}[CONSTRUCTION] == pytest.approx((8.0, 13.0))
+    assert {row["path"]: (row["low"], row["high"]) for row in price_ranges(problem)}[CONSTRUCTION] == pytest.approx(
+        (8.0, 13.0)
+    )
     assert raised(problem, ())[CONSTRUCTION].sites[0].facility_cost_per_w == pytest.approx(10.1)
 
 
@@ -230,11 +280,16 @@ def test_verify_finds_a_plan_made_at_another_level(low):
 
 def test_a_sensitivity_study_moves_levels_and_ranges(tiny, low):
     spec = tiny(prices={"level": "low", "ranges": {"offers[0].price": RANGE}})
-    by_name = {bar.factor.path: bar for bar in sensitivity(spec, vary=["prices.level=low:high"], defaults=True, threads=1).bars}
+    by_name = {
+        bar.factor.path: bar for bar in sensitivity(spec, vary=["prices.level=low:high"], defaults=True, threads=1).bars
+    }
     levels, price = by_name["prices.level"], by_name["offers[0].price"]
     assert levels.low.value == pytest.approx(low.objective["value"], rel=1e-12) and levels.low.value < levels.high.value
     assert (price.low.words, price.high.words) == ("300000 USD", "350000 USD")
-    assert price.low.value == pytest.approx(low.objective["value"]) and low.objective["value"] < price.high.value < levels.high.value
+    assert (
+        price.low.value == pytest.approx(low.objective["value"])
+        and low.objective["value"] < price.high.value < levels.high.value
+    )
 
 
 def test_sampled_worlds_leave_the_prices_of_a_plan_at_their_level(low, tmp_path, capsys):

@@ -61,7 +61,10 @@ def test_a_grade_without_prices_still_has_a_cost(sold):
     assert grade["margin_share"] is None and grade["cost_per_million_tokens"] > 0
 
 
-@pytest.mark.parametrize(("price", "words"), [({}, '"input", "output" or both'), ({"output": "3 USD"}, "1M tokens"), ({"output": "3 XYZ/1M tokens"}, "XYZ")])
+@pytest.mark.parametrize(
+    ("price", "words"),
+    [({}, '"input", "output" or both'), ({"output": "3 USD"}, "1M tokens"), ({"output": "3 XYZ/1M tokens"}, "XYZ")],
+)
 def test_a_price_that_cannot_be_read_is_refused(price, words):
     with pytest.raises(planner.SpecError) as caught:
         planner.check_spec({**priced(None), "workloads": [{**priced(None)["workloads"][0], "selling_price": price}]})

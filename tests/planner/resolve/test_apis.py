@@ -23,7 +23,9 @@ def spec(tiny):
     def make(api=None, workload=None, **changes):
         document = tiny(horizon={"years": 2, "discount_rate": RATE})
         document["workloads"][0] |= workload or {}
-        document["apis"] = [{"name": "gateway", "region": "us-ohio", "output": "0.01 USD/1M tokens", "latency": KEEPS} | (api or {})]
+        document["apis"] = [
+            {"name": "gateway", "region": "us-ohio", "output": "0.01 USD/1M tokens", "latency": KEEPS} | (api or {})
+        ]
         return document | changes
 
     return make

@@ -21,7 +21,11 @@ HORIZON = {"start": START.isoformat(), "calendar": "sampled-days", "days": 4}
 
 def prices(days, price) -> str:
     rows = ["timestamp_utc,price_usd_per_mwh"]
-    rows += [f"{(START + timedelta(days=int(day))).isoformat()}T{hour:02d}:00Z,{price(day, hour)}" for day in days for hour in range(24)]
+    rows += [
+        f"{(START + timedelta(days=int(day))).isoformat()}T{hour:02d}:00Z,{price(day, hour)}"
+        for day in days
+        for hour in range(24)
+    ]
     return "\n".join(rows)
 
 
@@ -50,14 +54,23 @@ def test_each_day_is_stood_for_by_one_of_its_stretch(count):
 def test_slots_are_the_hours_of_these_days_and_stand_for_the_whole_time(asked):
     problem = resolve_document(asked(np.unique(sampled_days(4))))
     assert problem.calendar.slots == 96 and problem.calendar.seconds.sum() == pytest.approx(YEAR_S)
-    assert problem.calendar.days == tuple((START + timedelta(days=int(day))).isoformat() for day in np.unique(sampled_days(4)))
+    assert problem.calendar.days == tuple(
+        (START + timedelta(days=int(day))).isoformat() for day in np.unique(sampled_days(4))
+    )
     per_mwh = problem.sites[0].price_per_j * 3.6e9
     assert per_mwh == pytest.approx([40 + day / 10 + hour for day in np.unique(sampled_days(4)) for hour in range(24)])
 
 
 def test_starts_and_deadlines_between_stretches_add_no_slots(asked):
     edges = np.flatnonzero(np.diff(sampled_days(4))) + 1
-    run = {"name": "run", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "20B", "start": f"{edges[0]} d", "deadline": f"{edges[2]} d"}
+    run = {
+        "name": "run",
+        "kind": "training",
+        "architecture": "Llama-3.2-1B",
+        "tokens": "20B",
+        "start": f"{edges[0]} d",
+        "deadline": f"{edges[2]} d",
+    }
     spec = asked(np.unique(sampled_days(4)))
     problem = resolve_document({**spec, "workloads": [*spec["workloads"], run]})
     assert problem.calendar.windows == 3 and problem.calendar.slots == 96

@@ -59,7 +59,13 @@ def plain(spec) -> Plan:
 def share(plan: Plan, seed: int, worlds: int = 500) -> float:
     """Of worlds that no plan here was made with."""
     problem = resolve_document({**plan["spec"], "robust": {"worlds": WORLDS}})
-    return fared_again(problem, plan.document, draw(problem, worlds, seed), priced(problem, plan.document, raised(problem, ()), read_through), read_through).share
+    return fared_again(
+        problem,
+        plan.document,
+        draw(problem, worlds, seed),
+        priced(problem, plan.document, raised(problem, ()), read_through),
+        read_through,
+    ).share
 
 
 # -- draws -------------------------------------------------------------------------------------------------------------
@@ -138,7 +144,9 @@ def test_what_a_fleet_leaves_undone_is_what_it_lacks():
     assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])
     assert program.undone(np.array([6.0]), np.zeros(0)) == pytest.approx([0.25])
     assert program.undone(np.array([0.0]), np.zeros(0)) == pytest.approx([1.0])
-    assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])  # the world before leaves nothing behind
+    assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx(
+        [0.0]
+    )  # the world before leaves nothing behind
 
 
 def test_easier_slots_stand_for_none_of_their_own():
@@ -151,7 +159,9 @@ def test_easier_slots_stand_for_none_of_their_own():
         assert any((demand[:, t] <= demand[:, k]).all() for k in kept)
     whole, short = one_lot(10, [80.0, 50.0, 80.0]), one_lot(10, [80.0, 50.0, 80.0]).merged()
     assert len(short.seconds) == 1
-    assert Redispatch(whole).undone(np.array([6.0]), np.zeros(0)) == pytest.approx(Redispatch(short).undone(np.array([6.0]), np.zeros(0)))
+    assert Redispatch(whole).undone(np.array([6.0]), np.zeros(0)) == pytest.approx(
+        Redispatch(short).undone(np.array([6.0]), np.zeros(0))
+    )
 
 
 # -- worlds in the program ---------------------------------------------------------------------------------------------
@@ -160,7 +170,9 @@ def test_easier_slots_stand_for_none_of_their_own():
 def two_lots(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
     """100 requests/s; a system of either lot does 10 of them as predicted, and in each world what `capacities` says."""
     whole = np.arange(2)
-    world = lambda able: World(np.zeros(2, dtype=int), np.column_stack([whole, whole]), np.ones(2), np.zeros(2), np.array(able), np.zeros(2))
+    world = lambda able: World(
+        np.zeros(2, dtype=int), np.column_stack([whole, whole]), np.ones(2), np.zeros(2), np.array(able), np.zeros(2)
+    )
     return PlanData(
         slot_window=np.zeros(1, dtype=int), slot_hours_s=np.ones(1), site_power_limit_w=np.array([np.inf]), lot_site=np.zeros(2, dtype=int), lot_group=whole,
         lot_fabric=np.full(2, -1), holding_lot=whole, holding_window=np.full(2, -1), holding_upper=np.full(2, 100.0),
@@ -222,7 +234,10 @@ def test_a_throughput_and_a_deadline_can_be_promised(small_spec, small_plan):
     """Jobs and all kinds of limits; the promised factor on demand is less than what is possible as predicted."""
     robust = {"robust": {"worlds": 100, "prices": False}}
     served = planner.solve({**small_spec, **robust}, threads=1)
-    assert served["robustness"]["fresh"]["workloads"].keys() == {"chat", "tune"} and served["robustness"]["fresh"]["kept"] >= 0.9
+    assert (
+        served["robustness"]["fresh"]["workloads"].keys() == {"chat", "tune"}
+        and served["robustness"]["fresh"]["kept"] >= 0.9
+    )
     assert served["totals"]["cost"] >= small_plan["totals"]["cost"]
     most = planner.solve({**small_spec, **robust, "objective": {"maximise": "throughput"}}, threads=1)
     assert most["robustness"]["fresh"]["kept"] >= 0.9 > most["robustness"]["nominal"]["kept"]
@@ -243,7 +258,9 @@ def test_the_check_finds_a_broken_promise(plan):
     assert any("promises" in str(finding) for finding in verify_plan(fewer))
 
 
-@pytest.mark.parametrize("path, value", [(("fresh", "kept"), 0.999), (("price",), 1.0), (("confidence",), 0.95), (("nominal", "value"), 1.0)])
+@pytest.mark.parametrize(
+    "path, value", [(("fresh", "kept"), 0.999), (("price",), 1.0), (("confidence",), 0.95), (("nominal", "value"), 1.0)]
+)
 def test_the_check_finds_a_false_word_on_it(plan, path, value):
     document = json.loads(plan.to_json())
     place = document["robustness"]
@@ -280,15 +297,35 @@ def test_the_mean_over_the_dearest_worlds_is_made_less_or_left(spec, plan):
 
 def test_prices_that_the_spec_states_are_sampled_between_their_figures(spec):
     """An offer and a hall with a low and a high: what goes with each is its own line of the cost, and worlds draw them from their triangle."""
-    offers = [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "DGX H200", "how": "reserved", "price": "60 USD/h"}]
+    offers = [
+        {"system": "DGX H100", "how": "buy", "price": "310000 USD"},
+        {"system": "DGX H200", "how": "reserved", "price": "60 USD/h"},
+    ]
     sites = [{"region": "us-virginia", "colocation": "150 USD/kW-month"}]
-    ranges = {"offers[0].price": {"low": "280000 USD", "high": "340000 USD"}, "offers[1].price": {"high": "70 USD/h"}, "sites[0].colocation": {"low": "120 USD/kW-month"}}
+    ranges = {
+        "offers[0].price": {"low": "280000 USD", "high": "340000 USD"},
+        "offers[1].price": {"high": "70 USD/h"},
+        "sites[0].colocation": {"low": "120 USD/kW-month"},
+    }
     document = asked({**spec, "offers": offers, "sites": sites, "prices": {"ranges": ranges}}, confidence=0.9)
     plan = planner.solve(document, threads=1)
     rows = {row["path"]: row for row in plan["robustness"]["prices"]}
-    assert rows["offers[0].price"] | {"amount": 0} == {"path": "offers[0].price", "low": 280000, "typical": 310000, "high": 340000, "unit": "USD", "amount": 0}
-    assert rows["offers[1].price"]["high"] / rows["offers[1].price"]["typical"] == pytest.approx(7 / 6) and rows["sites[0].colocation"]["unit"] == "USD/W s"
-    lines = {c: sum(line["amount"] for line in plan["cost_lines"] if line["component"] == c) for c in ("systems", "rent", "colocation")}
+    assert rows["offers[0].price"] | {"amount": 0} == {
+        "path": "offers[0].price",
+        "low": 280000,
+        "typical": 310000,
+        "high": 340000,
+        "unit": "USD",
+        "amount": 0,
+    }
+    assert (
+        rows["offers[1].price"]["high"] / rows["offers[1].price"]["typical"] == pytest.approx(7 / 6)
+        and rows["sites[0].colocation"]["unit"] == "USD/W s"
+    )
+    lines = {
+        c: sum(line["amount"] for line in plan["cost_lines"] if line["component"] == c)
+        for c in ("systems", "rent", "colocation")
+    }
     assert rows["sites[0].colocation"]["amount"] == pytest.approx(lines["colocation"], rel=1e-6)
     assert rows["offers[1].price"]["amount"] == pytest.approx(lines["rent"], rel=1e-6)
     assert lines["systems"] or lines["rent"]

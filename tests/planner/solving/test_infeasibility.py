@@ -151,7 +151,11 @@ GONE = {
 def freed(document: dict, path: str) -> dict:
     """The document without one limit, and with a horizon in which a deadline may lie."""
     free = edited(document, ((path, GONE.get(path.rpartition(".")[2])),))
-    return edited(free, (("horizon.years", 30 if "3000T" in json.dumps(document) else 10),)) if path.endswith("deadline") else free
+    return (
+        edited(free, (("horizon.years", 30 if "3000T" in json.dumps(document) else 10),))
+        if path.endswith("deadline")
+        else free
+    )
 
 
 # those that hold two conflicts, which only several changes together mend
@@ -185,7 +189,18 @@ def test_the_conflict_is_named_and_the_repair_works(label):
     assert verify_plan(parse_plan(plan.to_json())) == []
 
 
-@pytest.mark.parametrize("label", ["budget", "power", "supply against a deadline", "region of an offer", "waiting", "failure of a zone", "a job beside most throughput"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        "budget",
+        "power",
+        "supply against a deadline",
+        "region of an offer",
+        "waiting",
+        "failure of a zone",
+        "a job beside most throughput",
+    ],
+)
 def test_where_the_points_are_too_many_the_amounts_are_in_conflict_beside_all_else(monkeypatch, label):
     """The repair is as small as ever; of the conflict, just the amounts are told, and that it is so."""
     base, change, _, places = CASES[label]
@@ -195,9 +210,15 @@ def test_where_the_points_are_too_many_the_amounts_are_in_conflict_beside_all_el
     plan = planner.solve(document)
     found = plan["diagnosis"]
     assert whole["conflict_of"] == "limits"
-    assert found["repair"] == whole["repair"] and {row["path"] for row in found["repair"]} == places and found["repair_checked"]
+    assert (
+        found["repair"] == whole["repair"]
+        and {row["path"] for row in found["repair"]} == places
+        and found["repair_checked"]
+    )
     assert verify_plan(plan) == []
-    assert found["conflict_of"] == "amounts" and {row["path"] for row in found["conflict"]} <= {row["path"] for row in whole["conflict"]}
+    assert found["conflict_of"] == "amounts" and {row["path"] for row in found["conflict"]} <= {
+        row["path"] for row in whole["conflict"]
+    }
     assert "kept as stated" in " ".join(render(plan, "table").split())
     for row in found["conflict"]:  # each of them is needed beside all else
         free = planner.solve(freed(document, row["path"]))
@@ -246,7 +267,10 @@ def test_of_two_ways_out_the_smaller_change_is_taken():
 
 def test_a_limit_that_weighs_little_in_the_proof_is_in_the_conflict_all_the_same():
     """With more of the cheaper system the budget is enough, with more money the dearer one is; a system more weighs far less than the budget."""
-    offers = [{**OFFER, "price": "300000 USD", "supply": 2}, {"system": "DGX H200", "how": "buy", "price": "400000 USD"}]
+    offers = [
+        {**OFFER, "price": "300000 USD", "supply": 2},
+        {"system": "DGX H200", "how": "buy", "price": "400000 USD"},
+    ]
     document = spec(offers=offers, limits={"budget": "1M USD"})
     conflict = ("limits.budget", "offers[0].supply", "workloads[0].slo.tpot.p95")
     for path in conflict:
@@ -273,7 +297,9 @@ def test_what_mends_one_workload_is_not_asked_of_the_next():
     job = JOB | {"tokens": "1B", "start": "98 d", "deadline": "200 d"}
     chat = CHAT | {"demand": {"requests_per_s": 300, "factor_by_phase": {"delivery": 0, "service": 1}}}
     phases = [{"name": "delivery", "start": "0 d"}, {"name": "service", "start": "98 d"}]
-    plan = planner.solve(spec((chat, job), [TEXAS | {"available_from": "47 weeks"}], [OFFER | {"supply": 100}], phases=phases))
+    plan = planner.solve(
+        spec((chat, job), [TEXAS | {"available_from": "47 weeks"}], [OFFER | {"supply": 100}], phases=phases)
+    )
     assert [limit["path"] for limit in plan["diagnosis"]["conflict"]] == ["sites[0].available_from"]
     assert [change["path"] for change in plan["diagnosis"]["repair"]] == ["sites[0].available_from"]
     assert "47 weeks" in plan["diagnosis"]["conflict"][0]["words"]

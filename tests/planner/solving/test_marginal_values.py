@@ -169,7 +169,12 @@ def test_a_site_where_nothing_else_is_offered_says_so():
 
 
 def test_the_report_says_that_integers_are_fixed():
-    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}])))
+    plan = planner.solve(
+        spec(
+            ("sites[0].power", "1.4 MW"),
+            ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}]),
+        )
+    )
     for form in ("table", "md"):
         text = " ".join(render(plan, form).split())
         assert "every integer is fixed" in text and "USD per kW" in text
@@ -182,7 +187,10 @@ def test_a_binding_limit_is_worth_something_in_words():
     worth = -row["marginal_value_divisible"] * 1e6
     for form in ("table", "md"):
         text = " ".join(render(plan, form).split())
-        assert f"The next MW of power in us-texas is worth {worth:,.0f} USD over the horizon ({worth / 2:,.0f} a year) where systems may be added" in text
+        assert (
+            f"The next MW of power in us-texas is worth {worth:,.0f} USD over the horizon ({worth / 2:,.0f} a year) where systems may be added"
+            in text
+        )
     free = planner.solve(spec(("sites[0].power", "20 MW")))
     assert "next MW" not in render(free, "table")
 
@@ -191,7 +199,10 @@ def test_one_more_system_is_worth_throughput_in_words():
     plan = planner.solve(spec(("objective", {"maximise": "throughput"}), ("offers", [OFFERS[1] | {"supply": 150}])))
     worth = row_of(plan, "offers[0].supply")["marginal_value_divisible"]
     text = " ".join(render(plan, "md").split())
-    assert worth > 0 and f"One more DGX H100 (buy) is worth {worth:.3g} of the factor on demand where systems may be added" in text
+    assert (
+        worth > 0
+        and f"One more DGX H100 (buy) is worth {worth:.3g} of the factor on demand where systems may be added" in text
+    )
 
 
 # -- plans found slot by slot, too large for the program around them ----------------------------------------------------
@@ -224,14 +235,22 @@ def test_a_plan_found_slot_by_slot_has_the_worth_of_its_limits_from_the_bound(li
     plan = by_the_bound(monkeypatch, *edits)
     row = row_of(plan, path)
     assert around["note"] == "" and row["note"] == BY_THE_BOUND and row["marginal_unit"] == around["marginal_unit"]
-    assert 2 * around["marginal_value_divisible"] < row["marginal_value_divisible"] < 0.5 * around["marginal_value_divisible"] < 0
+    assert (
+        2 * around["marginal_value_divisible"]
+        < row["marginal_value_divisible"]
+        < 0.5 * around["marginal_value_divisible"]
+        < 0
+    )
     assert verify_plan(plan) == [] and "as the bound has it" in " ".join(render(plan, "md").split())
 
 
 def test_what_the_bound_says_of_limits_is_held_against_the_plan(monkeypatch):
     plan = by_the_bound(monkeypatch, ("sites[0].power", "1.12 MW"), ("sites[1].power", "1.12 MW"))
     # at one site at least, whole systems leave some power unused
-    path, unused = max(((row["path"], row["slack"]) for row in plan["limits"] if row["path"].endswith(".power")), key=lambda row: row[1])
+    path, unused = max(
+        ((row["path"], row["slack"]) for row in plan["limits"] if row["path"].endswith(".power")),
+        key=lambda row: row[1],
+    )
     assert unused > 0
     between = plan.objective["value"] - plan["bound_divisible"]
     assert plan["bound_divisible"] <= plan["bound"] <= plan.objective["value"]
@@ -245,7 +264,14 @@ def test_what_the_bound_says_of_limits_is_held_against_the_plan(monkeypatch):
 
 
 def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
-    job = {"name": "run", "kind": "training", "architecture": "Llama-3.2-1B", "tokens": "40B", "start": "10 d", "deadline": "100 d"}
+    job = {
+        "name": "run",
+        "kind": "training",
+        "architecture": "Llama-3.2-1B",
+        "tokens": "40B",
+        "start": "10 d",
+        "deadline": "100 d",
+    }
     plan = by_the_bound(monkeypatch, *LIMITED["power"][1], ("workloads", [*spec(*BY_SLOT)["workloads"], job]))
     rows = [row for row in plan["limits"] if row["path"].endswith(".power")]
     assert plan.has_answer and verify_plan(plan) == []
@@ -255,8 +281,16 @@ def test_with_a_job_the_fleet_held_has_no_price_of_power(monkeypatch):
 def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
     """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
     monkeypatch.setattr("planner.solving.marginal_values.LEAST_TIME", 0.0)
-    monkeypatch.setattr("planner.solving.marginal_values.explain", lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)))
-    plan = planner.solve(spec(("sites[0].power", "1.4 MW"), ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}])))
+    monkeypatch.setattr(
+        "planner.solving.marginal_values.explain",
+        lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)),
+    )
+    plan = planner.solve(
+        spec(
+            ("sites[0].power", "1.4 MW"),
+            ("offers", [*OFFERS, {"system": "DGX H200", "how": "buy", "price": "2000000 USD"}]),
+        )
+    )
     row = row_of(plan, "sites[0].power")
     assert row["marginal_value_divisible"] is None and row["note"] == TIME_NOTE
     assert {row["words"] for row in plan["runner_up"]} <= {TIME_NOTE, "all systems that are offered there are in use"}
@@ -265,8 +299,20 @@ def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
 
 def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
     """Rivals that are dearer by their reduced costs are passed over; the least margin of each site is that of all asked one by one."""
-    document = spec(("offers", [*OFFERS, {"system": "DGX H200", "how": "reserved"}, {"system": "AWS p5.48xlarge", "how": "on_demand", "price": "60 USD/h"}]))
-    problem, options = resolve_document(document), Options(gap=1e-4, time_limit_s=20.0, presolve=False)  # which may put all of it on rows
+    document = spec(
+        (
+            "offers",
+            [
+                *OFFERS,
+                {"system": "DGX H200", "how": "reserved"},
+                {"system": "AWS p5.48xlarge", "how": "on_demand", "price": "60 USD/h"},
+            ],
+        )
+    )
+    problem, options = (
+        resolve_document(document),
+        Options(gap=1e-4, time_limit_s=20.0, presolve=False),
+    )  # which may put all of it on rows
     form = formulate(problem, find_candidates(problem))
     solution = solve(form.data, options)
     ways = [[u for u, (k, _) in enumerate(form.holdings) if form.lots[k].offer is offer] for offer in problem.offers]
@@ -278,4 +324,7 @@ def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
     least = lambda entries: min(entry for entry in entries if entry is not None)
     assert least(some) == pytest.approx(least(every), rel=1e-6, abs=1e-9 * solution.value)
     again = build(form.data)
-    assert (solution.program_of(form.data).column_count, solution.program_of(form.data).row_count) == (again.column_count, again.row_count)  # nothing was added to it
+    assert (solution.program_of(form.data).column_count, solution.program_of(form.data).row_count) == (
+        again.column_count,
+        again.row_count,
+    )  # nothing was added to it

@@ -148,7 +148,12 @@ def is_free(path: Path) -> bool:
 
 
 def is_number(path: Path, value: Any) -> bool:
-    if isinstance(value, bool) or is_free(path) or path[-1] in ("start", "schema_version") and value in ("2027-01-01", 1):
+    if (
+        isinstance(value, bool)
+        or is_free(path)
+        or path[-1] in ("start", "schema_version")
+        and value in ("2027-01-01", 1)
+    ):
         return False
     return isinstance(value, (int, float)) or isinstance(value, str) and NUMBER.fullmatch(value) is not None
 
@@ -163,7 +168,12 @@ def scaled(value: Any, factor: float) -> Any:
 
 def case(what: str, base: str, path: Path, value: Any, invalid: bool = True, at: Path | None = None) -> Case:
     document = with_value(BASES[base], path, value)
-    return Case(f"{what}: {base} {'.'.join(map(str, path))} {_short(value)}", json.dumps(document).encode(), invalid, path if at is None else at)
+    return Case(
+        f"{what}: {base} {'.'.join(map(str, path))} {_short(value)}",
+        json.dumps(document).encode(),
+        invalid,
+        path if at is None else at,
+    )
 
 
 def _short(value: Any) -> str:
@@ -181,13 +191,27 @@ REQUIRED = {
 def missing() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, _ in nodes(document):
-            required = path[-1] in REQUIRED and "residency" not in path or path[-2:-1] == ("figures",) and path[-1] == "chips" or path[-1] == "note" and "figures" in path
+            required = (
+                path[-1] in REQUIRED
+                and "residency" not in path
+                or path[-2:-1] == ("figures",)
+                and path[-1] == "chips"
+                or path[-1] == "note"
+                and "figures" in path
+            )
             if required or len(path) <= 3 and isinstance(path[-1], str) and base == "serving":
                 # a record without a figure is told where the record is used
                 yield case("missing", base, path, GONE, invalid=required, at=() if "figures" in path else None)
 
 
-WRONG: dict[type, tuple[Any, ...]] = {dict: ([], "text"), list: ({}, "text"), str: ([], True), int: ([], True), float: ([], True), bool: ("yes", 1)}
+WRONG: dict[type, tuple[Any, ...]] = {
+    dict: ([], "text"),
+    list: ({}, "text"),
+    str: ([], True),
+    int: ([], True),
+    float: ([], True),
+    bool: ("yes", 1),
+}
 
 
 def wrong_type() -> Iterator[Case]:
@@ -204,7 +228,9 @@ def wrong_unit() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, value in nodes(document):
             if is_number(path, value) and isinstance(value, str):
-                yield from (case("unit", base, path, text) for text in ("3 parsec", "", "km")[: 3 if base == "serving" else 1])
+                yield from (
+                    case("unit", base, path, text) for text in ("3 parsec", "", "km")[: 3 if base == "serving" else 1]
+                )
 
 
 def not_finite() -> Iterator[Case]:
@@ -213,11 +239,16 @@ def not_finite() -> Iterator[Case]:
             if not is_number(path, value) or "profile" in path and path[-1] != 5:
                 continue
             if isinstance(value, str):
-                yield from (case("finite", base, path, text) for text in ("nan", "inf W", "1e999 s")[: 3 if base == "serving" else 1])
+                yield from (
+                    case("finite", base, path, text)
+                    for text in ("nan", "inf W", "1e999 s")[: 3 if base == "serving" else 1]
+                )
                 continue
             for text in ("NaN", "Infinity", "-Infinity", "1e999")[: 4 if base == "serving" else 1]:
                 data = json.dumps(with_value(document, path, "HERE")).replace('"HERE"', text).encode()
-                yield Case(f"finite: {base} {'.'.join(map(str, path))} {text}", data, True)  # told of the whole text, before it is a spec
+                yield Case(
+                    f"finite: {base} {'.'.join(map(str, path))} {text}", data, True
+                )  # told of the whole text, before it is a spec
 
 
 def negative() -> Iterator[Case]:
@@ -236,7 +267,9 @@ def unknown_name() -> Iterator[Case]:
         for path, value in nodes(document):
             one = path[-1] in NAMES or len(path) > 1 and path[-2] in NAME_LISTS
             if isinstance(value, str) and one and (path[0] != "catalog" or path[-1] == "chip"):
-                yield from (case("name", base, path, text) for text in (f"{value} of nowhere", "模型", "x" * 201, "a\nb"))
+                yield from (
+                    case("name", base, path, text) for text in (f"{value} of nowhere", "模型", "x" * 201, "a\nb")
+                )
     yield case("name", "serving", ("objective",), {"maximise": "throughput", "workload": "chatt"})
     yield case("name", "training", ("objective",), {"maximise": "throughput"})
     yield case("name", "serving", ("overrides",), {"chips/H900/hbm_bytes": {"value": "80 GB", "note": "x"}})
@@ -254,7 +287,17 @@ def magnitude() -> Iterator[Case]:
         for i, (path, value) in enumerate(nodes(document)):
             if is_number(path, value) and ("profile" not in path or path[-1] == 4):
                 between = FACTORS[1 + i % 6]
-                yield from (case(f"x{factor:g}", base, path, scaled(value, factor), invalid=factor == 1e300 or factor == 1e-300 and not str(path[-1]).endswith("_cv"), at=path[:2]) for factor in (1e-300, between, 1e300))
+                yield from (
+                    case(
+                        f"x{factor:g}",
+                        base,
+                        path,
+                        scaled(value, factor),
+                        invalid=factor == 1e300 or factor == 1e-300 and not str(path[-1]).endswith("_cv"),
+                        at=path[:2],
+                    )
+                    for factor in (1e-300, between, 1e300)
+                )
             if is_number(path, value) and not isinstance(value, str) and base == "serving" and "profile" not in path:
                 yield case("huge", base, path, 10**400)
 
@@ -268,22 +311,52 @@ def override() -> Iterator[Case]:
         "regions/us-virginia/latitude": 38.9, "regions/us-virginia/construction_cost": 11.7, "defaults/idle_power_fraction/value": 0.2,
         "defaults/system_life_s/value": 5, "constants/serving.memory_efficiency/value": 0.8, "constants/power.memory/value": 0.8,
     }  # fmt: skip
-    units = {"fp16_flop_per_s": "FLOP/s", "hbm_bytes": "B", "tdp_w": "W", "power_w": "W", "scaleup_bytes_per_s": "B/s", "construction_cost": "USD/W"}
+    units = {
+        "fp16_flop_per_s": "FLOP/s",
+        "hbm_bytes": "B",
+        "tdp_w": "W",
+        "power_w": "W",
+        "scaleup_bytes_per_s": "B/s",
+        "construction_cost": "USD/W",
+    }
     for path, value in paths.items():
-        for factor, invalid in ((0, False), (-1, "latitude" not in path), (1e-300, True), (0.1, False), (3, False), (1e280, True)):
+        for factor, invalid in (
+            (0, False),
+            (-1, "latitude" not in path),
+            (1e-300, True),
+            (0.1, False),
+            (3, False),
+            (1e280, True),
+        ):
             unit = units.get(path.rpartition("/")[2])
             written = f"{value * factor!r} {unit}" if unit else value * factor
-            yield case(f"override x{factor:g}", "serving", ("overrides",), {path: {"value": written, "note": "moved"}}, invalid=invalid)
+            yield case(
+                f"override x{factor:g}",
+                "serving",
+                ("overrides",),
+                {path: {"value": written, "note": "moved"}},
+                invalid=invalid,
+            )
 
 
 def repeated() -> Iterator[Case]:
-    for base, path in (("serving", ("workloads",)), ("serving", ("sites",)), ("serving", ("workloads", 0, "origins")), ("training", ("workloads",))):
+    for base, path in (
+        ("serving", ("workloads",)),
+        ("serving", ("sites",)),
+        ("serving", ("workloads", 0, "origins")),
+        ("training", ("workloads",)),
+    ):
         there: Any = BASES[base]
         for key in path:
             there = there[key]
         yield case("twice", base, path, there * 2)
         yield case("twice", base, path, there * 2000)
-    yield case("twice", "serving", ("workloads", 0, "origins"), [{"region": "us-virginia", "share": 0.5}, {"region": "Virginia", "share": 0.5}])
+    yield case(
+        "twice",
+        "serving",
+        ("workloads", 0, "origins"),
+        [{"region": "us-virginia", "share": 0.5}, {"region": "Virginia", "share": 0.5}],
+    )
     yield case("twice", "serving", ("sites",), [{"region": "us-virginia"}, {"region": "US Virginia"}])
     yield case("twice", "serving", ("offers",), SERVING["offers"] * 2, invalid=False)
     text = json.dumps(SERVING)
@@ -294,12 +367,24 @@ def empty_and_null() -> Iterator[Case]:
     nullable = {"profile", "ttft", "tpot", "e2e", "p95", "p50", "mean", "grade", "residency", "weights_from", "power", "systems", "fixed_cost", "electricity_price", "pue",
                 "price", "supply", "regions", "offers", "budget", "capital", "carbon", "discount_rate", "date", "id", "$schema"}  # fmt: skip
     for path, value in nodes(SERVING):
-        if path[0] in ("workloads", "sites", "offers", "limits", "horizon", "objective", "solver") and isinstance(path[-1], str):
+        if path[0] in ("workloads", "sites", "offers", "limits", "horizon", "objective", "solver") and isinstance(
+            path[-1], str
+        ):
             either = path[-1] in ("minimise", "requests_per_s")
             yield case("null", "serving", path, None, invalid=either or path[-1] not in nullable)
         if isinstance(value, list) and path[-1] != "licences":
             yield case("empty", "serving", path, [], invalid=path[-1] != "offers")
-        if isinstance(value, dict) and path[-1] not in ("slo", "ttft", "tpot", "e2e", "limits", "solver", "horizon", "exchange", "overrides"):
+        if isinstance(value, dict) and path[-1] not in (
+            "slo",
+            "ttft",
+            "tpot",
+            "e2e",
+            "limits",
+            "solver",
+            "horizon",
+            "exchange",
+            "overrides",
+        ):
             yield case("empty", "serving", path, {})
         if isinstance(value, str) and not is_free(path):
             yield case("empty", "serving", path, " ")
@@ -331,7 +416,19 @@ def odd_texts() -> Iterator[Case]:
             nested = {"value": nested}
         yield case(f"nested {depth}", "serving", ("note",), nested)
         yield case(f"nested {depth}", "serving", ("catalog",), {"chips": [{"name": "c", "figures": {"tdp_w": nested}}]})
-    for name in ("模型 🚀", "a/b", "a\nb", "a\u0000b", "chat/us-virginia/0", "..", "' OR 1=1", "<b>", "%s{}", "x" * 200, " padded "):
+    for name in (
+        "模型 🚀",
+        "a/b",
+        "a\nb",
+        "a\u0000b",
+        "chat/us-virginia/0",
+        "..",
+        "' OR 1=1",
+        "<b>",
+        "%s{}",
+        "x" * 200,
+        " padded ",
+    ):
         yield case("odd name", "serving", ("workloads", 0, "name"), name, invalid=False)
         yield case("odd name", "serving", ("name",), name, invalid=False)
     yield Case("text: a byte order mark first", b"\xef\xbb\xbf" + whole.encode(), False)
@@ -349,13 +446,37 @@ def limits() -> Iterator[Case]:
     yield Case("limit: nothing bounds the throughput", json.dumps({
         **{key: SERVING[key] for key in ("name", "workloads")}, "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "fabrics": ["scale-up"]}],
         "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}], "objective": {"maximise": "throughput"}}).encode(), True)  # fmt: skip
-    for path, value in ((("workloads", 0, "tokens"), "1M"), (("workloads", 0, "tokens"), 7), (("workloads", 0, "deadline"), "25 h"), (("workloads", 0, "batch_tokens"), 4096)):
+    for path, value in (
+        (("workloads", 0, "tokens"), "1M"),
+        (("workloads", 0, "tokens"), 7),
+        (("workloads", 0, "deadline"), "25 h"),
+        (("workloads", 0, "batch_tokens"), 4096),
+    ):
         yield case("limit", "training", path, value, invalid=False)
 
 
-FAMILIES = (missing, wrong_type, wrong_unit, not_finite, negative, unknown_name, magnitude, override, repeated, empty_and_null, unknown_key, odd_texts, limits)
+FAMILIES = (
+    missing,
+    wrong_type,
+    wrong_unit,
+    not_finite,
+    negative,
+    unknown_name,
+    magnitude,
+    override,
+    repeated,
+    empty_and_null,
+    unknown_key,
+    odd_texts,
+    limits,
+)
 # a spec with records of its own takes longest to read, so one in four of its cases
-CASES = {found.name: found for family in FAMILIES for i, found in enumerate(family()) if ": defined " not in found.name or i % 4 == 0}
+CASES = {
+    found.name: found
+    for family in FAMILIES
+    for i, found in enumerate(family())
+    if ": defined " not in found.name or i % 4 == 0
+}
 
 
 # -- checking ----------------------------------------------------------------------------------------------------------
@@ -406,7 +527,9 @@ def test_the_bases_are_sound(base, monkeypatch, capsys):
     assert parse_plan(out).status in ("optimal", "within_gap")
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if TIMES > 1 or name.startswith("limit") or zlib.crc32(name.encode()) % 2 == 0])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if TIMES > 1 or name.startswith("limit") or zlib.crc32(name.encode()) % 2 == 0]
+)
 def test_a_malformed_spec_is_answered(name, monkeypatch, capsys):
     given = CASES[name]
     code, out, err, seconds = run(given.data, monkeypatch, capsys)

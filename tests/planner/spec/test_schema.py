@@ -38,7 +38,12 @@ def quantities() -> list[tuple[str, dict[str, Any]]]:
 
 def leaves(block: type[Block] = Block) -> list[type[Block]]:
     """Blocks of a spec that no other one is made from."""
-    return [leaf for part in block.__subclasses__() if part.__module__ != "planner.estimate.case" for leaf in (leaves(part) or [part])]
+    return [
+        leaf
+        for part in block.__subclasses__()
+        if part.__module__ != "planner.estimate.case"
+        for leaf in (leaves(part) or [part])
+    ]
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:
@@ -54,13 +59,17 @@ def test_the_shipped_copy_is_what_the_command_prints(capsys):
     assert cli.main(["schema"]) == 0
     printed = capsys.readouterr().out
     assert printed == schema_text()
-    assert SHIPPED.read_text(encoding="utf-8") == printed, "write it anew: flopwatt schema --output docs/spec.schema.json"
+    assert SHIPPED.read_text(encoding="utf-8") == printed, (
+        "write it anew: flopwatt schema --output docs/spec.schema.json"
+    )
 
 
 def test_the_page_of_keys_is_what_the_command_prints_and_has_every_key(capsys):
     assert cli.main(["schema", "--format", "md"]) == 0
     printed = capsys.readouterr().out
-    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == printed, "write it anew: flopwatt schema --format md --output docs/spec.md"
+    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == printed, (
+        "write it anew: flopwatt schema --format md --output docs/spec.md"
+    )
     blocks = [SCHEMA, *SCHEMA["$defs"].values()]
     for key in {key for block in blocks for key in block.get("properties", {})} - {"$schema"}:
         assert f"| `{key}`" in printed, key
@@ -74,7 +83,10 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_is_valid(path):
-    errors = [f"{error.json_path}: {error.message}" for error in Draft202012Validator(SCHEMA).iter_errors(read_document(path.read_bytes()))]
+    errors = [
+        f"{error.json_path}: {error.message}"
+        for error in Draft202012Validator(SCHEMA).iter_errors(read_document(path.read_bytes()))
+    ]
     assert not errors
 
 
@@ -120,13 +132,27 @@ def test_every_field_that_its_name_does_not_explain_is_described():
         "schema_version", "architecture", "backend", "seed", "mean", "p50", "p90", "p95", "p99",
     }  # fmt: skip
     for name, block in {"PlanSpec": SCHEMA, **SCHEMA["$defs"]}.items():
-        silent = {field for field, node in block["properties"].items() if not any("description" in part for _, part in nodes(node))}
+        silent = {
+            field
+            for field, node in block["properties"].items()
+            if not any("description" in part for _, part in nodes(node))
+        }
         assert silent <= plain, name
 
 
 def test_quantities_state_unit_range_and_an_example_that_the_parser_reads():
     found = quantities()
-    assert {node["x-unit"] for _, node in found} >= {"s", "W", "token", "token/s", "request/s", "kg", "currency", "currency/s", "currency/J"}
+    assert {node["x-unit"] for _, node in found} >= {
+        "s",
+        "W",
+        "token",
+        "token/s",
+        "request/s",
+        "kg",
+        "currency",
+        "currency/s",
+        "currency/J",
+    }
     for path, node in found:
         assert node["examples"], path
         if not node["x-unit"].startswith("currency"):
@@ -144,7 +170,9 @@ def test_every_default_is_valid_and_means_what_the_parser_takes():
             taken = {cls.__name__: cls for cls in leaves()}[name].model_fields[field].default
             unit = node.get("x-unit")
             read = units.parse_money if unit and unit.startswith("currency") else units.parse
-            assert (read(node["default"], unit.removeprefix("currency/")) if unit else node["default"]) == (str(taken) if field == "start" and name == "Horizon" else taken), f"{name}.{field}"
+            assert (read(node["default"], unit.removeprefix("currency/")) if unit else node["default"]) == (
+                str(taken) if field == "start" and name == "Horizon" else taken
+            ), f"{name}.{field}"
             checked += 1
     assert checked >= 15
 

@@ -87,7 +87,18 @@ def test_a_wrong_value_is_named_with_its_remedy(tiny, path, value, words):
     assert all(word in hits[0] for word in words), hits[0]
 
 
-@pytest.mark.parametrize("path", [("name",), ("workloads",), ("sites",), (*CHAT, "architecture"), (*CHAT, "origins"), (*CHAT, "lengths", "output"), (*SITE, "region")])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("name",),
+        ("workloads",),
+        ("sites",),
+        (*CHAT, "architecture"),
+        (*CHAT, "origins"),
+        (*CHAT, "lengths", "output"),
+        (*SITE, "region"),
+    ],
+)
 def test_a_missing_value_is_asked_for(tiny, path):
     assert "missing" in problems(changed(tiny(), path, ...))[path_text(path)]
 
@@ -150,7 +161,12 @@ def test_all_unknown_names_come_at_once(tiny):
     document["workloads"][0]["origins"][0]["region"] = "atlantis"
     document["sites"][0]["systems"] = ["DGX H100", "abacus"]
     document["offers"].append({"system": "slide rule", "how": "buy", "price": "1 USD"})
-    assert {*problems(document)} >= {"workloads[0].architecture", "workloads[0].origins[0].region", "sites[0].systems[1]", "offers[1].system"}
+    assert {*problems(document)} >= {
+        "workloads[0].architecture",
+        "workloads[0].origins[0].region",
+        "sites[0].systems[1]",
+        "offers[1].system",
+    }
 
 
 # -- rules between values ----------------------------------------------------------------------------------------------
@@ -168,7 +184,10 @@ def only(document: dict, path: str) -> str:
 
 def test_shares_of_origins_add_up_to_one(tiny):
     document = tiny()
-    document["workloads"][0]["origins"] = [{"region": "us-virginia", "share": 0.5}, {"region": "us-texas", "share": 0.4}]
+    document["workloads"][0]["origins"] = [
+        {"region": "us-virginia", "share": 0.5},
+        {"region": "us-texas", "share": 0.4},
+    ]
     assert "0.9" in only(document, "workloads[0]")
 
 
@@ -190,7 +209,9 @@ def test_demand_is_stated_in_one_way(tiny):
     for demand in ({}, {"requests_per_s": 1, "output_tokens": "1B tokens/day"}):
         message = only(changed(tiny(), (*CHAT, "demand"), demand), "workloads[0].demand")
         assert "requests_per_s" in message and "output_tokens" in message
-    assert "24" in only(changed(tiny(), (*CHAT, "demand"), {"requests_per_s": 1, "profile": [1.0] * 23}), "workloads[0].demand.profile")
+    assert "24" in only(
+        changed(tiny(), (*CHAT, "demand"), {"requests_per_s": 1, "profile": [1.0] * 23}), "workloads[0].demand.profile"
+    )
     only(changed(tiny(), (*CHAT, "demand"), {"requests_per_s": 1, "profile": [0.0] * 24}), "workloads[0].demand")
 
 
@@ -206,13 +227,19 @@ def test_electricity_has_one_price(tiny):
 
 
 def test_a_price_has_the_unit_of_its_way(tiny):
-    for how, price, remedy in (("buy", "20 USD/h", ""), ("on_demand", "310000 USD", "USD/h"), ("reserved", "20", "USD")):
+    for how, price, remedy in (
+        ("buy", "20 USD/h", ""),
+        ("on_demand", "310000 USD", "USD/h"),
+        ("reserved", "20", "USD"),
+    ):
         message = only(tiny(offers=[{"system": "DGX H100", "how": how, "price": price}]), "offers[0]")
         assert price in message and remedy in message
 
 
 def test_an_offer_without_any_price_says_where_to_state_one(tiny):
-    message = only(tiny(sites=[{"region": "us-virginia"}], offers=[{"system": "Atlas 800T A2", "how": "on_demand"}]), "offers[0]")
+    message = only(
+        tiny(sites=[{"region": "us-virginia"}], offers=[{"system": "Atlas 800T A2", "how": "on_demand"}]), "offers[0]"
+    )
     assert "price" in message and "USD/h" in message
 
 
@@ -281,7 +308,9 @@ def test_amounts_of_any_currency_are_held_in_the_plans(tiny):
     in_euros = resolve(parse_spec(tiny(currency="EUR", exchange=exchange, limits={"budget": "10M USD"})))
     assert in_euros.offers[0].prices["us-virginia"] == pytest.approx(279_000, rel=1e-12)
     assert in_euros.budget == pytest.approx(9e6, rel=1e-12)
-    assert in_euros.sites[0].facility_cost_per_w == pytest.approx(0.9 * in_dollars.sites[0].facility_cost_per_w, rel=1e-12)
+    assert in_euros.sites[0].facility_cost_per_w == pytest.approx(
+        0.9 * in_dollars.sites[0].facility_cost_per_w, rel=1e-12
+    )
     assert in_euros.sites[0].price_per_j == pytest.approx(0.9 * in_dollars.sites[0].price_per_j, rel=1e-12)
 
 

@@ -43,7 +43,11 @@ def trained(spec):
 def goodput(interval_s, wait_s, problem, chips):
     """By Daly, with failures of chips and systems taken away as two causes of one kind of interruption."""
     facts = problem.constants.reliability
-    write = checkpoint_write_s(parameter_counts(problem.training[0].architecture).total, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
+    write = checkpoint_write_s(
+        parameter_counts(problem.training[0].architecture).total,
+        facts.checkpoint_bytes_per_parameter,
+        facts.storage_bytes_per_s,
+    )
     failures, taken = chips / facts.chip_interruption_s, chips / 8 / interval_s  # per second, of the whole run
     restart = facts.recovery_s + wait_s * taken / (failures + taken)
     return float(best_goodput(1, 1 / (failures + taken), write, restart))
@@ -52,14 +56,19 @@ def goodput(interval_s, wait_s, problem, chips):
 def test_a_job_loses_what_interruptions_cost(trained, spec):
     point = trained["workloads"][0]["points"][0]
     chips = point["pools"][0]["systems_per_replica"] * 8
-    assert point["goodput"] == pytest.approx(goodput(12 * 3600, 600, resolve_document(spec([SPOT], job=True)), chips), rel=1e-9)
+    assert point["goodput"] == pytest.approx(
+        goodput(12 * 3600, 600, resolve_document(spec([SPOT], job=True)), chips), rel=1e-9
+    )
     rented = solved(spec([{"system": "DGX H100", "how": "on_demand", "price": "10 USD/h"}], job=True))
     assert point["goodput"] < rented["workloads"][0]["points"][0]["goodput"]
     assert trained["totals"]["cost"] >= rented["totals"]["cost"]  # at the same price an hour, in whole systems
 
 
 def test_rarer_interruptions_never_cost_more(spec):
-    costs = [planner.solve(spec([SPOT | {"interruption_interval": interval}], job=True))["totals"]["cost"] for interval in ("8 h", "1 d", "20 d")]
+    costs = [
+        planner.solve(spec([SPOT | {"interruption_interval": interval}], job=True))["totals"]["cost"]
+        for interval in ("8 h", "1 d", "20 d")
+    ]
     assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
 
 

@@ -130,7 +130,11 @@ def test_the_exit_code_is_the_worst_of_the_lines(statuses, code):
 def test_each_line_is_answered_in_its_own_way(tmp_path, capsys):
     specs, output = tmp_path / "specs.jsonl", tmp_path / "answers.jsonl"
     impossible = tiny(id="impossible", limits={"budget": "1 USD"})
-    specs.write_bytes(as_bytes([tiny(id="good"), tiny(id="typo", sitse=[])]) + b"not JSON\n" + as_bytes([impossible, tiny(id="good"), tiny(20)]))
+    specs.write_bytes(
+        as_bytes([tiny(id="good"), tiny(id="typo", sitse=[])])
+        + b"not JSON\n"
+        + as_bytes([impossible, tiny(id="good"), tiny(20)])
+    )
     assert cli.main(["batch", str(specs), "--output", str(output)]) == 3
     found = {(record["id"], record["status"]): record for record in records_of(output)}
     assert list(found) == [
@@ -211,7 +215,10 @@ def test_a_foreign_last_line_is_not_taken_for_a_torn_one(tmp_path):
 def test_wherever_an_output_is_cut_what_it_holds_and_what_is_left_make_the_whole(tmp_path):
     """Cut after every byte: done and left lines together are all lines, none twice."""
     lines = batch.read_lines(b'{"id": "a"}\n{"id": 2}\n{"id": "a"}\nnonsense\n{"id": "a"}\n')
-    records = [json.dumps({"id": line.id, "status": line.status or "optimal", "plan": {}, "seconds": 0.1}) + "\n" for line in lines]
+    records = [
+        json.dumps({"id": line.id, "status": line.status or "optimal", "plan": {}, "seconds": 0.1}) + "\n"
+        for line in lines
+    ]
     whole = "".join(records).encode()
     output = tmp_path / "answers.jsonl"
     for cut in range(len(whole) + 1):

@@ -30,7 +30,13 @@ OFFERS = [
 ]
 SITES = [{"region": "us-texas", "power": "500 kW"}, {"region": "us-virginia", "power": "1 MW"}]
 GAP = 1e-4
-BASE = {"name": "compared", "workloads": [CHAT], "sites": SITES, "offers": OFFERS, "solver": {"gap": GAP, "time_limit": "30 s"}}
+BASE = {
+    "name": "compared",
+    "workloads": [CHAT],
+    "sites": SITES,
+    "offers": OFFERS,
+    "solver": {"gap": GAP, "time_limit": "30 s"},
+}
 
 
 def spec(*edits) -> dict:
@@ -57,7 +63,11 @@ def found():
 
 def test_a_plan_is_no_different_from_itself(first):
     same = planner.compare(first, first)
-    assert same.same and same.rows == [] and same.words == [f"Both come to {first.objective['value']:,.0f} USD.", "The plans are the same."]
+    assert (
+        same.same
+        and same.rows == []
+        and same.words == [f"Both come to {first.objective['value']:,.0f} USD.", "The plans are the same."]
+    )
 
 
 @pytest.mark.parametrize("table", ["parts", "systems", "sites", "lines"])
@@ -75,10 +85,23 @@ def test_the_parts_add_up_to_the_difference_of_the_objective(first, second, tabl
 def test_fleets_limits_and_questions_are_told_apart(first, second):
     told = planner.compare(first, second).document
     for row in told["fleet"]:
-        counts = [sum(r["count"] for r in plan["fleet"] if all(r[k] == row[k] for k in ("site", "system", "how", "fabric", "phase"))) for plan in (first, second)]
+        counts = [
+            sum(
+                r["count"]
+                for r in plan["fleet"]
+                if all(r[k] == row[k] for k in ("site", "system", "how", "fabric", "phase"))
+            )
+            for plan in (first, second)
+        ]
         assert counts == [row["first"], row["second"]] and row["difference"] == counts[1] - counts[0] != 0
-    assert {(row["path"], row["first"], row["second"]) for row in told["spec"]} == {("sites[0].power", "500 kW", "1 MW"), ("offers[0].supply", 40, 60)}
-    bound = [{row["path"] for row in plan["limits"] if row["marginal_unit"] and row["slack"] <= 1e-6 * row["limit"]} for plan in (first, second)]
+    assert {(row["path"], row["first"], row["second"]) for row in told["spec"]} == {
+        ("sites[0].power", "500 kW", "1 MW"),
+        ("offers[0].supply", 40, 60),
+    }
+    bound = [
+        {row["path"] for row in plan["limits"] if row["marginal_unit"] and row["slack"] <= 1e-6 * row["limit"]}
+        for plan in (first, second)
+    ]
     assert {row["path"] for row in told["limits"]} == bound[0] ^ bound[1]
     words = " ".join(told["words"])
     top = told["parts"][0]
@@ -89,14 +112,22 @@ def test_fleets_limits_and_questions_are_told_apart(first, second):
 def test_the_other_way_round_every_difference_changes_its_sign(first, second):
     there, back = (planner.compare(*pair).document for pair in ((first, second), (second, first)))
     for table in ("parts", "fleet", "routes", "totals"):
-        key = lambda row: json.dumps({k: v for k, v in row.items() if k not in ("first", "second", "difference", "share")})
+        key = lambda row: json.dumps(
+            {k: v for k, v in row.items() if k not in ("first", "second", "difference", "share")}
+        )
         mine, other = ({key(row): row["difference"] for row in found[table]} for found in (there, back))
         assert mine == {name: -value for name, value in other.items()}
 
 
 def test_shares_of_an_origin_shift_by_nothing_in_sum(first, second):
-    for workload, origin in {(row["workload"], row["origin"]) for row in planner.compare(first, second).document["routes"]}:
-        rows = [row for row in planner.compare(first, second).document["routes"] if (row["workload"], row["origin"]) == (workload, origin)]
+    for workload, origin in {
+        (row["workload"], row["origin"]) for row in planner.compare(first, second).document["routes"]
+    }:
+        rows = [
+            row
+            for row in planner.compare(first, second).document["routes"]
+            if (row["workload"], row["origin"]) == (workload, origin)
+        ]
         assert sum(row["difference"] for row in rows) == pytest.approx(0, abs=1e-9)
 
 
@@ -126,7 +157,12 @@ def test_entries_of_lists_are_matched_by_what_they_are_about():
 def test_the_verb_prints_every_format(first, second, tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
     first.save(paths[0]), second.save(paths[1])
-    for form, sign in (("table", "What drives it"), ("md", "## Fleet"), ("csv", "table,what"), ("json", '"difference"')):
+    for form, sign in (
+        ("table", "What drives it"),
+        ("md", "## Fleet"),
+        ("csv", "table,what"),
+        ("json", '"difference"'),
+    ):
         assert main(["compare", *paths, "--format", form]) == 0
         assert sign in capsys.readouterr().out
     (tmp_path / "b.json").write_text("{}")
@@ -147,7 +183,11 @@ def without(document: dict, name: str) -> list[dict]:
         return [edited(document, (("sites", [site]),)) for site in SITES]
     thing = name.removeprefix("without ")
     if thing.endswith(" networks"):
-        rest = [f for f in ("scale-up", "rail-only", "rail-optimised", "fat-tree", "fat-tree:2") if f != thing.removesuffix(" networks")]
+        rest = [
+            f
+            for f in ("scale-up", "rail-only", "rail-optimised", "fat-tree", "fat-tree:2")
+            if f != thing.removesuffix(" networks")
+        ]
         return [edited(document, tuple((f"sites[{i}].fabrics", rest) for i in range(len(SITES))))]
     if thing.startswith("us-"):
         return [edited(document, (("sites", [site for site in SITES if site["region"] != thing]),))]
@@ -157,7 +197,9 @@ def without(document: dict, name: str) -> list[dict]:
 def test_each_alternative_is_the_best_of_its_kind(found):
     """Against the spec with that kind taken out, solved on its own."""
     used = {row["system"] for row in found.best["fleet"]} | {row["site"] for row in found.best["fleet"]}
-    assert {a.name for a in found.found if a.name.startswith("without") and "networks" not in a.name} == {f"without {thing}" for thing in used}
+    assert {a.name for a in found.found if a.name.startswith("without") and "networks" not in a.name} == {
+        f"without {thing}" for thing in used
+    }
     for alternative in found.found:
         plans = [planner.solve(question) for question in without(spec(), alternative.name)]
         best = min((plan.objective["value"] for plan in plans if plan.has_answer), default=None)
@@ -165,7 +207,10 @@ def test_each_alternative_is_the_best_of_its_kind(found):
             assert best is None
             continue
         assert alternative.status == FOUND and alternative.value == pytest.approx(best, rel=2.5 * GAP), alternative.name
-        assert alternative.worse == pytest.approx(alternative.value - found.best.objective["value"]) and alternative.worse >= -2.5 * GAP * best
+        assert (
+            alternative.worse == pytest.approx(alternative.value - found.best.objective["value"])
+            and alternative.worse >= -2.5 * GAP * best
+        )
         assert alternative.least <= alternative.worse + 1e-6 * best
 
 
@@ -173,7 +218,9 @@ def test_an_alternative_is_a_plan_that_holds(found):
     for alternative in found.found:
         if alternative.plan is not None:
             assert verify_plan(alternative.plan) == []
-            assert alternative.plan.status in ("within_gap", "limit") and alternative.plan["bound"] == found.best["bound"]
+            assert (
+                alternative.plan.status in ("within_gap", "limit") and alternative.plan["bound"] == found.best["bound"]
+            )
 
 
 def test_they_are_in_order_and_said_in_words(found):
@@ -201,5 +248,10 @@ def test_the_verb_writes_plans_and_says_when_there_is_none(tmp_path, capsys):
         assert main(["verify", str(plan)]) == 0
     capsys.readouterr()
     assert main(["alternatives", str(path), "-q", "--set", "limits.budget=1 USD", "--format", "json"]) == 4
-    assert json.loads(capsys.readouterr().out) == {"status": "infeasible", "best": None, "within": 0.05, "alternatives": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "status": "infeasible",
+        "best": None,
+        "within": 0.05,
+        "alternatives": [],
+    }
     assert main(["alternatives", str(path), "--total-time", "soon"]) == 3

@@ -101,7 +101,15 @@ def test_quality_has_its_price_and_one_source():
         frontier(edited(SPEC, (("workloads[0].alternatives", None),)), "quality")
 
 
-@pytest.mark.parametrize("bad", [{"against": "beauty"}, {"against": "carbon", "points": 1}, {"against": "carbon", "span": (1, 2)}, {"against": "latency", "span": (2, 1)}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"against": "beauty"},
+        {"against": "carbon", "points": 1},
+        {"against": "carbon", "span": (1, 2)},
+        {"against": "latency", "span": (2, 1)},
+    ],
+)
 def test_what_cannot_be_asked_is_refused(bad):
     with pytest.raises(SpecError, match="--"):
         frontier(SPEC, **bad)

@@ -16,7 +16,11 @@ from planner.studies.ladder import ladder
 
 SMALL = json.loads((Path(__file__).parents[2] / "golden" / "small_spec.json").read_text())
 SMALL["offers"] = [{"system": "DGX H100", "how": "buy", "price": "300000 USD"}]
-LEVERS = ["half the price: offers[0].price=-50%", "cheap power: sites[0].electricity_price=0.01 USD/kWh", "longer answers: workloads[0].lengths.output=500"]
+LEVERS = [
+    "half the price: offers[0].price=-50%",
+    "cheap power: sites[0].electricity_price=0.01 USD/kWh",
+    "longer answers: workloads[0].lengths.output=500",
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +44,21 @@ def test_factors_multiply_to_the_whole_and_to_the_target(climbed):
 
 def test_an_impossible_rung_has_no_cost():
     found = ladder(copy.deepcopy(SMALL), ["no room: sites[0].power=1 kW"])
-    assert found.rungs[1].status == "infeasible" and found.rungs[1].cost_per_million_tokens is None and found.status == "infeasible"
+    assert (
+        found.rungs[1].status == "infeasible"
+        and found.rungs[1].cost_per_million_tokens is None
+        and found.status == "infeasible"
+    )
 
 
 @pytest.mark.parametrize(
     ("levers", "more", "place"),
-    [(["cheap"], {}, "--lever"), (["x: offers[0].supply=-10%"], {}, "offers[0].supply"), ([], {"workload": "tune"}, "--workload"), ([], {"target": "1 EUR/1M tokens"}, "--target")],
+    [
+        (["cheap"], {}, "--lever"),
+        (["x: offers[0].supply=-10%"], {}, "offers[0].supply"),
+        ([], {"workload": "tune"}, "--workload"),
+        ([], {"target": "1 EUR/1M tokens"}, "--target"),
+    ],
 )
 def test_what_cannot_be_read_is_named(levers, more, place):
     with pytest.raises(planner.SpecError) as caught:

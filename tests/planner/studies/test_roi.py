@@ -52,7 +52,11 @@ def test_both_readings_agree(cost, gain):
 def test_a_plan_says_what_its_fleet_costs(small_plan):
     fleet = planned_fleet(small_plan)
     months = 12 * small_plan["spec"].get("horizon", {}).get("years", 1)
-    paid = sum(amount for component, amount in small_plan["costs"].items() if component in ("systems", "fabric", "facility", "rent", "site"))
+    paid = sum(
+        amount
+        for component, amount in small_plan["costs"].items()
+        if component in ("systems", "fabric", "facility", "rent", "site")
+    )
     assert fleet.cost == pytest.approx(paid / months) and fleet.chips == small_plan["totals"]["chips"]
     known = [row["mfu"] for row in small_plan["workloads"] if row["mfu"]]
     assert min(known) <= fleet.mfu <= max(known)
@@ -61,7 +65,10 @@ def test_a_plan_says_what_its_fleet_costs(small_plan):
 def test_a_fleet_for_less_work_costs_what_is_told(tiny):
     """Work that is done on 1/1.1 of the time needs the fleet of 1/1.1 of the demand: solved again, to whole systems."""
     document = edited(tiny(), (("workloads[0].demand.requests_per_s", 110_000),))
-    now, less = (planned_fleet(planner.solve(edited(document, (("workloads[0].demand.requests_per_s", rate),)))) for rate in (110_000, 100_000))
+    now, less = (
+        planned_fleet(planner.solve(edited(document, (("workloads[0].demand.requests_per_s", rate),))))
+        for rate in (110_000, 100_000)
+    )
     assert now.cost - less.cost == pytest.approx(returns(now, ["10%"]).rows[0]["smaller_fleet"], rel=0.05)
 
 
@@ -72,7 +79,9 @@ def test_the_command(tmp_path, capsys, small_plan):
     assert "less the team, USD a month" in capsys.readouterr().out
     assert main(["roi", "--cost", "1B CNY/month", "--chips", "10000", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [row["gain"] for row in document["gains"]] == ["1%", "2%", "5%", "10%"] and document["fleet"]["cost"] == pytest.approx(1e9)
+    assert [row["gain"] for row in document["gains"]] == ["1%", "2%", "5%", "10%"] and document["fleet"][
+        "cost"
+    ] == pytest.approx(1e9)
     for form in ("csv", "md", "table"):
         assert main(["roi", "--cost", "1B CNY/month", "--format", form]) == 0
     capsys.readouterr()

@@ -26,7 +26,10 @@ CHAT = {
     "lengths": {"input": 1000, "output": 300, "input_cv": 1, "output_cv": 1}, "origins": [{"region": "us-texas", "share": 1.0}],
     "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "precision": ["fp8"], "disaggregation": "never",
 }  # fmt: skip
-OFFERS = [{"system": "DGX B200", "how": "buy", "price": "700000 USD", "supply": 40}, {"system": "DGX H100", "how": "buy"}]
+OFFERS = [
+    {"system": "DGX B200", "how": "buy", "price": "700000 USD", "supply": 40},
+    {"system": "DGX H100", "how": "buy"},
+]
 GAP = 1e-4
 BASE = {
     "name": "moved", "workloads": [CHAT], "sites": [{"region": "us-texas", "power": "1 MW"}, {"region": "us-virginia", "power": "1 MW"}], "offers": OFFERS,
@@ -45,7 +48,14 @@ def usual(document):
 
 
 def test_each_level_is_what_the_question_with_that_figure_gives(document):
-    found = planner.sensitivity(document, vary=["sites[0].power=-40%:+10%", "offers[0].price=500000 USD:800000 USD", "workloads[0].demand.requests_per_s=15000:30000"])
+    found = planner.sensitivity(
+        document,
+        vary=[
+            "sites[0].power=-40%:+10%",
+            "offers[0].price=500000 USD:800000 USD",
+            "workloads[0].demand.requests_per_s=15000:30000",
+        ],
+    )
     assert next(bar.factor.path for bar in found.bars) == "workloads[0].demand.requests_per_s"
     edits = {
         "sites[0].power": ("600 kW", "1.1 MW"), "offers[0].price": ("500000 USD", "800000 USD"), "workloads[0].demand.requests_per_s": (15000, 30000),
@@ -64,7 +74,12 @@ def test_each_level_is_what_the_question_with_that_figure_gives(document):
 
 def test_what_is_not_solved_is_the_same(document, usual):
     """Every level that was passed over, solved after all."""
-    passed = [(bar, level, moved) for bar in usual.bars for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high)) if moved.status == SAME]
+    passed = [
+        (bar, level, moved)
+        for bar in usual.bars
+        for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high))
+        if moved.status == SAME
+    ]
     assert len(passed) >= 3
     for bar, level, moved in passed:
         assert moved.value == usual.value and not moved.change
@@ -106,7 +121,11 @@ def test_electricity_moves_by_a_fifth_at_every_site(document, usual):
 
 def test_a_level_without_a_plan_is_said_first(document):
     found = planner.sensitivity(document, vary=["limits.budget=1M USD:20M USD", "offers[0].supply=30:50"])
-    assert found.bars[0].factor.path == "limits.budget" and found.bars[0].low.status == NO_PLAN and found.bars[0].high.status == SOLVED
+    assert (
+        found.bars[0].factor.path == "limits.budget"
+        and found.bars[0].low.status == NO_PLAN
+        and found.bars[0].high.status == SOLVED
+    )
     assert "No plan is left with limits.budget at 1M USD" in " ".join(found.words)
     assert found.document["factors"][0]["low"]["value"] is None
 
@@ -136,7 +155,11 @@ def test_what_cannot_be_read_is_refused(document, vary, message):
 
 def test_a_level_that_the_spec_may_not_hold_is_named(document):
     found = planner.sensitivity(document, vary=["sites[0].power=2 apples:900 kW"])
-    assert "apples" in found.bars[0].low.words and found.bars[0].low.status == "invalid" and found.bars[0].high.status == SOLVED
+    assert (
+        "apples" in found.bars[0].low.words
+        and found.bars[0].low.status == "invalid"
+        and found.bars[0].high.status == SOLVED
+    )
 
 
 def test_when_the_time_is_up_the_rest_is_not_tried(document):
@@ -151,7 +174,9 @@ def test_the_tornado_is_drawn_to_scale(usual):
     bars = [rect for rect in root.iter(f"{space}rect") if rect.get("height") == "16"]
     assert len(bars) == sum(moved.value is not None for bar in drawn for moved in (bar.low, bar.high))
     widths = sorted(float(rect.get("width")) for rect in bars)
-    sizes = sorted(abs(moved.value - usual.value) for bar in drawn for moved in (bar.low, bar.high) if moved.value is not None)
+    sizes = sorted(
+        abs(moved.value - usual.value) for bar in drawn for moved in (bar.low, bar.high) if moved.value is not None
+    )
     assert widths == pytest.approx([size * widths[-1] / sizes[-1] for size in sizes], abs=0.1)
     assert root.find(f"{space}title").text.startswith("Swing of the objective")
 
@@ -176,11 +201,20 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
         answers.append(answer)
         shift = 1.0 if len(answers) == 1 or answer.value is None else 1.5
         solution = answer.solution
-        return answer if shift == 1.0 else replace(answer, solution=replace(solution, value=shift * solution.value, bound=shift * solution.bound))
+        return (
+            answer
+            if shift == 1.0
+            else replace(answer, solution=replace(solution, value=shift * solution.value, bound=shift * solution.bound))
+        )
 
     monkeypatch.setattr(swings, "answered", worse)
     found = planner.sensitivity(document)
-    sides = [(bar.factor, level, moved) for bar in found.bars for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high)) if moved.status == SOLVED]
+    sides = [
+        (bar.factor, level, moved)
+        for bar in found.bars
+        for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high))
+        if moved.status == SOLVED
+    ]
     kept = [moved for factor, level, moved in sides if factor.kind in swings.KEEPING and level.wider]
     assert len(kept) >= 5 and all(moved.value == moved.bound == found.value and not moved.change for moved in kept)
     others = [moved for factor, level, moved in sides if not (factor.kind in swings.KEEPING and level.wider)]
@@ -199,5 +233,7 @@ def test_the_program_is_kept_between_prices(document, monkeypatch):
             return solution
 
     monkeypatch.setattr(swings, "KeptProgram", Told)
-    planner.sensitivity({**document, "solver": {"gap": 0.01}}, vary=["offers[0].price=-1%:+1%", "limits.budget=-1%:+5%"])
+    planner.sensitivity(
+        {**document, "solver": {"gap": 0.01}}, vary=["offers[0].price=-1%:+1%", "limits.budget=-1%:+5%"]
+    )
     assert how[0] == FIRST and len(how) == 5 and how.count(IN_PLACE) >= 3

@@ -43,8 +43,20 @@ SMALL = json.loads((Path(__file__).parents[2] / "golden" / "small_spec.json").re
 def spec(sharing: str | None) -> dict:
     document = copy.deepcopy(SMALL)
     chat = document["workloads"][0]
-    chat["demand"] = {"requests_per_s": 60, "profile": [1, 1, 1, 1, 1, 1, 2, 4, 6, 8, 8, 8, 8, 8, 8, 8, 8, 6, 4, 3, 2, 2, 1, 1]}
-    document["workloads"].append(chat | {"name": "agent", "demand": {"requests_per_s": 60, "profile": [*chat["demand"]["profile"][12:], *chat["demand"]["profile"][:12]]}})
+    chat["demand"] = {
+        "requests_per_s": 60,
+        "profile": [1, 1, 1, 1, 1, 1, 2, 4, 6, 8, 8, 8, 8, 8, 8, 8, 8, 6, 4, 3, 2, 2, 1, 1],
+    }
+    document["workloads"].append(
+        chat
+        | {
+            "name": "agent",
+            "demand": {
+                "requests_per_s": 60,
+                "profile": [*chat["demand"]["profile"][12:], *chat["demand"]["profile"][:12]],
+            },
+        }
+    )
     document["sites"][0]["power"] = "200 kW"
     return document | ({"sharing": sharing} if sharing else {})
 
@@ -109,8 +121,14 @@ def test_utilisation_is_chips_at_work_over_chips_held(plans):
     found, plan = sharing(spec("none")).base, plans["none"]
     year = sum(row["seconds"] for row in plan["schedule"])
     held = sum(row["count"] * 8 for row in plan["fleet"]) * year
-    chips = {point["id"]: sum(pool["systems_per_replica"] * 8 for pool in point["pools"]) for w in plan["workloads"] for point in w["points"]}
-    busy = sum(replicas * chips[name] * row["seconds"] for row in plan["schedule"] for name, replicas in row["active"].items())
+    chips = {
+        point["id"]: sum(pool["systems_per_replica"] * 8 for pool in point["pools"])
+        for w in plan["workloads"]
+        for point in w["points"]
+    }
+    busy = sum(
+        replicas * chips[name] * row["seconds"] for row in plan["schedule"] for name, replicas in row["active"].items()
+    )
     assert found.utilisation == pytest.approx(busy / held)
 
 
@@ -120,7 +138,10 @@ def test_utilisation_is_chips_at_work_over_chips_held(plans):
 def filling(tokens: str = "1.8T", **job) -> dict:
     """A service that needs all its systems for eight hours of the day and hardly any in the others, and a job that would fit there."""
     document = spec(None)
-    document["workloads"] = [document["workloads"][0], document["workloads"][1] | {"tokens": tokens, "deadline": "365 d"} | job]
+    document["workloads"] = [
+        document["workloads"][0],
+        document["workloads"][1] | {"tokens": tokens, "deadline": "365 d"} | job,
+    ]
     document["workloads"][0]["demand"] = {"requests_per_s": 700, "profile": [1] * 16 + [10] * 8}
     document["sites"][0]["power"] = "2 MW"
     document["offers"][0]["supply"] = 60
@@ -138,7 +159,9 @@ def test_a_job_at_even_pace_runs_alike_in_every_hour_and_does_all_its_work():
     (point,) = next(w for w in plan["workloads"] if w["kind"] == "training")["points"]
     paces = [row["active"].get(point["id"], 0.0) for row in plan["schedule"]]
     assert paces == pytest.approx([paces[0]] * len(paces)) and 0 < paces[0] <= 1
-    assert sum(pace * row["seconds"] for pace, row in zip(paces, plan["schedule"])) * point["capacity"] == pytest.approx(1.8e12)
+    assert sum(pace * row["seconds"] for pace, row in zip(paces, plan["schedule"])) * point[
+        "capacity"
+    ] == pytest.approx(1.8e12)
 
 
 def test_even_pace_changes_training_points_only_and_in_proportion():
@@ -148,7 +171,10 @@ def test_even_pace_changes_training_points_only_and_in_proportion():
     pace = even.point_capacity / data.point_capacity
     assert (pace[~job] == 1).all() and (pace[job] < 1).all()
     assert even.point_capacity[job] * data.slot_hours_s.sum() == pytest.approx(data.job_work[0])
-    for scaled, plain in ((even.point_power_w, data.point_power_w), (even.point_cost["cost"][:, 0], data.point_cost["cost"][:, 0])):
+    for scaled, plain in (
+        (even.point_power_w, data.point_power_w),
+        (even.point_cost["cost"][:, 0], data.point_cost["cost"][:, 0]),
+    ):
         assert scaled == pytest.approx(plain * pace)
 
 
@@ -163,13 +189,21 @@ def test_without_spares_a_job_waits_for_repairs_of_chips_only():
     facts = problem.constants.reliability
     rows = {row["capability"]: row for row in sharing(filling()).rows}
     off = next(c for c in capabilities(problem, filling()) if c.name == SPARES)
-    assert off.repair_s == pytest.approx(facts.repair_s * facts.chip_interruption_s / facts.chip_failure_s) and not off.restart_s
+    assert (
+        off.repair_s == pytest.approx(facts.repair_s * facts.chip_interruption_s / facts.chip_failure_s)
+        and not off.restart_s
+    )
     without = resolve_document(edited(filling(), edits_without(problem, off)))
-    assert without.constants.reliability.recovery_s == facts.recovery_s and without.constants.reliability.unspared_s == pytest.approx(off.repair_s, rel=1e-5)
+    assert (
+        without.constants.reliability.recovery_s == facts.recovery_s
+        and without.constants.reliability.unspared_s == pytest.approx(off.repair_s, rel=1e-5)
+    )
     point = find_candidates(without).training["tune"][0]
     assert sum(use.systems for use in point.uses) == -(-_chips(point) // 8)  # those at work and no more
     write_s = checkpoint_write_s(8.03e9, facts.checkpoint_bytes_per_parameter, facts.storage_bytes_per_s)
-    assert point.goodput == pytest.approx(best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.repair_s), rel=1e-4)
+    assert point.goodput == pytest.approx(
+        best_goodput(_chips(point), facts.chip_interruption_s, write_s, facts.recovery_s + off.repair_s), rel=1e-4
+    )
     assert rows[SPARES]["goodput"] < rows[ON]["goodput"]
 
 
@@ -178,13 +212,19 @@ def test_without_spares_nothing_changes_on_systems_that_others_repair():
     document["offers"] = [{**offer, "how": "reserved", "price": "2 USD/h"} for offer in document["offers"]]
     problem = resolve_document(document)
     off = next(c for c in capabilities(problem, document) if c.name == SPARES)
-    held, without = (find_candidates(resolve_document(edited(document, edits))).training["tune"] for edits in ((), edits_without(problem, off)))
-    assert held and [(p.capacity, p.goodput, p.uses[0].systems) for p in held] == [(p.capacity, p.goodput, p.uses[0].systems) for p in without]
+    held, without = (
+        find_candidates(resolve_document(edited(document, edits))).training["tune"]
+        for edits in ((), edits_without(problem, off))
+    )
+    assert held and [(p.capacity, p.goodput, p.uses[0].systems) for p in held] == [
+        (p.capacity, p.goodput, p.uses[0].systems) for p in without
+    ]
 
 
 @pytest.mark.parametrize("asked, stated", [(0.5, 0.999), (0.95, None)])
 def test_the_longer_a_job_is_to_have_all_its_systems_the_more_spares_it_holds(asked, stated):
     """At 7 days until a failed system is back; 95 % is what the catalog says."""
+
     def points(availability):
         document = filling()
         document["overrides"] = {"defaults/repair_s/value": {"value": "7 d", "note": "far away"}}
@@ -192,6 +232,7 @@ def test_the_longer_a_job_is_to_have_all_its_systems_the_more_spares_it_holds(as
         job |= {} if availability is None else {"availability": availability}
         problem = resolve_document(document)
         return problem, find_candidates(problem).training["tune"]
+
     (problem, few), (_, many) = points(asked), points(stated)
     facts = problem.constants.reliability
     spares = {_chips(point): point.uses[0].spares for point in many}
@@ -222,13 +263,23 @@ def _chips(point) -> int:
 
 def test_users_of_each_region_are_workloads_of_their_own_with_the_same_demand_in_all():
     document = filling()
-    document["workloads"][0]["origins"] = [{"region": "us-texas", "share": 0.25}, {"region": "us-virginia", "share": 0.75}]
+    document["workloads"][0]["origins"] = [
+        {"region": "us-texas", "share": 0.25},
+        {"region": "us-virginia", "share": 0.75},
+    ]
     off = next(c for c in capabilities(resolve_document(document), document) if c.name == BY_ORIGIN)
     apart = resolve_document(edited(document, off.edits))
-    assert {w.name for w in apart.serving} == {"chat in us-texas", "chat in us-virginia"} and apart.spec.sharing == "none"
+    assert {w.name for w in apart.serving} == {
+        "chat in us-texas",
+        "chat in us-virginia",
+    } and apart.spec.sharing == "none"
     assert sum(w.spec.demand.requests_per_s for w in apart.serving) == pytest.approx(700)
     document["workloads"][0]["demand"] = {"output_tokens": "10B tokens/day"}
-    apart = resolve_document(edited(document, next(c for c in capabilities(resolve_document(document), document) if c.name == BY_ORIGIN).edits))
+    apart = resolve_document(
+        edited(
+            document, next(c for c in capabilities(resolve_document(document), document) if c.name == BY_ORIGIN).edits
+        )
+    )
     assert sum(w.spec.demand.output_tokens for w in apart.serving) == pytest.approx(10e9 / 86400)
 
 
@@ -239,7 +290,10 @@ def test_all_off_is_no_better_than_any_of_them_off_and_restarts_add_up():
     problem = resolve_document(document)
     known = {c.name: c for c in capabilities(problem, document)}
     assert WAITING in known and known[ALL_OFF].even_pace
-    assert known[ALL_OFF].restart_s == pytest.approx(BY_HAND_S - problem.constants.reliability.recovery_s) and known[ALL_OFF].repair_s == known[SPARES].repair_s > 0
+    assert (
+        known[ALL_OFF].restart_s == pytest.approx(BY_HAND_S - problem.constants.reliability.recovery_s)
+        and known[ALL_OFF].repair_s == known[SPARES].repair_s > 0
+    )
     changed = resolve_document(edited(document, edits_without(problem, known[ALL_OFF])))
     assert changed.constants.reliability.repair_s == 2 * 86400 and changed.spec.sharing == "none"
     del document["workloads"][0]["demand"]["deferral"]
@@ -263,7 +317,9 @@ def test_without_fast_storage_a_site_that_limits_it_has_a_tenth():
     off = next(c for c in capabilities(problem, document) if c.name == STORAGE)
     without = resolve_document(edited(document, edits_without(problem, off)))
     assert without.sites[0].storage_bytes_per_s == pytest.approx(4e9)
-    assert without.constants.reliability.storage_bytes_per_s == pytest.approx(problem.constants.reliability.storage_bytes_per_s / 10)
+    assert without.constants.reliability.storage_bytes_per_s == pytest.approx(
+        problem.constants.reliability.storage_bytes_per_s / 10
+    )
 
 
 # -- under which load (benchmarks/sharing.py) ----------------------------------------------------------------------------

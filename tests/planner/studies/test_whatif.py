@@ -51,7 +51,11 @@ def cold(changes):
 
 
 def same(plan, other):
-    assert plan.has_answer == other.has_answer and {plan.status, other.status} <= {"optimal", "within_gap", "infeasible"}
+    assert plan.has_answer == other.has_answer and {plan.status, other.status} <= {
+        "optimal",
+        "within_gap",
+        "infeasible",
+    }
     if other.has_answer:
         assert plan.objective["value"] == pytest.approx(other.objective["value"], rel=2.1 * GAP)
         assert plan.gap <= GAP
@@ -89,7 +93,9 @@ def test_a_price_is_changed_in_place_and_each_question_counts_from_the_spec_as_g
     assert kept.timing.how == IN_PLACE
     assert dearer.objective["value"] >= before.objective["value"] * (1 - 2.1 * GAP)
     again = kept.plan({})
-    assert kept.timing.how == IN_PLACE and again.objective["value"] == pytest.approx(before.objective["value"], rel=2.1 * GAP)
+    assert kept.timing.how == IN_PLACE and again.objective["value"] == pytest.approx(
+        before.objective["value"], rel=2.1 * GAP
+    )
 
 
 def test_a_limit_is_moved_in_place_and_another_demand_needs_no_program_of_its_own(kept):
@@ -128,7 +134,9 @@ def test_in_place_says_the_same_as_from_nothing(spec, data):
             changes[f"offers[{i}].price"] = f"{float(number) * data.draw(st.floats(0.3, 3.0)):.6f} {unit}"
         for i in range(len(spec["sites"])):
             changes[f"sites[{i}].electricity_price"] = f"{data.draw(st.integers(0, 300))} USD/MWh"
-        changes["workloads[0].demand.requests_per_s"] = spec["workloads"][0]["demand"]["requests_per_s"] * data.draw(st.floats(0.5, 2.0))
+        changes["workloads[0].demand.requests_per_s"] = spec["workloads"][0]["demand"]["requests_per_s"] * data.draw(
+            st.floats(0.5, 2.0)
+        )
         plan = kept.plan(changes, diagnosing=False)
         same(plan, planner.solve(edited(copy.deepcopy(spec), tuple(changes.items()))))
 
@@ -154,10 +162,18 @@ def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
     program.solve(data, options)
     assert program.how == FIRST
     for factor in (1.02, 1.4, 0.5):
-        changed = replace(data, holding_cost={**data.holding_cost, "cost": data.holding_cost["cost"] * np.linspace(1.0, factor, len(data.holding_lot))})
+        changed = replace(
+            data,
+            holding_cost={
+                **data.holding_cost,
+                "cost": data.holding_cost["cost"] * np.linspace(1.0, factor, len(data.holding_lot)),
+            },
+        )
         found, expected = program.solve(changed, options), joint.solve(changed, options)
         assert program.how == IN_PLACE
-        assert found.value == pytest.approx(expected.value, rel=2.1 * GAP) and found.bound <= expected.value * (1 + 1e-9)
+        assert found.value == pytest.approx(expected.value, rel=2.1 * GAP) and found.bound <= expected.value * (
+            1 + 1e-9
+        )
 
 
 def test_a_demand_without_any_way_to_serve_it_is_infeasible(data):

@@ -132,7 +132,12 @@ def test_any_number_of_the_main_example_is_checked(main_plan, quick):
 def test_the_value_of_other_objectives_is_checked(tiny, objective):
     document = json.loads(planner.solve(tiny(objective=objective, limits={"budget": "1M USD"})).to_json())
     assert verdict(document) == []
-    paths = [("objective", "value"), ("gap",), *numbers(document["totals"], ("totals",)), *numbers(document["costs"], ("costs",))]
+    paths = [
+        ("objective", "value"),
+        ("gap",),
+        *numbers(document["totals"], ("totals",)),
+        *numbers(document["costs"], ("costs",)),
+    ]
     assert unnoticed(document, itertools.product(paths, (1, -1))) == []
 
 
@@ -267,7 +272,10 @@ def test_a_broken_structure_is_found(small, change, word):
 
 def test_a_system_barred_by_export_control_is_found(tiny):
     """The same plan twice: once the spec switches the rule off, once it does not."""
-    spec = tiny(sites=[{"region": "cn-guizhou", "systems": ["DGX H100"], "electricity_price": "0.05 USD/kWh"}], limits={"export_control": False})
+    spec = tiny(
+        sites=[{"region": "cn-guizhou", "systems": ["DGX H100"], "electricity_price": "0.05 USD/kWh"}],
+        limits={"export_control": False},
+    )
     spec["workloads"][0]["origins"] = [{"region": "cn-guizhou", "share": 1}]
     document = json.loads(planner.solve(spec).to_json())
     assert document["status"] == "optimal" and verdict(document) == []

@@ -29,7 +29,11 @@ def tight(seed):
     rng = np.random.default_rng(seed)
     data = together.problem(rng, ("cost",))
     rows = rows_of(data)
-    return rng, relief.with_limits(data, {row: float(rng.integers(1, 9)) / 4 for row in rows if rng.random() < 0.7}), rows
+    return (
+        rng,
+        relief.with_limits(data, {row: float(rng.integers(1, 9)) / 4 for row in rows if rng.random() < 0.7}),
+        rows,
+    )
 
 
 @settings(**SMALL, max_examples=20 * TIMES)

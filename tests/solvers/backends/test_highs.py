@@ -30,7 +30,14 @@ def _least_of(highs) -> float:
 
 def _loaded():
     highs = new_highs()
-    highs.passModel(program_of(np.array([-1.0]), sparse.csc_array([[2.0]]), (np.array([-np.inf]), np.array([3.0])), (np.zeros(1), np.full(1, 9.0))))
+    highs.passModel(
+        program_of(
+            np.array([-1.0]),
+            sparse.csc_array([[2.0]]),
+            (np.array([-np.inf]), np.array([3.0])),
+            (np.zeros(1), np.full(1, 9.0)),
+        )
+    )
     return highs
 
 
@@ -48,9 +55,24 @@ def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
     for threads in (1, 3, 2, 1):
         take_threads(threads)
         assert _least_of(kept) == _least_of(_loaded()) == -1.5
-        warm = EntryProgram(sparse.csc_array([[2.0]]), np.array([-np.inf]), np.array([3.0]), np.zeros(1), np.full(1, 9.0), np.array([-1.0]))
+        warm = EntryProgram(
+            sparse.csc_array([[2.0]]),
+            np.array([-np.inf]),
+            np.array([3.0]),
+            np.zeros(1),
+            np.full(1, 9.0),
+            np.array([-1.0]),
+        )
         assert warm.solve() == pytest.approx([1.5])
-        found = least_whole(np.array([-1.0]), sparse.csc_array([[2.0]]), (np.array([-np.inf]), np.array([3.0])), (np.zeros(1), np.full(1, 9.0)), np.ones(1, dtype=bool), 0.0, 10.0)
+        found = least_whole(
+            np.array([-1.0]),
+            sparse.csc_array([[2.0]]),
+            (np.array([-np.inf]), np.array([3.0])),
+            (np.zeros(1), np.full(1, 9.0)),
+            np.ones(1, dtype=bool),
+            0.0,
+            10.0,
+        )
         assert found.x == pytest.approx([1.0])
 
 

@@ -21,10 +21,25 @@ def market_split(rows: int = 5, columns: int = 45) -> tuple:
     matrix = sparse.csc_array(np.hstack([weights, np.eye(rows), -np.eye(rows)]))
     more = np.zeros(columns), np.ones(2 * rows)
     whole = np.concatenate([np.ones(columns), np.zeros(2 * rows)]).astype(bool)
-    return np.concatenate(more), matrix, (half, half), (np.zeros(columns + 2 * rows), np.append(np.ones(columns), np.full(2 * rows, np.inf))), whole, 0.0
+    return (
+        np.concatenate(more),
+        matrix,
+        (half, half),
+        (np.zeros(columns + 2 * rows), np.append(np.ones(columns), np.full(2 * rows, np.inf))),
+        whole,
+        0.0,
+    )
 
 
-KNAPSACK = (-np.array([3.0, 4.0, 5.0]), sparse.csc_array([[2.0, 3.0, 4.0]]), (np.array([-np.inf]), np.array([6.0])), (np.zeros(3), np.ones(3)), np.ones(3, dtype=bool), 0.0, 10.0)
+KNAPSACK = (
+    -np.array([3.0, 4.0, 5.0]),
+    sparse.csc_array([[2.0, 3.0, 4.0]]),
+    (np.array([-np.inf]), np.array([6.0])),
+    (np.zeros(3), np.ones(3)),
+    np.ones(3, dtype=bool),
+    0.0,
+    10.0,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +72,15 @@ def test_what_does_not_end_is_given_up(monkeypatch):
 
 
 def test_what_highs_refuses_is_raised_here():
-    unbounded = (np.array([-1.0]), sparse.csc_array((0, 1)), (np.zeros(0), np.zeros(0)), (np.zeros(1), np.array([np.inf])), np.zeros(1, dtype=bool), 0.0, 10.0)
+    unbounded = (
+        np.array([-1.0]),
+        sparse.csc_array((0, 1)),
+        (np.zeros(0), np.zeros(0)),
+        (np.zeros(1), np.array([np.inf])),
+        np.zeros(1, dtype=bool),
+        0.0,
+        10.0,
+    )
     with pytest.raises(SolverError, match="Unbounded"):
         apart.least_whole(*unbounded)
     assert len(apart._idle) == 1
@@ -76,5 +99,7 @@ def test_it_ends_with_the_one_that_asks(root, asked):
     """Even where that one is killed: the run comes back when all that hold its standard error have ended."""
     use = "from test_solvers_apart import KNAPSACK; apart.least_whole(*KNAPSACK)" if asked else "apart.ready()"
     start = f"import os, sys; sys.path.append('tests/unit'); from solvers import apart; {use}; os.kill(os.getpid(), 9)"
-    done = subprocess.run([sys.executable, "-c", start], cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", start], cwd=root, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == -9 and not done.stderr

@@ -24,14 +24,30 @@ def scaled(matrix, row_lower, row_upper, upper, integer, cost) -> Scaled:
     matrix = sparse.csc_array(np.array(matrix, dtype=float))
     rows, columns = matrix.shape
     ones = np.ones(columns)
-    arrays = Arrays(matrix, np.array(row_lower, dtype=float), np.array(row_upper, dtype=float), np.zeros(columns), np.array(upper, dtype=float), np.array(integer, dtype=bool), ones)
+    arrays = Arrays(
+        matrix,
+        np.array(row_lower, dtype=float),
+        np.array(row_upper, dtype=float),
+        np.zeros(columns),
+        np.array(upper, dtype=float),
+        np.array(integer, dtype=bool),
+        ones,
+    )
     return Scaled(arrays, np.array(cost, dtype=float), ones, np.ones(rows), 1.0)
 
 
 def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.inf):
     arrays = program.arrays
     opened = lambda part: Linear(part.arrays, part.cost, Options())
-    return whole_counts(program, arrays.lower if lower is None else lower, arrays.upper if upper is None else upper, target, most, GAP, opened)
+    return whole_counts(
+        program,
+        arrays.lower if lower is None else lower,
+        arrays.upper if upper is None else upper,
+        target,
+        most,
+        GAP,
+        opened,
+    )
 
 
 # -- choices without a cost ----------------------------------------------------------------------------------------------
@@ -93,9 +109,19 @@ def covering(data) -> Scaled:
     row[2], row[9] = 1.0, -6.0
     rows.append((row, 0.0))
     choice = float(data.draw(st.booleans()))
-    program = scaled([row for row, _ in rows], [-np.inf] * len(rows), [side for _, side in rows], [6] * 3 + [100] * 6 + [1], [True] * 3 + [False] * 6 + [True], [*cost, *[0.01] * 6, 0])
+    program = scaled(
+        [row for row, _ in rows],
+        [-np.inf] * len(rows),
+        [side for _, side in rows],
+        [6] * 3 + [100] * 6 + [1],
+        [True] * 3 + [False] * 6 + [True],
+        [*cost, *[0.01] * 6, 0],
+    )
     arrays = program.arrays
-    return replace(program, arrays=replace(arrays, lower=np.append(arrays.lower[:-1], choice), upper=np.append(arrays.upper[:-1], choice)))
+    return replace(
+        program,
+        arrays=replace(arrays, lower=np.append(arrays.lower[:-1], choice), upper=np.append(arrays.upper[:-1], choice)),
+    )
 
 
 def brute(program: Scaled) -> float:
@@ -145,7 +171,9 @@ def test_what_counts_without_an_answer_rule_out_has_none(data):
     from solvers.branch_and_bound.rounding import _Counts
 
     program = covering(data)
-    part = replace(program, arrays=replace(program.arrays, upper=np.append([6.0] * 3 + [100.0] * 6, program.arrays.upper[-1:])))
+    part = replace(
+        program, arrays=replace(program.arrays, upper=np.append([6.0] * 3 + [100.0] * 6, program.arrays.upper[-1:]))
+    )
     counts = _Counts(Linear(part.arrays, part.cost, Options()), part, 0.0)
     columns = counts.columns[:3]
     x = np.zeros(10)

@@ -42,8 +42,18 @@ def planned(seed: int):
 
 def some_prices(dec: Decomposition, rng: np.random.Generator) -> Prices:
     usual = 2.0 * float(dec.each.mean()) + 1e-9
-    shape = {"alpha": len(dec.data.lot_site), "sigma": dec.data.sites, "beta": dec.data.pools, "delta": len(dec.view.demand)}
-    return dec.fitted(Prices(*(rng.uniform(0.0, usual, (count, dec.view.slots)) for count in shape.values()), rng.uniform(-usual, usual, len(dec.whole.keys))))
+    shape = {
+        "alpha": len(dec.data.lot_site),
+        "sigma": dec.data.sites,
+        "beta": dec.data.pools,
+        "delta": len(dec.view.demand),
+    }
+    return dec.fitted(
+        Prices(
+            *(rng.uniform(0.0, usual, (count, dec.view.slots)) for count in shape.values()),
+            rng.uniform(-usual, usual, len(dec.whole.keys)),
+        )
+    )
 
 
 @settings(max_examples=60, **SMALL)
@@ -70,7 +80,9 @@ def test_the_best_plan_keeps_every_row_and_every_cut_and_what_is_proven(seed):
         assert before <= proposals.proven <= value + 1e-6 * scale
         before = proposals.proven
         if goal is not None:
-            assert (dec.whole.matrix @ goal <= dec.whole.row_upper + 1e-6).all() and (np.abs(goal - np.round(goal))[dec.whole.integer] == 0).all()
+            assert (dec.whole.matrix @ goal <= dec.whole.row_upper + 1e-6).all() and (
+                np.abs(goal - np.round(goal))[dec.whole.integer] == 0
+            ).all()
     proposals.exclude(np.where(dec.whole.integer, best, 0.0))
     proposals.propose(value - 0.1 * scale, 10.0)
     assert proposals.proven == before  # nothing is proven any more once something is left out
@@ -80,7 +92,10 @@ def test_more_cuts_prove_more():
     more = 0
     known = [found for found in map(planned, range(60)) if found is not None]
     for dec, _, value, rng in known:
-        proposals, below = Proposals(dec, dec.whole.integer, dec.certify(some_prices(dec, rng))), value + 0.1 * max(abs(value), 1.0)
+        proposals, below = (
+            Proposals(dec, dec.whole.integer, dec.certify(some_prices(dec, rng))),
+            value + 0.1 * max(abs(value), 1.0),
+        )
         proposals.propose(below, 10.0)
         before = proposals.proven
         for _ in range(4):
@@ -103,7 +118,16 @@ def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
         search.proposals, cutoff = proposals, value + 0.05 * max(abs(value), 1.0)
         for _ in range(4):
             goal, cuts = proposals.propose(cutoff, 10.0), len(proposals._cuts)
-            if goal is None or search.look(np.where(dec.whole.integer, goal, 0.0), np.where(dec.whole.integer, goal, dec.whole.most), start.found, cutoff) is not None:
+            if (
+                goal is None
+                or search.look(
+                    np.where(dec.whole.integer, goal, 0.0),
+                    np.where(dec.whole.integer, goal, dec.whole.most),
+                    start.found,
+                    cutoff,
+                )
+                is not None
+            ):
                 break
             at = np.where(dec.whole.integer, goal, 0.0)
             says = [cut.constant + float(np.where(at > 0, cut.slope * at, 0.0).sum()) for cut in proposals._cuts[cuts:]]
@@ -114,7 +138,23 @@ def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
 def test_the_least_whole_point_of_a_knapsack():
     weight, worth = np.array([[3.0, 5.0, 7.0]]), np.array([4.0, 7.0, 9.0])
     free = np.zeros(3), np.ones(3)
-    found = least_whole(-worth, sparse.csc_array(weight), (np.array([-np.inf]), np.array([10.0])), free, np.ones(3, dtype=bool), 0.0, 10.0)
+    found = least_whole(
+        -worth,
+        sparse.csc_array(weight),
+        (np.array([-np.inf]), np.array([10.0])),
+        free,
+        np.ones(3, dtype=bool),
+        0.0,
+        10.0,
+    )
     assert -found.bound == pytest.approx(13.0) and found.x == pytest.approx([1, 0, 1])
-    none = least_whole(-worth, sparse.csc_array(weight), (np.array([16.0]), np.array([np.inf])), free, np.ones(3, dtype=bool), 0.0, 10.0)
+    none = least_whole(
+        -worth,
+        sparse.csc_array(weight),
+        (np.array([16.0]), np.array([np.inf])),
+        free,
+        np.ones(3, dtype=bool),
+        0.0,
+        10.0,
+    )
     assert none.x is None and none.bound == np.inf

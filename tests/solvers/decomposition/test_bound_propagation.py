@@ -20,7 +20,18 @@ def structure(rng: np.random.Generator) -> Structure:
     lower = np.where(rng.random(rows) < 0.5, -np.inf, rng.integers(-3, 3, rows).astype(float))
     upper = np.where(rng.random(rows) < 0.3, np.inf, np.maximum(rng.integers(-3, 3, rows), lower).astype(float))
     none = np.zeros(0, dtype=np.int64)
-    return Structure(matrix, lower, upper, rng.integers(0, 4, columns).astype(float), np.zeros(columns), np.ones(columns, dtype=bool), {}, (), none, none)
+    return Structure(
+        matrix,
+        lower,
+        upper,
+        rng.integers(0, 4, columns).astype(float),
+        np.zeros(columns),
+        np.ones(columns, dtype=bool),
+        {},
+        (),
+        none,
+        none,
+    )
 
 
 @settings(max_examples=300, **SMALL)

@@ -38,7 +38,11 @@ def test_counts_are_those_of_the_whole_program(seed):
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
     program = build(data)
     found = decomposed.solve(data, Options(gap=0.01, time_limit_s=0.01), build)
-    assert (found.rows, found.columns, found.integers) == (program.row_count, program.column_count, int(program.arrays().integer.sum()))
+    assert (found.rows, found.columns, found.integers) == (
+        program.row_count,
+        program.column_count,
+        int(program.arrays().integer.sum()),
+    )
 
 
 def test_units_are_powers_of_two_near_the_usual_size(data):
@@ -65,7 +69,11 @@ def test_a_job_runs_just_where_it_may_and_just_until_it_is_done():
     from solvers.decomposition.root_relaxation import within
 
     view = SimpleNamespace(reachable=np.array([[1.0, 0.0, 1.0]]), seconds=np.array([10.0, 10.0, 10.0]))
-    for work, share, expected in ((30.0, [1.0, 1.0, 0.0], [1.0, 0.0, 0.5]), (10.0, [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]), (50.0, [1.0, 1.0, 1.0], None)):
+    for work, share, expected in (
+        (30.0, [1.0, 1.0, 0.0], [1.0, 0.0, 0.5]),
+        (10.0, [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]),
+        (50.0, [1.0, 1.0, 1.0], None),
+    ):
         data = SimpleNamespace(point_job=np.array([0]), job_work=np.array([work]), point_capacity=np.array([2.0]))
         found = within(SimpleNamespace(view=view, data=data), 0, np.array(share))
         assert found is None if expected is None else np.allclose(found, expected)
@@ -175,7 +183,9 @@ def test_jobs_that_each_fit_are_not_put_where_both_do_not(supply, cost):
 
 def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
     """Found by its number: two counts over one slot; with both held no column is left, and that was taken for no answer."""
-    found = decomposed.solve(replace(problem(np.random.default_rng(1007), ("cost",)), limits=()), Options(gap=1e-3, time_limit_s=60), build)
+    found = decomposed.solve(
+        replace(problem(np.random.default_rng(1007), ("cost",)), limits=()), Options(gap=1e-3, time_limit_s=60), build
+    )
     assert found.value == pytest.approx(60 / 7, rel=1e-6)
 
 
@@ -185,7 +195,9 @@ def _search(dec):
     from solvers.decomposition.node_relaxation import counted
     from solvers.decomposition.root_relaxation import linear
 
-    search = Search(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer & ~counted(dec), 1e-6, COSTS, 1, lambda: 1e9)
+    search = Search(
+        dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer & ~counted(dec), 1e-6, COSTS, 1, lambda: 1e9
+    )
     return search, search.look(np.zeros(dec.whole.size), dec.whole.most, linear(dec, 1e-6).found)
 
 
@@ -221,7 +233,11 @@ def test_counts_that_are_not_all_decided_in_time_are_rounded_together_with_hours
     hours, run = sketch._hours, sketch.Search.run
     monkeypatch.setattr(sketch, "_in_one_piece", lambda *_: None)
     monkeypatch.setattr(sketch, "_hours", lambda *given: asked.append(given) or hours(*given))
-    monkeypatch.setattr(sketch.Search, "run", lambda search, root: search.rounded(root) if (search.fixing & search.counts).any() else run(search, root))
+    monkeypatch.setattr(
+        sketch.Search,
+        "run",
+        lambda search, root: search.rounded(root) if (search.fixing & search.counts).any() else run(search, root),
+    )
     for seed in range(40):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots < 2 or not decomposed.carries(data) or (best := solve(data, Options(gap=1e-6))).value is None:

@@ -27,7 +27,9 @@ COMPARED = 20 if TIMES == 1 else 250  # each way
 
 
 def problems():
-    return st.integers(0, 2**32 - 1).map(lambda seed: replace(problem(np.random.default_rng(seed), ("cost",)), limits=()))
+    return st.integers(0, 2**32 - 1).map(
+        lambda seed: replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
+    )
 
 
 @pytest.mark.parametrize("in_one_piece", [True, False])
@@ -40,7 +42,10 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
         rng, seed = np.random.default_rng(seed), seed + 1
         data = free = replace(problem(rng, ("cost",)), limits=())
         if seed % 3 == 0:
-            data = replace(data, holding_cost=data.holding_cost | {"capital": rng.integers(0, 6, len(data.holding_lot)).astype(float)})
+            data = replace(
+                data,
+                holding_cost=data.holding_cost | {"capital": rng.integers(0, 6, len(data.holding_lot)).astype(float)},
+            )
             paid = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build).functionals.get("capital", 0.0)
             data = replace(data, limits=(Limit("limits.capital", "capital", max(paid - 1.0, 0.0)),))
         if unserved(data) or unfinished(data):
@@ -74,13 +79,19 @@ def test_progress_ends_at_the_plan_and_its_bound_in_the_units_of_the_data():
         data, lines = replace(problem(np.random.default_rng(seed), ("cost",)), limits=()), []
         if unserved(data) or unfinished(data):
             continue
-        data = replace(data, holding_cost={"cost": 3e5 * data.holding_cost["cost"]}, point_cost={"cost": 3e5 * data.point_cost["cost"]})
+        data = replace(
+            data,
+            holding_cost={"cost": 3e5 * data.holding_cost["cost"]},
+            point_cost={"cost": 3e5 * data.point_cost["cost"]},
+        )
         found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
         values, bounds, _ = stood(lines).T
         if found.value is None or found.value < 1e4:
             continue
         told += 1
-        assert np.nanmin(values) == pytest.approx(found.value, rel=1e-4) and np.nanmax(bounds) == pytest.approx(found.bound, rel=1e-4)
+        assert np.nanmin(values) == pytest.approx(found.value, rel=1e-4) and np.nanmax(bounds) == pytest.approx(
+            found.bound, rel=1e-4
+        )
     assert told > 5
 
 
@@ -109,7 +120,11 @@ def encloses(data, found) -> None:
     """Bound, best of all plans and value stand in that order, and the plan meets every row."""
     program = build(data)
     arrays = program.arrays()
-    assert (found.rows, found.columns, found.integers) == (program.row_count, program.column_count, int(arrays.integer.sum()))
+    assert (found.rows, found.columns, found.integers) == (
+        program.row_count,
+        program.column_count,
+        int(arrays.integer.sum()),
+    )
     least = best(data)
     if least is None:
         assert found.value is None
@@ -133,7 +148,11 @@ def test_there_may_be_more_threads_than_slots_and_an_order_that_nothing_asks_for
     for seed in range(12):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if not (unserved(data) or unfinished(data)):
-            found = decomposed.solve(replace(data, order=Chronology(next=np.roll(np.arange(data.slots), -1), step_s=data.slot_hours_s)), Options(gap=GAP, time_limit_s=60, threads=data.slots + 3), build)
+            found = decomposed.solve(
+                replace(data, order=Chronology(next=np.roll(np.arange(data.slots), -1), step_s=data.slot_hours_s)),
+                Options(gap=GAP, time_limit_s=60, threads=data.slots + 3),
+                build,
+            )
             encloses(data, found)
             plans += found.value is not None
     assert plans > 3
@@ -172,7 +191,10 @@ def test_groups_of_slots_keep_the_bound_and_the_rows(monkeypatch, groups, paces)
 
 
 def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slots(monkeypatch):
-    monkeypatch.setattr("solvers.decomposition.root_relaxation.grouping", lambda view, clusters: np.unique(view.window, return_inverse=True)[1])  # as few slots as there may be
+    monkeypatch.setattr(
+        "solvers.decomposition.root_relaxation.grouping",
+        lambda view, clusters: np.unique(view.window, return_inverse=True)[1],
+    )  # as few slots as there may be
     asked = plans = 0
     for seed in range(60):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
@@ -185,7 +207,13 @@ def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slot
 
 def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
     """The way of very large questions: few merged slots for all lots, more for those of which much is held, prices for the rest."""
-    for name, value in (("LARGE", 0.0), ("FEW_LARGE", 1), ("SLOTS_LARGE", 2), ("LEAST_FIRST", 10.0), ("LEAST_SHARE", 0.3)):
+    for name, value in (
+        ("LARGE", 0.0),
+        ("FEW_LARGE", 1),
+        ("SLOTS_LARGE", 2),
+        ("LEAST_FIRST", 10.0),
+        ("LEAST_SHARE", 0.3),
+    ):
         monkeypatch.setattr(f"solvers.decomposition.root_relaxation.{name}", value)
     asked = bounds = left_out = plans = 0
     for seed in range(60):
@@ -197,7 +225,10 @@ def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(mo
         encloses(data, found)
         matter = [int(line.split()[0]) for line in lines if "lots matter" in line]
         asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
-        bounds, plans = bounds + (found.bound is not None and found.bound > 0.5 * best(data)), plans + (found.value is not None)
+        bounds, plans = (
+            bounds + (found.bound is not None and found.bound > 0.5 * best(data)),
+            plans + (found.value is not None),
+        )
     assert asked > 12 and left_out > 3 and bounds >= asked / 2 and plans >= 0.75 * asked
 
 
@@ -205,7 +236,9 @@ def test_hosting_that_costs_next_to_nothing_is_placed_where_it_is_needed_and_cou
     """Such hosting is no part of the search: the plan has it all the same, in every row and in its value."""
     searched = []
     whole = decomposed.Decomposition
-    monkeypatch.setattr(decomposed, "Decomposition", lambda data, *others: searched.append(data) or whole(data, *others))
+    monkeypatch.setattr(
+        decomposed, "Decomposition", lambda data, *others: searched.append(data) or whole(data, *others)
+    )
     plans = left_out = 0
     for seed in range(45):
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())

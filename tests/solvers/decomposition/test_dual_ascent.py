@@ -23,15 +23,23 @@ def beyond(dec, prices):
     power, earned = prices.sigma @ windows, prices.alpha @ windows
     lot, covers = data.holding_lot, data.covers()
     cost = dec.whole.cost - dec.whole.matrix.T @ prices.rows
-    result = cost[place] + (covers * (data.holding_power_w[:, None] * power[data.lot_site[lot]] - earned[lot])).sum(axis=1)
+    result = cost[place] + (covers * (data.holding_power_w[:, None] * power[data.lot_site[lot]] - earned[lot])).sum(
+        axis=1
+    )
     return result[place >= 0]
 
 
 def test_a_climb_goes_on_where_it_stopped_and_stops_where_it_is_enough():
-    data = next(d for d in (replace(problem(np.random.default_rng(seed), ("cost",)), limits=()) for seed in range(80)) if d.slots > 1 and not unserved(d) and not unfinished(d))
+    data = next(
+        d
+        for d in (replace(problem(np.random.default_rng(seed), ("cost",)), limits=()) for seed in range(80))
+        if d.slots > 1 and not unserved(d) and not unfinished(d)
+    )
     dec = Decomposition(data, "cost", build, 1, Standing())
     none = lambda count: np.zeros((count, dec.view.slots))
-    start = dec.fitted(Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))))
+    start = dec.fitted(
+        Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys)))
+    )
     at_once, in_turn = Climb(dec, start), Climb(dec, start)
     at_once.climb(lambda: False)
     for _ in range(200):
@@ -54,7 +62,11 @@ def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
             continue
         dec = Decomposition(data, "cost", build, 1, Standing())
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
-        start = dec.fitted(Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))))
+        start = dec.fitted(
+            Prices(
+                dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys))
+            )
+        )
         climb = Climb(dec, start)
         at_first = climb.proven.value
         climb.climb(lambda: False)

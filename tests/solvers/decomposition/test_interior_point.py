@@ -37,7 +37,11 @@ def questions(seeds, dear=None):
 def linear_optimum(data) -> float | None:
     program = build(data)
     arrays = program.arrays()
-    found = milp(program.functional("cost"), constraints=LinearConstraint(arrays.matrix, arrays.row_lower, arrays.row_upper), bounds=Bounds(arrays.lower, arrays.upper))
+    found = milp(
+        program.functional("cost"),
+        constraints=LinearConstraint(arrays.matrix, arrays.row_lower, arrays.row_upper),
+        bounds=Bounds(arrays.lower, arrays.upper),
+    )
     return found.fun if found.status == 0 else None
 
 
@@ -53,7 +57,10 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
         z, w = scaled(at.z), scaled(at.w)
         short = {name: -values for name, values in program.rows(z).items()}
         off = _off(program, replace(at, z=z, w=w))
-        apart = {name: np.where(which, rng.uniform(-0.5, 0.5, z[name].shape) * z[name] * w[name], 0.0) for name, which in program.mask.items()}
+        apart = {
+            name: np.where(which, rng.uniform(-0.5, 0.5, z[name].shape) * z[name] * w[name], 0.0)
+            for name, which in program.mask.items()
+        }
         change, price, free = Newton(program, z, w).step(short, off, apart)
         rows = program.rows(change, change=True)
         worth = program.worth({name: price[name] for name in PRICED} | free)
@@ -62,7 +69,9 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
             assert np.allclose(values, short[name], atol=1e-6 * size), name
         for name in ("x", "f", "v", "unmet", "m"):
             less = price["most"] if name == "m" else 0.0
-            assert np.allclose(np.where(program.mask[name], worth[name] + price[name] - less, 0.0), off[name], atol=1e-6 * size), name
+            assert np.allclose(
+                np.where(program.mask[name], worth[name] + price[name] - less, 0.0), off[name], atol=1e-6 * size
+            ), name
         for name, which in program.mask.items():
             product = np.where(which, z[name] * price[name] + w[name] * change[name], 0.0)
             assert np.allclose(product, apart[name], atol=1e-6 * size), name
@@ -92,10 +101,17 @@ def elastic_optimum(data, dear: float) -> float | None:
 
     program = build(data)
     arrays = program.arrays()
-    rows = [(row, index) for part in program.row_blocks.get("balance", ()) for row, index in zip(range(part.rows.start, part.rows.stop), part.index.tolist())]
+    rows = [
+        (row, index)
+        for part in program.row_blocks.get("balance", ())
+        for row, index in zip(range(part.rows.start, part.rows.stop), part.index.tolist())
+    ]
     if not rows:
         return None
-    unmet = sparse.csc_array((np.ones(len(rows)), ([row for row, _ in rows], np.arange(len(rows)))), shape=(arrays.matrix.shape[0], len(rows)))
+    unmet = sparse.csc_array(
+        (np.ones(len(rows)), ([row for row, _ in rows], np.arange(len(rows)))),
+        shape=(arrays.matrix.shape[0], len(rows)),
+    )
     more = lambda values, value: np.append(values, np.full(len(rows), value))
     found = milp(more(program.functional("cost"), dear), constraints=LinearConstraint(sparse.hstack([arrays.matrix, unmet]), arrays.row_lower, arrays.row_upper),
                  bounds=Bounds(more(arrays.lower, 0.0), more(arrays.upper, np.inf)))  # fmt: skip
@@ -130,7 +146,14 @@ def test_a_job_that_is_sent_elsewhere_starts_on_its_way():
                 most, least = dec.whole.most.copy(), np.zeros(dec.whole.size)
                 most[y[mine]] = 0.0
                 most[y[p]] = least[y[p]] = 1.0
-                sent = blocks(dec, dec.view, np.arange(len(data.lot_site)), np.append(np.setdiff1d(dec.view.training, mine), p), least, most)
+                sent = blocks(
+                    dec,
+                    dec.view,
+                    np.arange(len(data.lot_site)),
+                    np.append(np.setdiff1d(dec.view.training, mine), p),
+                    least,
+                    most,
+                )
                 at.append((sent, inside(sent, 1e-5, lambda: 1e9)))
             if len(at) < 2 or any(found is None for _, found in at):
                 continue
@@ -142,7 +165,9 @@ def test_a_job_that_is_sent_elsewhere_starts_on_its_way():
             short = np.abs(sent.rows(start.z)["progress"][here])
             assert (short <= 0.11).all() and (start.free["progress"][here] >= 0).all()
             again = inside(sent, 1e-5, lambda: 1e9, start)
-            assert again is not None and again.value == pytest.approx(second.value, abs=2e-3 * max(abs(second.value), 1.0))
+            assert again is not None and again.value == pytest.approx(
+                second.value, abs=2e-3 * max(abs(second.value), 1.0)
+            )
             asked += 1
     assert asked > 5
 
@@ -183,11 +208,17 @@ def test_the_way_to_an_answer_does_not_change_it():
         if found is None:
             continue
         group = np.unique(dec.view.window, return_inverse=True)[1]
-        merged = inside(blocks(dec, dec.view.merged(group), np.arange(len(data.lot_site)), dec.view.training), 1e-3, lambda: 1e9)
-        starts = [(program, found.warm, np.arange(dec.view.slots))] + ([(merged.blocks, merged.warm, group)] if merged is not None else [])
+        merged = inside(
+            blocks(dec, dec.view.merged(group), np.arange(len(data.lot_site)), dec.view.training), 1e-3, lambda: 1e9
+        )
+        starts = [(program, found.warm, np.arange(dec.view.slots))] + (
+            [(merged.blocks, merged.warm, group)] if merged is not None else []
+        )
         for old, at, onto in starts:
             again = inside(program, 1e-5, lambda: 1e9, taken_over(old, at, program, onto))
-            assert again is not None and again.value == pytest.approx(found.value, abs=2e-3 * max(abs(found.value), 1.0))
+            assert again is not None and again.value == pytest.approx(
+                found.value, abs=2e-3 * max(abs(found.value), 1.0)
+            )
         asked += 1
     assert asked > 7
 
@@ -210,7 +241,14 @@ def test_a_job_that_may_not_run_where_it_is_to_be_done_has_no_answer():
             least, most = np.zeros(dec.whole.size), dec.whole.most.copy()
             least[dec.whole.columns["y"][p]] = 1.0
             most[run[p][run[p] >= 0]] = 0.0
-            assert inside(blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most), 1e-4, lambda: 1e9) is None
+            assert (
+                inside(
+                    blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most),
+                    1e-4,
+                    lambda: 1e9,
+                )
+                is None
+            )
             seen += 1
     assert seen > 3
 

@@ -43,7 +43,10 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
         return
     dec = Decomposition(data, "cost", build, 1, Standing())
     run, y, view = dec.whole.columns["run"], dec.whole.columns["y"], dec.view
-    alpha, sigma = rng.uniform(0.0, 2.0, (len(data.lot_site), view.slots)), rng.uniform(0.0, 1.0, (data.sites, view.slots))
+    alpha, sigma = (
+        rng.uniform(0.0, 2.0, (len(data.lot_site), view.slots)),
+        rng.uniform(0.0, 1.0, (data.sites, view.slots)),
+    )
     reduced = rng.uniform(-1.0, 4.0, dec.whole.size)
     points = view.training[(run[view.training] >= 0).any(axis=1)]
     alone = view.cheapest(points, alpha, sigma)
@@ -59,7 +62,10 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
         found, there = reduced[y[p]], np.unique(view.window[work > 0]).tolist()
         for count in range(len(there) + 1):  # what the estimate charges for any windows is no more than what they cost
             for chosen in itertools.combinations(there, count):
-                charged, cost = estimate.slope[y[p]] + estimate.slope[run[p][list(chosen)]].sum(), least(price, work, np.zeros(data.windows), view.window, list(chosen))
+                charged, cost = (
+                    estimate.slope[y[p]] + estimate.slope[run[p][list(chosen)]].sum(),
+                    least(price, work, np.zeros(data.windows), view.window, list(chosen)),
+                )
                 assert charged <= cost + 1e-6 * max(abs(cost), 1.0)
         assert found <= exact + 1e-6 * max(abs(exact), 1.0)
         if (asked[run[p][run[p] >= 0]] >= 0).all():
@@ -79,16 +85,29 @@ def relaxed(program, data, prices: dict[str, np.ndarray]) -> float:
         if block in prices:
             low, high = np.isfinite(arrays.row_lower[row]), np.isfinite(arrays.row_upper[row])
             assert (low | high).all()
-            paid[row] = np.where(low, 1.0, -1.0) * prices[block][tuple(index.T[: prices[block].ndim])]  # per unit of the row, as in a minimisation
+            paid[row] = (
+                np.where(low, 1.0, -1.0) * prices[block][tuple(index.T[: prices[block].ndim])]
+            )  # per unit of the row, as in a minimisation
             kept[row] = False
-    cost, given = program.functional("cost") - arrays.matrix.T @ paid, np.where(paid >= 0, arrays.row_lower, arrays.row_upper)
+    cost, given = (
+        program.functional("cost") - arrays.matrix.T @ paid,
+        np.where(paid >= 0, arrays.row_lower, arrays.row_upper),
+    )
     highs = new_highs()
     highs.setOptionValue("threads", take_threads())
-    highs.passModel(program_of(cost, arrays.matrix.tocsr()[kept], (arrays.row_lower[kept], arrays.row_upper[kept]), (arrays.lower, upper)))
+    highs.passModel(
+        program_of(
+            cost, arrays.matrix.tocsr()[kept], (arrays.row_lower[kept], arrays.row_upper[kept]), (arrays.lower, upper)
+        )
+    )
     highs.run()
     status = highs.modelStatusToString(highs.getModelStatus())
     assert status in ("Optimal", "Unbounded", "Primal infeasible or unbounded")
-    return float(paid[paid != 0] @ given[paid != 0]) + highs.getInfo().objective_function_value if status == "Optimal" else -np.inf
+    return (
+        float(paid[paid != 0] @ given[paid != 0]) + highs.getInfo().objective_function_value
+        if status == "Optimal"
+        else -np.inf
+    )
 
 
 @settings(max_examples=120, **SMALL)
@@ -103,9 +122,20 @@ def test_no_more_is_proven_than_the_rows_of_the_whole_program_say_at_the_same_pr
     dec, slots = Decomposition(data, "cost", build, 1, Standing()), data.slots
     some = lambda count, high: rng.uniform(0.0, high, (count, slots)) * (rng.random((count, slots)) < 0.7)
     shape = data.demand.shape
-    prices = Prices(some(len(data.lot_site), 2.0), some(data.sites, 1.0), some(data.pools, 2.0), some(shape[0] * shape[1], 6.0), rng.normal(0.0, 2.0, dec.whole.matrix.shape[0]))
+    prices = Prices(
+        some(len(data.lot_site), 2.0),
+        some(data.sites, 1.0),
+        some(data.pools, 2.0),
+        some(shape[0] * shape[1], 6.0),
+        rng.normal(0.0, 2.0, dec.whole.matrix.shape[0]),
+    )
     proven = dec.certify(prices)
     limited = np.where(np.isfinite(data.power_limit()[0][:, data.slot_window]), prices.sigma, 0.0)
-    paid = {"installed": proven.estimate.alpha, "power": limited, "capacity": prices.beta, "balance": prices.delta.reshape(shape)}
+    paid = {
+        "installed": proven.estimate.alpha,
+        "power": limited,
+        "capacity": prices.beta,
+        "balance": prices.delta.reshape(shape),
+    }
     said = relaxed(program, data, paid)
     assert proven.value <= said + 1e-6 * max(1.0, abs(said))

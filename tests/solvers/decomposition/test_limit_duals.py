@@ -29,14 +29,28 @@ def question(seed: int, *, jobs: int = 0, fixed: float = 0.0, staged: bool = Fal
     rng = np.random.default_rng(seed)
     vary = lambda *shape: rng.uniform(0.8, 1.25, shape)
     lot_site, kind, slots = np.repeat([0, 1], 2), np.tile([0, 1], 2), 4
-    price, idle, busy, rate = (np.array(pair) for pair in ((90e3, 40e3), (700.0, 900.0), (2400.0, 2900.0), (130.0, 70.0)))
+    price, idle, busy, rate = (
+        np.array(pair) for pair in ((90e3, 40e3), (700.0, 900.0), (2400.0, 2900.0), (130.0, 70.0))
+    )
     demand = 9000.0 * vary(1, 2, slots)
     need = demand.sum(axis=1).max() / rate.mean()  # systems
     power = need * rng.uniform(0.55, 0.9, 2) * (idle + busy).mean()
-    stages = PowerStages(site=np.array([0, 0]), first=np.array([0, 1]), last=np.array([0, 1]), limit_w=power[0] * np.array([1.0, 0.9])) if staged else None
+    stages = (
+        PowerStages(
+            site=np.array([0, 0]),
+            first=np.array([0, 1]),
+            last=np.array([0, 1]),
+            limit_w=power[0] * np.array([1.0, 0.9]),
+        )
+        if staged
+        else None
+    )
     supply = np.floor(need * np.array([0.6, 1.0]) * rng.uniform(0.7, 1.4, 2))
     hours = np.full(slots, 2190 * HOUR_S)
-    lots, width = np.tile(np.arange(4), 1 + jobs), np.repeat([1.0, 12.0], [4, 4 * jobs])  # of points: those that serve, then those of each job
+    lots, width = (
+        np.tile(np.arange(4), 1 + jobs),
+        np.repeat([1.0, 12.0], [4, 4 * jobs]),
+    )  # of points: those that serve, then those of each job
     which = np.repeat(np.arange(-1, jobs), 4)
     return PlanData(
         slot_window=np.arange(slots) // 2 if staged else np.zeros(slots, dtype=int), slot_hours_s=hours,
@@ -60,7 +74,13 @@ def asked(data: PlanData, row: Row) -> float:
     kind, position = row
     if kind == "limit":
         return data.limits[position].upper
-    return float(data.supply_limit[position] if kind == "supply" else np.append(data.site_power_limit_w, [] if data.power_stages is None else data.power_stages.limit_w)[position])
+    return float(
+        data.supply_limit[position]
+        if kind == "supply"
+        else np.append(data.site_power_limit_w, [] if data.power_stages is None else data.power_stages.limit_w)[
+            position
+        ]
+    )
 
 
 def least(data: PlanData, held: Solution | None = None) -> float:
@@ -115,7 +135,12 @@ def test_a_price_of_the_bound_is_what_a_little_more_changes_of_the_linear_progra
 @pytest.mark.parametrize("kind", ("power", "supply", "limit"))
 def test_each_kind_of_limit_binds_somewhere_and_has_no_price_where_it_has_room(kind):
     """Without these the test above could pass on zeros alone."""
-    share = [-worth(answer(seed).relaxed_duals, row) * asked(question(seed), row) / answer(seed).value for seed in SEEDS for row in ROWS if row[0] == kind]
+    share = [
+        -worth(answer(seed).relaxed_duals, row) * asked(question(seed), row) / answer(seed).value
+        for seed in SEEDS
+        for row in ROWS
+        if row[0] == kind
+    ]
     assert min(share) >= 0 and max(share) > 0.01 and min(share) < NOTHING
 
 
@@ -124,7 +149,11 @@ def test_a_supply_of_one_kind_at_one_site_is_worth_what_its_bound_is():
     priced = 0
     for seed in SEEDS:
         data = question(seed)
-        data = replace(data, supply_limit=np.tile(data.supply_limit // 2, 2), supply_member=np.column_stack([np.arange(4), np.arange(4)]))
+        data = replace(
+            data,
+            supply_limit=np.tile(data.supply_limit // 2, 2),
+            supply_member=np.column_stack([np.arange(4), np.arange(4)]),
+        )
         found = solve(data, ASKED)
         for row in (("supply", s) for s in range(4)):
             price = worth(found.relaxed_duals, row)
@@ -165,7 +194,11 @@ def test_ample_limits_have_no_price():
     data = question(SEEDS[0])
     data = with_limits(data, {row: 5 * asked(data, row) for row in ROWS})
     found = solve(data, ASKED)
-    assert all(-worth(duals, row) * asked(data, row) <= NOTHING * found.value for duals in (found.row_duals, found.relaxed_duals) for row in ROWS)
+    assert all(
+        -worth(duals, row) * asked(data, row) <= NOTHING * found.value
+        for duals in (found.row_duals, found.relaxed_duals)
+        for row in ROWS
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -173,7 +206,10 @@ def test_no_plan_with_more_of_a_limit_costs_less_than_the_bound_less_its_worth(s
     data, found = question(seed), answer(seed)
     for row in ROWS:
         more = 0.3 * asked(data, row) if row[0] != "supply" else 5.0
-        assert least(with_limits(data, {row: asked(data, row) + more})) >= found.relaxed_bound + more * worth(found.relaxed_duals, row) - 1e-6 * found.value, row
+        assert (
+            least(with_limits(data, {row: asked(data, row) + more}))
+            >= found.relaxed_bound + more * worth(found.relaxed_duals, row) - 1e-6 * found.value
+        ), row
 
 
 def test_with_the_fleet_held_power_is_worth_what_the_same_fleet_makes_of_it():
@@ -215,7 +251,10 @@ def test_with_a_job_prices_are_those_of_the_bound():
         for row in ROWS:
             more = 0.1 * asked(data, row) if row[0] != "supply" else 2.0
             better = solve(with_limits(data, {row: asked(data, row) + more}), Options(gap=1e-2, method="direct"))
-            assert better.value >= found.relaxed_bound + more * worth(found.relaxed_duals, row) - 1e-6 * found.value, (seed, row)
+            assert better.value >= found.relaxed_bound + more * worth(found.relaxed_duals, row) - 1e-6 * found.value, (
+                seed,
+                row,
+            )
 
 
 def test_duals_stand_in_the_rows_of_the_whole_program():

@@ -21,7 +21,9 @@ def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.n
         supply_limit=supply[:limited], supply_member=np.column_stack([of_kind[members], members]),
     )  # fmt: skip
     points = np.arange(len(job))
-    return SimpleNamespace(data=data, training=points, site=lot_site[lot], use_point=points, use_lot=lot, use_systems=systems[job]), of_kind[lot]
+    return SimpleNamespace(
+        data=data, training=points, site=lot_site[lot], use_point=points, use_lot=lot, use_systems=systems[job]
+    ), of_kind[lot]
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 30), st.integers(2, 12))
@@ -55,7 +57,9 @@ def test_peaks_of_demand_stay_apart_where_there_are_too_many_jobs_for_slots_of_e
     days, hours = 12, 24
     demand = np.tile(np.where(np.arange(hours) >= hours - 2, 1.4, 0.9 + 0.02 * (np.arange(hours) % 2)), (60, days))
     reachable = np.repeat(np.eye(days), hours, axis=1)
-    view = SimpleNamespace(demand=demand, reachable=reachable, window=np.zeros(days * hours, dtype=int), slots=days * hours)
+    view = SimpleNamespace(
+        demand=demand, reachable=reachable, window=np.zeros(days * hours, dtype=int), slots=days * hours
+    )
     peaks = []
     for apart in (APART, APART_LARGE):
         group = grouping(view, days, apart)

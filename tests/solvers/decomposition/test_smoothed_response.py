@@ -25,7 +25,10 @@ def asked():
             continue
         dec = Decomposition(data, "cost", build, 1, Standing())
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
-        alpha = dec.each * rng.uniform(0.2, 0.8, dec.each.shape) + 1e-3 * rng.uniform(0.1, 1.0, dec.each.shape) * dec.each.max()
+        alpha = (
+            dec.each * rng.uniform(0.2, 0.8, dec.each.shape)
+            + 1e-3 * rng.uniform(0.1, 1.0, dec.each.shape) * dec.each.max()
+        )
         dear = none(len(dec.view.demand)) + 1e3  # of a pool without any points
         prices = dec.fitted(Prices(alpha, none(data.sites), none(data.pools), dear, np.zeros(len(dec.whole.keys))))
         yield dec, prices, dec.certify(prices)
@@ -41,8 +44,14 @@ def test_everything_asked_is_done():
             assert np.allclose(carried, view.demand.sum(axis=0))
             points, running, chosen = _jobs(dec, prices, bound.entering, alike)
             job = data.point_job[points]
-            done = (running * view.seconds).sum(axis=1) * data.point_capacity[points] / data.job_work[job] if len(points) else np.zeros(0)
-            assert np.allclose(np.bincount(job, weights=done), 1.0, rtol=1e-6) and np.allclose(np.bincount(job, weights=chosen[dec.whole.columns["y"][points]]), 1.0)
+            done = (
+                (running * view.seconds).sum(axis=1) * data.point_capacity[points] / data.job_work[job]
+                if len(points)
+                else np.zeros(0)
+            )
+            assert np.allclose(np.bincount(job, weights=done), 1.0, rtol=1e-6) and np.allclose(
+                np.bincount(job, weights=chosen[dec.whole.columns["y"][points]]), 1.0
+            )
             some += len(points) > 0
     assert some > 8
 
@@ -54,7 +63,10 @@ def test_the_bound_rises_by_what_is_used():
         if (bound.reduced < 0).any():
             continue
         across, little = np.random.default_rng(1).uniform(0.0, 1.0, prices.alpha.shape) * prices.alpha, 1e-5
-        values = [dec.certify(dec.fitted(replace(prices, alpha=prices.alpha + sign * little * across))).value for sign in (-1, 1)]
+        values = [
+            dec.certify(dec.fitted(replace(prices, alpha=prices.alpha + sign * little * across))).value
+            for sign in (-1, 1)
+        ]
         rise = (used(dec, prices, bound.entering, 1e-7).systems * across).sum()
         assert np.isclose((values[1] - values[0]) / (2 * little), rise, rtol=1e-4)
         some += 1
@@ -62,7 +74,11 @@ def test_the_bound_rises_by_what_is_used():
 
 
 def test_pieces_of_slots_and_jobs_side_by_side_say_what_all_at_once_does(monkeypatch):
-    said = lambda dec, prices: (*(getattr(dec.fitted(prices), name) for name in ("beta", "delta")), dec.certify(prices).reduced, *used(dec, prices, dec.certify(prices).entering, 1e-2))
+    said = lambda dec, prices: (
+        *(getattr(dec.fitted(prices), name) for name in ("beta", "delta")),
+        dec.certify(prices).reduced,
+        *used(dec, prices, dec.certify(prices).entering, 1e-2),
+    )
     some = 0
     for dec, prices, _ in asked():
         at_once = said(dec, prices)

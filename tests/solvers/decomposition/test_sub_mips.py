@@ -43,7 +43,10 @@ def least_cost(program, bounds, *, whole):
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     for block, (least, most) in bounds.items():
         index = program.columns[block]
-        lower[index[index >= 0]], upper[index[index >= 0]] = least[index >= 0], np.minimum(most[index >= 0], upper[index[index >= 0]])
+        lower[index[index >= 0]], upper[index[index >= 0]] = (
+            least[index >= 0],
+            np.minimum(most[index >= 0], upper[index[index >= 0]]),
+        )
     found = milp(program.functional("cost"), constraints=LinearConstraint(arrays.matrix, arrays.row_lower, arrays.row_upper), bounds=Bounds(lower, upper),
                  integrality=arrays.integer.astype(int) if whole else None, options={"mip_rel_gap": 0.0})  # fmt: skip
     return found if found.status == 0 else None
@@ -51,7 +54,11 @@ def least_cost(program, bounds, *, whole):
 
 def between(dec, least, most):
     """Bounds by block, as the whole program has them."""
-    return {block: (np.append(least, 0.0)[here], np.append(most, np.inf)[here]) for block, here in dec.whole.columns.items() if here.size}
+    return {
+        block: (np.append(least, 0.0)[here], np.append(most, np.inf)[here])
+        for block, here in dec.whole.columns.items()
+        if here.size
+    }
 
 
 def test_no_counts_cost_less_with_the_same_choices():
@@ -61,7 +68,11 @@ def test_no_counts_cost_less_with_the_same_choices():
         if values is None:
             assert not (dec.whole.integer & (most > least)).any()
             continue
-        assert np.array_equal(values[dec.whole.integer], np.round(values[dec.whole.integer])) and (values >= least).all() and (values <= most).all()
+        assert (
+            np.array_equal(values[dec.whole.integer], np.round(values[dec.whole.integer]))
+            and (values >= least).all()
+            and (values <= most).all()
+        )
         best = least_cost(program, between(dec, least, most), whole=True)
         fixed = np.where(dec.whole.integer, values, least), np.where(dec.whole.integer, values, most)
         with_these = least_cost(program, between(dec, *fixed), whole=False)

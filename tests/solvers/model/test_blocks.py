@@ -19,38 +19,99 @@ whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.ar
 
 def serving(asked=12.0, **other):
     """One site, one lot, a holding at 10 each, one point of 5 requests/s per system, one slot."""
-    return PlanData(**dict(dict(
-        slot_window=whole(0), slot_hours_s=real(3600), site_power_limit_w=real(np.inf),
-        lot_site=whole(0), lot_group=whole(0), lot_fabric=whole(-1),
-        holding_lot=whole(0), holding_window=whole(-1), holding_upper=real(9), holding_cost={"cost": real(10)},
-        holding_power_w=real(1000), point_pool=whole(0), point_job=whole(-1), point_uses=whole([0, 0]),
-        point_uses_systems=real(1), point_capacity=real(5), point_power_w=real(500), point_cost={"cost": real([2])},
-        arc_workload=whole(0), arc_origin=whole(0), arc_site=whole(0), arc_pool=whole(0), arc_cost={"cost": real([0])},
-        demand=real([[asked]])), **other))
+    return PlanData(
+        **dict(
+            dict(
+                slot_window=whole(0),
+                slot_hours_s=real(3600),
+                site_power_limit_w=real(np.inf),
+                lot_site=whole(0),
+                lot_group=whole(0),
+                lot_fabric=whole(-1),
+                holding_lot=whole(0),
+                holding_window=whole(-1),
+                holding_upper=real(9),
+                holding_cost={"cost": real(10)},
+                holding_power_w=real(1000),
+                point_pool=whole(0),
+                point_job=whole(-1),
+                point_uses=whole([0, 0]),
+                point_uses_systems=real(1),
+                point_capacity=real(5),
+                point_power_w=real(500),
+                point_cost={"cost": real([2])},
+                arc_workload=whole(0),
+                arc_origin=whole(0),
+                arc_site=whole(0),
+                arc_pool=whole(0),
+                arc_cost={"cost": real([0])},
+                demand=real([[asked]]),
+            ),
+            **other,
+        )
+    )
 
 
 def two_lots(**other):
     """As above with a second lot at 11 a system of the same group; both could serve everything."""
-    return serving(**dict(dict(
-        lot_site=whole(0, 0), lot_group=whole(0, 0), lot_fabric=whole(-1, -1), holding_lot=whole(0, 1),
-        holding_window=whole(-1, -1), holding_upper=real(9, 9), holding_cost={"cost": real(10, 11)}, holding_power_w=real(1000, 1000),
-        point_pool=whole(0, 0), point_job=whole(-1, -1), point_uses=whole([0, 0], [1, 1]), point_uses_systems=real(1, 1),
-        point_capacity=real(5, 5), point_power_w=real(500, 500), point_cost={"cost": real([2], [2])}), **other))
+    return serving(
+        **dict(
+            dict(
+                lot_site=whole(0, 0),
+                lot_group=whole(0, 0),
+                lot_fabric=whole(-1, -1),
+                holding_lot=whole(0, 1),
+                holding_window=whole(-1, -1),
+                holding_upper=real(9, 9),
+                holding_cost={"cost": real(10, 11)},
+                holding_power_w=real(1000, 1000),
+                point_pool=whole(0, 0),
+                point_job=whole(-1, -1),
+                point_uses=whole([0, 0], [1, 1]),
+                point_uses_systems=real(1, 1),
+                point_capacity=real(5, 5),
+                point_power_w=real(500, 500),
+                point_cost={"cost": real([2], [2])},
+            ),
+            **other,
+        )
+    )
 
 
 def training(slots=2, windows=(0, 0), work=3600.0, **other):
     """One job that needs 2 systems at 1 unit/s; each slot is an hour."""
-    return PlanData(**dict(dict(
-        slot_window=whole(*windows), slot_hours_s=np.full(slots, 3600.0), site_power_limit_w=real(np.inf),
-        lot_site=whole(0), lot_group=whole(0), lot_fabric=whole(-1), holding_lot=whole(0), holding_window=whole(-1),
-        holding_upper=real(9), holding_cost={"cost": real(10)}, holding_power_w=real(0), point_pool=whole(-1), point_job=whole(0),
-        point_uses=whole([0, 0]), point_uses_systems=real(2), point_capacity=real(1), point_power_w=real(0),
-        point_cost={"cost": np.arange(1.0, slots + 1)[None, :]}, demand=np.zeros((0, 0, slots)), job_work=real(work),
-        job_window_mask=np.ones((1, slots), dtype=bool)), **other))
+    return PlanData(
+        **dict(
+            dict(
+                slot_window=whole(*windows),
+                slot_hours_s=np.full(slots, 3600.0),
+                site_power_limit_w=real(np.inf),
+                lot_site=whole(0),
+                lot_group=whole(0),
+                lot_fabric=whole(-1),
+                holding_lot=whole(0),
+                holding_window=whole(-1),
+                holding_upper=real(9),
+                holding_cost={"cost": real(10)},
+                holding_power_w=real(0),
+                point_pool=whole(-1),
+                point_job=whole(0),
+                point_uses=whole([0, 0]),
+                point_uses_systems=real(2),
+                point_capacity=real(1),
+                point_power_w=real(0),
+                point_cost={"cost": np.arange(1.0, slots + 1)[None, :]},
+                demand=np.zeros((0, 0, slots)),
+                job_work=real(work),
+                job_window_mask=np.ones((1, slots), dtype=bool),
+            ),
+            **other,
+        )
+    )
 
 
 def test_installed_systems_are_whole():
-    answer = solve(serving(), EXACT)          # 12 / 5 = 2.4 replicas at 2, on 3 systems at 10
+    answer = solve(serving(), EXACT)  # 12 / 5 = 2.4 replicas at 2, on 3 systems at 10
     assert answer.values["n"].tolist() == [3] and answer.value == pytest.approx(30 + 4.8)
 
 
@@ -62,16 +123,28 @@ def test_supply_pushes_to_the_dearer_lot():
 
 def test_supply_counts_per_window():
     """Two windows, one system each: each window may have it, so a supply of 1 suffices for two holdings."""
-    windows = dict(slot_window=whole(0, 1), slot_hours_s=real(3600, 3600), holding_lot=whole(0, 0), holding_window=whole(0, 1),
-                   holding_upper=real(9, 9), holding_cost={"cost": real(10, 10)}, holding_power_w=real(0, 0),
-                   point_cost={"cost": real([2, 2])}, arc_cost={"cost": real([0, 0])}, demand=real([[5, 5]]),
-                   supply_limit=real(1), supply_member=whole([0, 0], [0, 1]))
+    windows = dict(
+        slot_window=whole(0, 1),
+        slot_hours_s=real(3600, 3600),
+        holding_lot=whole(0, 0),
+        holding_window=whole(0, 1),
+        holding_upper=real(9, 9),
+        holding_cost={"cost": real(10, 10)},
+        holding_power_w=real(0, 0),
+        point_cost={"cost": real([2, 2])},
+        arc_cost={"cost": real([0, 0])},
+        demand=real([[5, 5]]),
+        supply_limit=real(1),
+        supply_member=whole([0, 0], [0, 1]),
+    )
     assert solve(serving(**windows), EXACT).values["n"].tolist() == [1, 1]
     both = serving(**(windows | {"holding_window": whole(-1, -1), "demand": real([[6, 6]])}))
-    assert solve(both, EXACT).status == "infeasible"      # 6 requests/s need two systems in the same window
+    assert solve(both, EXACT).status == "infeasible"  # 6 requests/s need two systems in the same window
 
 
-@pytest.mark.parametrize(("limit_w", "status"), [(3 * 1000 + 2.4 * 500, "optimal"), (3 * 1000 + 2.4 * 500 - 1, "infeasible")])
+@pytest.mark.parametrize(
+    ("limit_w", "status"), [(3 * 1000 + 2.4 * 500, "optimal"), (3 * 1000 + 2.4 * 500 - 1, "infeasible")]
+)
 def test_power_counts_idle_systems_and_running_replicas(limit_w, status):
     assert solve(serving(site_power_limit_w=real(limit_w)), EXACT).status == status
 
@@ -88,16 +161,28 @@ def test_one_fabric_per_group():
 
 def two_sites(**other):
     """Two workload-free choices of site for the same origin; the second site is dearer by 1 a system."""
-    return two_lots(**dict(dict(
-        site_power_limit_w=real(np.inf, np.inf), lot_site=whole(0, 1), lot_group=whole(0, 1), point_pool=whole(0, 1),
-        arc_workload=whole(0, 0), arc_origin=whole(0, 0), arc_site=whole(0, 1), arc_pool=whole(0, 1),
-        arc_cost={"cost": real([0], [0])}), **other))
+    return two_lots(
+        **dict(
+            dict(
+                site_power_limit_w=real(np.inf, np.inf),
+                lot_site=whole(0, 1),
+                lot_group=whole(0, 1),
+                point_pool=whole(0, 1),
+                arc_workload=whole(0, 0),
+                arc_origin=whole(0, 0),
+                arc_site=whole(0, 1),
+                arc_pool=whole(0, 1),
+                arc_cost={"cost": real([0], [0])},
+            ),
+            **other,
+        )
+    )
 
 
 def test_a_fixed_cost_of_a_site_is_paid_once_and_only_where_it_is_open():
-    answer = solve(two_sites(site_fixed={"cost": real(5, 0)}), EXACT)     # 30 + 5 against 33
+    answer = solve(two_sites(site_fixed={"cost": real(5, 0)}), EXACT)  # 30 + 5 against 33
     assert answer.values["open"].tolist() == [0, 0] and answer.values["n"].tolist() == [0, 3]
-    answer = solve(two_sites(site_fixed={"cost": real(2, 0)}), EXACT)     # 30 + 2 against 33
+    answer = solve(two_sites(site_fixed={"cost": real(2, 0)}), EXACT)  # 30 + 2 against 33
     assert answer.values["open"].tolist() == [1, 0] and answer.value == pytest.approx(32 + 4.8)
 
 
@@ -105,7 +190,9 @@ def test_placing_a_workload_costs_and_a_shared_edge_is_paid_once():
     placed = solve(two_sites(host_cost={"cost": real([5, 0])}), EXACT)
     assert placed.values["n"].tolist() == [0, 3]
     # edge 0 leads to both sites, edge 1 on to the second only
-    tree = dict(edge_workload=whole(0, 0), edge_cost={"cost": real(4, 1)}, tree_path=whole([0, 0, 0], [0, 1, 0], [0, 1, 1]))
+    tree = dict(
+        edge_workload=whole(0, 0), edge_cost={"cost": real(4, 1)}, tree_path=whole([0, 0, 0], [0, 1, 0], [0, 1, 1])
+    )
     near = solve(two_sites(**tree), EXACT)
     assert near.values["edge"].tolist() == [1, 0] and near.value == pytest.approx(30 + 4.8 + 4)
     both = solve(two_sites(**tree, holding_upper=real(2, 2)), EXACT)
@@ -120,23 +207,39 @@ def test_flow_follows_the_cheaper_path():
 
 def test_a_limit_bounds_its_functional():
     """Carbon 1 a system of the first lot, 0 of the second: at most 2 of the first, so 2 and 1."""
-    data = two_lots(holding_cost={"cost": real(10, 11), "carbon_kg": real(1, 0)}, limits=(Limit("limits.carbon", "carbon_kg", 2.0),))
+    data = two_lots(
+        holding_cost={"cost": real(10, 11), "carbon_kg": real(1, 0)}, limits=(Limit("limits.carbon", "carbon_kg", 2.0),)
+    )
     answer = solve(data, EXACT)
     assert answer.values["n"].tolist() == [2, 1] and answer.functionals["carbon_kg"] == pytest.approx(2)
-    assert solve(serving(limits=(Limit("limits.budget", "cost", 34.0),)), EXACT).status == "infeasible"   # 34.8 is the least
+    assert (
+        solve(serving(limits=(Limit("limits.budget", "cost", 34.0),)), EXACT).status == "infeasible"
+    )  # 34.8 is the least
 
 
 def test_a_job_runs_in_its_cheapest_slots_with_its_full_width():
-    answer = solve(training(), EXACT)         # one hour of work in the first, cheaper slot; 2 systems at 10
-    assert answer.values["v"].tolist() == [[1, 0]] and answer.values["n"].tolist() == [2] and answer.value == pytest.approx(21)
-    half = solve(training(work=1800.0), EXACT)   # half of the time still takes both systems
+    answer = solve(training(), EXACT)  # one hour of work in the first, cheaper slot; 2 systems at 10
+    assert (
+        answer.values["v"].tolist() == [[1, 0]]
+        and answer.values["n"].tolist() == [2]
+        and answer.value == pytest.approx(21)
+    )
+    half = solve(training(work=1800.0), EXACT)  # half of the time still takes both systems
     assert half.values["v"].tolist() == [[0.5, 0]] and half.values["n"].tolist() == [2]
 
 
 def test_a_job_runs_at_one_point_only():
     """Two hours of work; one point is cheap in the first hour, the other in the second: 1 + 9 at either, not 1 + 1."""
-    twice = training(work=7200.0, point_pool=whole(-1, -1), point_job=whole(0, 0), point_uses=whole([0, 0], [1, 0]), point_uses_systems=real(2, 2),
-                     point_capacity=real(1, 1), point_power_w=real(0, 0), point_cost={"cost": real([1, 9], [9, 1])})
+    twice = training(
+        work=7200.0,
+        point_pool=whole(-1, -1),
+        point_job=whole(0, 0),
+        point_uses=whole([0, 0], [1, 0]),
+        point_uses_systems=real(2, 2),
+        point_capacity=real(1, 1),
+        point_power_w=real(0, 0),
+        point_cost={"cost": real([1, 9], [9, 1])},
+    )
     answer = solve(twice, EXACT)
     assert answer.value == pytest.approx(20 + 10) and sorted(answer.values["y"].tolist()) == [0, 1]
 
@@ -151,8 +254,13 @@ def test_a_job_keeps_to_its_mask_and_may_not_finish():
 def test_a_job_needs_its_full_width_in_every_window_it_runs_in():
     """Two windows, holdings by window at 10: an hour of work fits one window with 2 systems. Half a width in each window
     would cost as much, but is no way to run it; with 1 system per window at most there is none."""
-    by_window = dict(windows=(0, 1), holding_lot=whole(0, 0), holding_window=whole(0, 1), holding_cost={"cost": real(10, 10)},
-                     holding_power_w=real(0, 0))
+    by_window = dict(
+        windows=(0, 1),
+        holding_lot=whole(0, 0),
+        holding_window=whole(0, 1),
+        holding_cost={"cost": real(10, 10)},
+        holding_power_w=real(0, 0),
+    )
     answer = solve(training(**by_window, holding_upper=real(9, 9)), EXACT)
     assert answer.values["n"].tolist() == [2, 0] and answer.values["run"].tolist() == [[1, 0]]
     assert solve(training(**by_window, holding_upper=real(1, 1)), EXACT).status == "infeasible"
@@ -170,8 +278,15 @@ def test_throughput_is_bounded_by_what_can_be_installed():
 
 
 def test_throughput_of_one_workload_serves_the_others_as_asked():
-    data = serving(arc_workload=whole(0, 1), arc_origin=whole(0, 0), arc_site=whole(0, 0), arc_pool=whole(0, 0),
-                   arc_cost={"cost": real([0], [0])}, demand=real([[12]], [[10]]), objective=Objective("throughput", 1))
+    data = serving(
+        arc_workload=whole(0, 1),
+        arc_origin=whole(0, 0),
+        arc_site=whole(0, 0),
+        arc_pool=whole(0, 0),
+        arc_cost={"cost": real([0], [0])},
+        demand=real([[12]], [[10]]),
+        objective=Objective("throughput", 1),
+    )
     assert solve(data, EXACT).value == pytest.approx((45 - 12) / 10)
 
 
@@ -182,7 +297,9 @@ def test_ties_go_to_the_cheaper_plan():
 
 
 def test_demand_without_a_way_is_named():
-    answer = solve(serving(arc_workload=whole(), arc_origin=whole(), arc_site=whole(), arc_pool=whole(), arc_cost={}), EXACT)
+    answer = solve(
+        serving(arc_workload=whole(), arc_origin=whole(), arc_site=whole(), arc_pool=whole(), arc_cost={}), EXACT
+    )
     assert answer.status == "infeasible" and answer.structural == (("balance", (0, 0)),)
     assert answer.value is answer.bound is answer.gap is None and not answer.values
 
@@ -193,8 +310,15 @@ def test_nothing_asked_costs_nothing():
 
 
 def test_every_row_leads_back_to_its_block():
-    program = build(two_sites(site_fixed={"cost": real(1, 1)}, host_cost={"cost": real([1, 1])}, site_power_limit_w=real(1e6, 1e6),
-                              supply_limit=real(9), supply_member=whole([0, 0])))
+    program = build(
+        two_sites(
+            site_fixed={"cost": real(1, 1)},
+            host_cost={"cost": real([1, 1])},
+            site_power_limit_w=real(1e6, 1e6),
+            supply_limit=real(9),
+            supply_member=whole([0, 0]),
+        )
+    )
     blocks = {program.row_of(row)[0] for row in range(program.row_count)}
     assert {"supply", "opening", "installed", "power", "balance", "capacity", "hosted", "housed"} <= blocks
 
@@ -206,11 +330,19 @@ def test_duals_hold_for_the_fleet_found():
     assert index.tolist() == [[0, 0, 0]] and duals == pytest.approx([0.4])
 
 
-@pytest.mark.parametrize(("wrong", "word"), [
-    ({"slot_hours_s": real(1, 2)}, "slot_hours_s"), ({"holding_lot": whole(4)}, "holding_lot"),
-    ({"holding_upper": real(np.inf)}, "holding_upper"), ({"objective": Objective("fame")}, "fame"),
-    ({"limits": (Limit("limits.x", "fame", 1.0),)}, "fame"), ({"point_job": whole(0)}, "point_job"),
-    ({"demand": real([[np.nan]])}, "demand"), ({"site_fixed": {"cost": real(-1)}}, "site_fixed")])
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"slot_hours_s": real(1, 2)}, "slot_hours_s"),
+        ({"holding_lot": whole(4)}, "holding_lot"),
+        ({"holding_upper": real(np.inf)}, "holding_upper"),
+        ({"objective": Objective("fame")}, "fame"),
+        ({"limits": (Limit("limits.x", "fame", 1.0),)}, "fame"),
+        ({"point_job": whole(0)}, "point_job"),
+        ({"demand": real([[np.nan]])}, "demand"),
+        ({"site_fixed": {"cost": real(-1)}}, "site_fixed"),
+    ],
+)
 def test_broken_input_is_refused_by_name(wrong, word):
     with pytest.raises(ValueError, match=word):
         serving(**wrong)
@@ -220,24 +352,33 @@ def points(capacity, systems, power, cost):
     """Points of one pool on one lot, two slots."""
     count = len(capacity)
     return serving(
-        slot_window=whole(0, 0), slot_hours_s=real(1, 1), site_power_limit_w=real(1e9), point_pool=np.zeros(count, dtype=int),
-        point_job=np.full(count, -1), point_uses=np.column_stack([np.arange(count), np.zeros(count, dtype=int)]),
-        point_uses_systems=real(*systems), point_capacity=real(*capacity), point_power_w=real(*power),
-        point_cost={"cost": np.array(cost, dtype=float)}, arc_cost={"cost": real([0, 0])}, demand=real([[1, 1]]))
+        slot_window=whole(0, 0),
+        slot_hours_s=real(1, 1),
+        site_power_limit_w=real(1e9),
+        point_pool=np.zeros(count, dtype=int),
+        point_job=np.full(count, -1),
+        point_uses=np.column_stack([np.arange(count), np.zeros(count, dtype=int)]),
+        point_uses_systems=real(*systems),
+        point_capacity=real(*capacity),
+        point_power_w=real(*power),
+        point_cost={"cost": np.array(cost, dtype=float)},
+        arc_cost={"cost": real([0, 0])},
+        demand=real([[1, 1]]),
+    )
 
 
 def test_superfluous_points_are_left_out():
-    energy = np.array([[4, 8], [2, 4], [3, 6.0]])   # proportional to power
+    energy = np.array([[4, 8], [2, 4], [3, 6.0]])  # proportional to power
     mixture = points([1, 1, 1], [1, 3, 2.5], [4, 2, 3.5], energy + [[0, 0], [0, 0], [0.5, 1.0]])
-    assert useful(mixture).tolist() == [[True, True], [True, True], [False, False]]     # above the line between the others
+    assert useful(mixture).tolist() == [[True, True], [True, True], [False, False]]  # above the line between the others
     below = points([1, 1, 1], [1, 3, 1.5], [4, 2, 2.5], [[4, 8], [2, 4], [2.5, 5]])
-    assert useful(below).all()                                                          # a corner
+    assert useful(below).all()  # a corner
     beaten = points([2, 1], [1, 1], [1, 1], [[1, 1], [1, 1]])
-    assert useful(beaten).tolist() == [[True, True], [False, False]]                    # half as much for the same
+    assert useful(beaten).tolist() == [[True, True], [False, False]]  # half as much for the same
     equal = points([2, 1], [2, 1], [2, 1], [[2, 2], [1, 1]])
-    assert useful(equal).tolist() == [[True, True], [False, False]]                     # the first of equals
+    assert useful(equal).tolist() == [[True, True], [False, False]]  # the first of equals
     by_slot = points([1, 1], [1, 1], [1, 1], [[1, 3], [2, 2]])
-    assert useful(by_slot).tolist() == [[True, False], [False, True]]                   # each cheaper in one slot
+    assert useful(by_slot).tolist() == [[True, False], [False, True]]  # each cheaper in one slot
 
 
 def test_leaving_points_out_does_not_change_the_optimum(monkeypatch):

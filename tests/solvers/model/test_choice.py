@@ -22,7 +22,9 @@ ALL = ("cost", "carbon_kg", "throughput")
 
 
 def problems(one, hosted=True, least=False, objectives=ALL, hourly=False):
-    return st.integers(0, 2**32 - 1).map(lambda seed: with_choice(np.random.default_rng(seed), one, hosted, least, objectives, hourly))
+    return st.integers(0, 2**32 - 1).map(
+        lambda seed: with_choice(np.random.default_rng(seed), one, hosted, least, objectives, hourly)
+    )
 
 
 def with_choice(rng, one, hosted, least, objectives, hourly=False):
@@ -35,10 +37,27 @@ def with_choice(rng, one, hosted, least, objectives, hourly=False):
     able = rng.random(2) < 0.9 if one else np.ones(2, dtype=bool)
     score = rng.integers(1, 5, 2).astype(float)
     floor = float(rng.integers(1, 9)) / 2 if least else -np.inf
-    choice = ChoiceData(group=np.zeros(2, dtype=int), one=np.array([one]), able=able, score=score, least=np.array([floor]), hourly=np.array([hourly]))
+    choice = ChoiceData(
+        group=np.zeros(2, dtype=int),
+        one=np.array([one]),
+        able=able,
+        score=score,
+        least=np.array([floor]),
+        hourly=np.array([hourly]),
+    )
     objective = Objective("throughput", min(data.objective.workload, 0)) if data.objective.maximises else data.objective
     data = replace(data, demand=demand, choice=choice, objective=objective)
-    return data if hosted else replace(data, host_cost={}, edge_workload=np.zeros(0, dtype=int), edge_cost={}, tree_path=np.zeros((0, 3), dtype=int))
+    return (
+        data
+        if hosted
+        else replace(
+            data,
+            host_cost={},
+            edge_workload=np.zeros(0, dtype=int),
+            edge_cost={},
+            tree_path=np.zeros((0, 3), dtype=int),
+        )
+    )
 
 
 def alone(data, w):
@@ -54,7 +73,11 @@ def as_one(data):
     limits, costs = data.limits, dict(data.arc_cost)
     if np.isfinite(data.choice.least[0]):
         missing = (data.choice.least[0] - data.choice.score[data.arc_workload])[:, None] * data.slot_hours_s
-        for name, of in [(f"missing in {t}", np.arange(data.slots) == t) for t in range(data.slots)] if data.choice.hourly[0] else [("missing", 1.0)]:
+        for name, of in (
+            [(f"missing in {t}", np.arange(data.slots) == t) for t in range(data.slots)]
+            if data.choice.hourly[0]
+            else [("missing", 1.0)]
+        ):
             costs[name] = missing * of
             limits = (*limits, Limit(name, name, 0.0))
     return replace(data, arc_workload=np.zeros_like(data.arc_workload), arc_cost=costs, limits=limits, choice=None)
@@ -96,16 +119,38 @@ def test_branching_and_direct_agree(data):
 def test_each_relaxation_never_costs_more(data):
     """One alone, several of them, a mean in each slot, a mean over all, a lower one."""
     floor, choice = data.choice.least[0], data.choice
-    each = ChoiceData(group=choice.group, one=np.array([True]), able=choice.score >= floor, score=choice.score, least=np.array([-np.inf]), hourly=choice.hourly)
+    each = ChoiceData(
+        group=choice.group,
+        one=np.array([True]),
+        able=choice.score >= floor,
+        score=choice.score,
+        least=np.array([-np.inf]),
+        hourly=choice.hourly,
+    )
     lower = replace(choice, least=np.array([floor - 1.0]))
-    steps = [solve(replace(data, choice=asked), EXACT) for asked in (each, replace(each, one=np.array([False])), replace(choice, hourly=np.array([True])), choice, lower)]
+    steps = [
+        solve(replace(data, choice=asked), EXACT)
+        for asked in (
+            each,
+            replace(each, one=np.array([False])),
+            replace(choice, hourly=np.array([True])),
+            choice,
+            lower,
+        )
+    ]
     for tight, loose in itertools.pairwise(steps):
         if tight.status == "optimal":
             assert loose.status == "optimal" and (loose.value <= tight.value or near(loose.value, tight.value))
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"group": np.array([0, 1])}, {"able": np.ones(3, dtype=bool)}, {"score": np.array([1.0, np.nan])}, {"one": np.array([True, True])}]
+    "wrong",
+    [
+        {"group": np.array([0, 1])},
+        {"able": np.ones(3, dtype=bool)},
+        {"score": np.array([1.0, np.nan])},
+        {"one": np.array([True, True])},
+    ],
 )
 def test_a_broken_choice_is_refused(wrong):
     data = with_choice(np.random.default_rng(0), True, True, False, ("cost",))

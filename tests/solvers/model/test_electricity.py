@@ -106,7 +106,16 @@ def alone(price=(1.0, 4.0), power=1.0, demand=(1.0, 1.0), **meter):
     T = len(price)
     order = Chronology(next=np.roll(np.arange(T), -1), step_s=np.ones(T))
     parts = {name: meter.pop(name) for name in ("wait_slots",) if name in meter}
-    meters = MeterData(**({"meter_site": np.array([0]), "grid_upper_w": np.array([np.inf]), "grid_cost": {"cost": np.array([price]), "carbon_kg": np.ones((1, T))}} | meter))
+    meters = MeterData(
+        **(
+            {
+                "meter_site": np.array([0]),
+                "grid_upper_w": np.array([np.inf]),
+                "grid_cost": {"cost": np.array([price]), "carbon_kg": np.ones((1, T))},
+            }
+            | meter
+        )
+    )
     return PlanData(
         slot_window=np.zeros(T, dtype=int), slot_hours_s=np.ones(T), site_power_limit_w=np.array([np.inf]),
         lot_site=np.zeros(1, dtype=int), lot_group=np.zeros(1, dtype=int), lot_fabric=np.array([-1]), holding_lot=np.zeros(1, dtype=int), holding_window=np.array([-1]),
@@ -138,7 +147,10 @@ CASES = {  # the derivation of each value stands beside it
     "a battery moves one unit to the cheap hour": (alone(**battery()), 1 + 1),
     "of half the size half of it": (alone(**battery(energy=0.5)), 1.5 + 2),
     "or of half the power": (alone(**battery(power=0.5)), 1.5 + 2),
-    "with losses more is charged": (alone(**battery(energy=9, eta=0.5)), 1 + 4),  # 1 W out takes 4 W in: 4 > 4 - 0, equal
+    "with losses more is charged": (
+        alone(**battery(energy=9, eta=0.5)),
+        1 + 4,
+    ),  # 1 W out takes 4 W in: 4 > 4 - 0, equal
     "with small losses it pays": (alone(**battery(energy=9, eta=0.8)), 1 + 1 / 0.64),
     "its price counts": (alone(**battery(price=2.0)), 1 + 1 + 2),
     "a peak is paid for once": (alone(**PEAK), 1 + 4 + 10),
@@ -150,11 +162,17 @@ CASES = {  # the derivation of each value stands beside it
     "where the least is owed": (alone(**contract(price=6.0, least=1.0)), 6),
     "paid as taken": (alone(**contract(taken=2.0)), 1 + 2),
     "waiting one slot moves the dear hour": (alone(wait_slots=np.array([1])), 1 + 1),
-    "but no longer: the first request comes too early for the cheap hour": (alone(price=(4.0, 4.0, 1.0), demand=(1.0, 1.0, 1.0), wait_slots=np.array([1])), 4 + 1 + 1),
+    "but no longer: the first request comes too early for the cheap hour": (
+        alone(price=(4.0, 4.0, 1.0), demand=(1.0, 1.0, 1.0), wait_slots=np.array([1])),
+        4 + 1 + 1,
+    ),
     "which two slots reach": (alone(price=(4.0, 4.0, 1.0), demand=(1.0, 1.0, 1.0), wait_slots=np.array([2])), 3),
     "a negative price pays for the load alone": (alone(price=(-2.0, 4.0)), -2 + 4),
     "and for what a battery can move": (alone(price=(-2.0, 4.0), **battery()), -2 - 2),
-    "but not for burning it in a battery beyond its modules": (alone(price=(-2.0, -2.0), **battery(eta=0.5, power=1.0)), None),
+    "but not for burning it in a battery beyond its modules": (
+        alone(price=(-2.0, -2.0), **battery(eta=0.5, power=1.0)),
+        None,
+    ),
 }
 
 
@@ -182,7 +200,9 @@ def test_nothing_idles_for_money_without_a_meter_either():
     solution = solve(data, EXACT)
     assert solution.value == pytest.approx(-3 + 1)
     assert solution.values["x"].tolist() == [[1.0, 1.0]]
-    assert carries(replace(alone(), meters=None, order=None)) and not carries(replace(data, order=None))  # slot by slot nothing keeps it from idling
+    assert carries(replace(alone(), meters=None, order=None)) and not carries(
+        replace(data, order=None)
+    )  # slot by slot nothing keeps it from idling
 
 
 def test_a_wasteful_point_is_kept_where_power_pays():

@@ -47,7 +47,11 @@ def problem(rng, lines=True, spread=None, objectives=("cost", "cost", "carbon_kg
     for w, o, r in itertools.product(range(workloads), range(origins), range(sites)):
         if lines and (o, r) != (0, 0) and len(made) < 3 and chance(0.8):
             for _ in range(1 if chance(0.7) else 2):
-                l = line(float(whole(2, 9)) if chance(0.8) else np.inf, float(2 if chance(0.3) else 1), whole(0, 1) if chance(0.2) else 0)
+                l = line(
+                    float(whole(2, 9)) if chance(0.8) else np.inf,
+                    float(2 if chance(0.3) else 1),
+                    whole(0, 1) if chance(0.2) else 0,
+                )
                 uses += [(len(arcs), channel(l, 0)), (len(arcs), channel(l, 1))]
                 sizes += [float(whole(0, 3)), float(whole(0, 3))]
                 arcs.append((w, o, r, w * sites + r))
@@ -66,9 +70,13 @@ def problem(rng, lines=True, spread=None, objectives=("cost", "cost", "carbon_kg
     if use_spread:
         zone = np.arange(sites) if chance(0.7) else np.array([0, 1, 1][:sites])
         zones = SpreadData(
-            site_zone=zone, largest_share=np.where([chance() for _ in range(workloads)], rng.choice([0.5, 0.6, 0.8], workloads), 1.0),
-            zones=table(workloads, low=1, high=2).astype(int), least_share=rng.choice([0.1, 0.3], workloads),
-            survives=np.array([chance(0.4) for _ in range(workloads)]), tried_slots=np.array([int(demand.sum(axis=(0, 1)).argmax())]))
+            site_zone=zone,
+            largest_share=np.where([chance() for _ in range(workloads)], rng.choice([0.5, 0.6, 0.8], workloads), 1.0),
+            zones=table(workloads, low=1, high=2).astype(int),
+            least_share=rng.choice([0.1, 0.3], workloads),
+            survives=np.array([chance(0.4) for _ in range(workloads)]),
+            tried_slots=np.array([int(demand.sum(axis=(0, 1)).argmax())]),
+        )
     return PlanData(
         slot_window=window, slot_hours_s=table(slots, low=1, high=3), site_power_limit_w=np.where([chance(0.3) for _ in range(sites)], 6.0, np.inf),
         site_fixed={"cost": table(sites, high=4) if chance(0.3) else np.zeros(sites)},
@@ -110,7 +118,9 @@ def line_block(rng, workloads, sites, windows, window, made, usable, uses, sizes
     for w, a, b in itertools.product(range(workloads), range(-1, sites), range(sites)):
         if a not in (b, home) and b != home and chance(joined if a < 0 else 0.8):
             hops.append((w, a, b))
-            sends += [(len(hops) - 1, g, 2 * l + whole(0, 1)) for g in sorted(there) for l in there[g] if chance(joined)]
+            sends += [
+                (len(hops) - 1, g, 2 * l + whole(0, 1)) for g in sorted(there) for l in there[g] if chance(joined)
+            ]
     pairs = lambda rows, width: np.array(rows, dtype=int).reshape(-1, width)
     hop, send, way, stream = pairs(hops, 3), pairs(sends, 3), pairs(ways, 2), pairs(streams, 2)
     money = lambda size: {"cost": rng.integers(0, 3, size, endpoint=True).astype(float)}
@@ -150,8 +160,19 @@ def test_cbc_through_pulp_agrees(data):
 def test_a_block_that_asks_for_nothing_changes_nothing(data):
     """No lines in use and no wish for spread: the same plan as without the blocks."""
     windows, W, R = data.windows, data.demand.shape[0], data.sites
-    empty = LineData(line_capacity=np.zeros(0), line_upper=np.zeros(0), line_usable=np.zeros((0, windows), dtype=bool), window_stage=np.zeros(windows, dtype=int))
-    free = SpreadData(site_zone=np.arange(R), largest_share=np.ones(W), zones=np.ones(W, dtype=int), least_share=np.full(W, 0.1), survives=np.zeros(W, dtype=bool))
+    empty = LineData(
+        line_capacity=np.zeros(0),
+        line_upper=np.zeros(0),
+        line_usable=np.zeros((0, windows), dtype=bool),
+        window_stage=np.zeros(windows, dtype=int),
+    )
+    free = SpreadData(
+        site_zone=np.arange(R),
+        largest_share=np.ones(W),
+        zones=np.ones(W, dtype=int),
+        least_share=np.full(W, 0.1),
+        survives=np.zeros(W, dtype=bool),
+    )
     without, within = solve(data, EXACT), solve(replace(data, lines=empty, spread=free), EXACT)
     assert (without.status, without.value) == (within.status, within.value)
     assert all(np.array_equal(without.values[block], within.values[block]) for block in without.values)

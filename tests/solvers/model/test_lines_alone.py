@@ -36,13 +36,20 @@ def lines(windows=1, **other):
 
 
 def test_units_carry_the_busier_direction():
-    answer = solve(two_sites(lines=lines()), EXACT)  # 10 requests/s x 2 bytes on units of 4: 5 units at 3, 2 systems at 10
+    answer = solve(
+        two_sites(lines=lines()), EXACT
+    )  # 10 requests/s x 2 bytes on units of 4: 5 units at 3, 2 systems at 10
     assert answer.values["unit"].tolist() == [5] and answer.value == pytest.approx(35)
 
 
 def test_a_line_of_which_there_is_little_sends_demand_elsewhere():
-    answer = solve(two_sites(lines=lines(line_upper=real(3))), EXACT)  # 3 x 4 / 2 = 6 requests/s at most to site 0, 4 on a system at 30
-    assert answer.value == pytest.approx(min(2 * 10 + 3 * 3 + 30, 10 + 3 * 3 + 30)) and answer.values["n"].tolist() == [1, 1]
+    answer = solve(
+        two_sites(lines=lines(line_upper=real(3))), EXACT
+    )  # 3 x 4 / 2 = 6 requests/s at most to site 0, 4 on a system at 30
+    assert answer.value == pytest.approx(min(2 * 10 + 3 * 3 + 30, 10 + 3 * 3 + 30)) and answer.values["n"].tolist() == [
+        1,
+        1,
+    ]
 
 
 def test_a_line_without_a_capacity_is_free_of_units():
@@ -51,10 +58,18 @@ def test_a_line_without_a_capacity_is_free_of_units():
 
 
 def test_a_line_carries_nothing_before_it_is_ready():
-    two = dict(slots=2, slot_window=whole(0, 1), lines=lines(2, line_usable=np.array([[False, True]]), window_stage=whole(0, 1)))
+    two = dict(
+        slots=2,
+        slot_window=whole(0, 1),
+        lines=lines(2, line_usable=np.array([[False, True]]), window_stage=whole(0, 1)),
+    )
     answer = solve(two_sites(**two), EXACT)
-    assert answer.values["f"][0].tolist() == [0, 0] and answer.value == pytest.approx(60)  # 2 systems at 30 are there anyhow
-    alone = two_sites(**two, arc_workload=whole(0), arc_origin=whole(0), arc_site=whole(0), arc_pool=whole(0), arc_cost={})
+    assert answer.values["f"][0].tolist() == [0, 0] and answer.value == pytest.approx(
+        60
+    )  # 2 systems at 30 are there anyhow
+    alone = two_sites(
+        **two, arc_workload=whole(0), arc_origin=whole(0), arc_site=whole(0), arc_pool=whole(0), arc_cost={}
+    )
     assert solve(alone, EXACT).structural == (("balance", (0, 0)),)
 
 
@@ -93,23 +108,31 @@ def test_weights_are_passed_on_along_the_cheapest_tree():
 
 
 def test_only_who_holds_the_weights_passes_them_on():
-    answer = solve(replace(three_sites(), demand=np.array([[[1.0], [0.0], [1.0]]])), EXACT)  # nothing is served at 1: 5 to 0 and 4 to 2
+    answer = solve(
+        replace(three_sites(), demand=np.array([[[1.0], [0.0], [1.0]]])), EXACT
+    )  # nothing is served at 1: 5 to 0 and 4 to 2
     assert answer.value == pytest.approx(9) and answer.values["host"].tolist() == [[1, 0, 1]]
 
 
 def test_a_copy_may_be_held_only_to_pass_it_on():
     data = three_sites()
-    both = replace(data, arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]]))  # origin 0 may be served at 0 or 1
+    both = replace(
+        data, arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]])
+    )  # origin 0 may be served at 0 or 1
     barred = replace(both, holding_upper=real(9, 0, 9))  # but nothing can stand at 1
     assert solve(both, EXACT).value == pytest.approx(5)  # served at 1, passed on to 2
     assert solve(barred, EXACT).value == pytest.approx(6)
-    unserved = replace(both, arc_origin=whole(0, 2), arc_workload=whole(0, 0), arc_site=whole(0, 2), arc_pool=whole(0, 2), arc_cost={})
+    unserved = replace(
+        both, arc_origin=whole(0, 2), arc_workload=whole(0, 0), arc_site=whole(0, 2), arc_pool=whole(0, 2), arc_cost={}
+    )
     assert solve(unserved, EXACT).value == pytest.approx(9)  # not where it could not serve
 
 
 @pytest.mark.parametrize(("fixed", "least"), [(2, 6 + 2), (4, 9)])
 def test_a_copy_held_only_to_pass_it_on_opens_its_site(fixed, least):
-    data = replace(three_sites(), arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]]), holding_upper=real(9, 0, 9))
+    data = replace(
+        three_sites(), arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]]), holding_upper=real(9, 0, 9)
+    )
     assert solve(replace(data, site_fixed={"cost": real(0, fixed, 0)}), EXACT).value == pytest.approx(least)
 
 
@@ -127,11 +150,24 @@ def test_an_update_takes_its_part_of_the_line():
 
 
 def spread(**other):
-    return SpreadData(**dict(dict(site_zone=whole(0, 1), largest_share=real(1), zones=whole(1), least_share=real(0.1), survives=np.array([False])), **other))
+    return SpreadData(
+        **dict(
+            dict(
+                site_zone=whole(0, 1),
+                largest_share=real(1),
+                zones=whole(1),
+                least_share=real(0.1),
+                survives=np.array([False]),
+            ),
+            **other,
+        )
+    )
 
 
 def test_no_zone_serves_more_than_its_share():
-    answer = solve(two_sites(12.0, spread=spread(largest_share=real(0.6))), EXACT)  # 7.2 of 12 on two systems at 10, 4.8 on one at 30
+    answer = solve(
+        two_sites(12.0, spread=spread(largest_share=real(0.6))), EXACT
+    )  # 7.2 of 12 on two systems at 10, 4.8 on one at 30
     assert answer.value == pytest.approx(50) and answer.values["f"].ravel().tolist() == pytest.approx([7.2, 4.8])
 
 
@@ -142,9 +178,15 @@ def test_so_many_zones_must_count():
 
 
 def test_the_factor_is_shared_out_too():
-    most = two_sites(holding_upper=real(2, 1), objective=Objective("throughput", -1), spread=spread(largest_share=real(0.6)))
+    most = two_sites(
+        holding_upper=real(2, 1), objective=Objective("throughput", -1), spread=spread(largest_share=real(0.6))
+    )
     assert solve(most, EXACT).value == pytest.approx(1.25)  # 5 at site 1 are 40 %, so 7.5 at site 0: 12.5 of 10
-    counted = two_sites(holding_upper=real(2, 1), objective=Objective("throughput", -1), spread=spread(zones=whole(2), least_share=real(0.4)))
+    counted = two_sites(
+        holding_upper=real(2, 1),
+        objective=Objective("throughput", -1),
+        spread=spread(zones=whole(2), least_share=real(0.4)),
+    )
     assert solve(counted, EXACT).value == pytest.approx(1.25)  # 5 at site 1 are at least 40 % of 12.5
 
 
@@ -162,21 +204,27 @@ def test_who_takes_over_must_be_placed_before():
 @pytest.mark.parametrize("asked", [{"largest_share": real(0.6)}, {"zones": whole(2), "least_share": real(0.3)}])
 def test_shares_are_of_what_is_served_in_a_slot(asked):
     """12 requests/s at once are 7 or more on 2 systems at 10 and the rest on one at 30; 6 in each of two slots take one of each."""
-    data = two_sites(slots=2, demand=real([[12, 0]]), spread=spread(**asked), order=Chronology(next=whole(1, 0), step_s=real(1, 1)))
+    data = two_sites(
+        slots=2, demand=real([[12, 0]]), spread=spread(**asked), order=Chronology(next=whole(1, 0), step_s=real(1, 1))
+    )
     assert solve(data, EXACT).value == pytest.approx(50)
     assert solve(replace(data, wait_slots=whole(1)), EXACT).value == pytest.approx(40)
 
 
 def test_lines_must_carry_what_a_failure_sends_over_them():
     asked = spread(survives=np.array([True]), tried_slots=whole(0))
-    answer = solve(two_sites(spread=asked, lines=lines(line_upper=real(4))), EXACT)  # 8 requests/s of 10 to site 0 at most
+    answer = solve(
+        two_sites(spread=asked, lines=lines(line_upper=real(4))), EXACT
+    )  # 8 requests/s of 10 to site 0 at most
     assert answer.status == "infeasible"
     assert solve(two_sites(spread=asked, lines=lines()), EXACT).value == pytest.approx(80 + 15)
 
 
 def test_power_must_do_when_a_zone_fails():
     asked = spread(survives=np.array([True]), tried_slots=whole(0))
-    tight = two_sites(spread=asked, point_power_w=real(100, 100), site_power_limit_w=real(150, np.inf))  # 1.5 replicas at site 0: 7.5 of 10
+    tight = two_sites(
+        spread=asked, point_power_w=real(100, 100), site_power_limit_w=real(150, np.inf)
+    )  # 1.5 replicas at site 0: 7.5 of 10
     assert solve(tight, EXACT).status == "infeasible"
     assert solve(replace(tight, site_power_limit_w=real(200, np.inf)), EXACT).value == pytest.approx(80)
 
@@ -185,14 +233,24 @@ def test_power_must_do_when_a_zone_fails():
 
 
 def run_through(data, **fixed):
-    held = {"n": real(9, 9), "open": np.zeros(2), "host": np.zeros((1, 2)), "run": np.zeros((2, 1)), "unit": real(0), "way": real(), "send": real()}
+    held = {
+        "n": real(9, 9),
+        "open": np.zeros(2),
+        "host": np.zeros((1, 2)),
+        "run": np.zeros((2, 1)),
+        "unit": real(0),
+        "way": real(),
+        "send": real(),
+    }
     return dispatch(data, held | fixed, np.zeros((0, 1)), [np.arange(data.slots)], "cost", (1.0, 1.0), EXACT)
 
 
 def test_a_dispatch_keeps_to_the_units_rented():
     data = two_sites(slots=2, demand=real([[5, 10]]), lines=lines())
     found = run_through(data, n=real(9, 0), unit=real(3))  # 3 x 4 bytes/s carry 6 requests/s of 2 bytes
-    assert found.unmet.ravel().tolist() == pytest.approx([0, 4]) and found.values["f"][0].tolist() == pytest.approx([5, 6])
+    assert found.unmet.ravel().tolist() == pytest.approx([0, 4]) and found.values["f"][0].tolist() == pytest.approx(
+        [5, 6]
+    )
     assert run_through(data, unit=real(3)).unmet.sum() == pytest.approx(0)  # the rest goes to site 1
 
 
@@ -205,13 +263,21 @@ def test_a_dispatch_leaves_room_for_what_is_sent_beside_requests():
 
 
 def test_a_dispatch_sends_nothing_over_a_line_that_is_not_ready():
-    data = two_sites(slots=2, slot_window=whole(0, 1), lines=lines(2, line_usable=np.array([[False, True]]), window_stage=whole(0, 1)))
-    assert run_through(data, n=real(9, 0), unit=real(9), run=np.zeros((2, 2))).unmet.ravel().tolist() == pytest.approx([10, 0])
+    data = two_sites(
+        slots=2,
+        slot_window=whole(0, 1),
+        lines=lines(2, line_usable=np.array([[False, True]]), window_stage=whole(0, 1)),
+    )
+    assert run_through(data, n=real(9, 0), unit=real(9), run=np.zeros((2, 2))).unmet.ravel().tolist() == pytest.approx(
+        [10, 0]
+    )
 
 
 def test_a_dispatch_keeps_to_shares_of_what_is_served():
     limited = two_sites(20.0, spread=spread(largest_share=real(0.6)))
-    assert run_through(limited, n=real(9, 1), c=np.zeros((1, 2))).unmet.sum() == pytest.approx(7.5)  # 5 at site 1 are 40 % of 12.5
+    assert run_through(limited, n=real(9, 1), c=np.zeros((1, 2))).unmet.sum() == pytest.approx(
+        7.5
+    )  # 5 at site 1 are 40 % of 12.5
     counting = two_sites(20.0, spread=spread(zones=whole(2), least_share=real(0.4)))
     assert run_through(counting, n=real(9, 1), c=np.ones((1, 2))).unmet.sum() == pytest.approx(7.5)
     assert run_through(counting, n=real(9, 1), c=real([1, 0])).unmet.sum() == pytest.approx(0)

@@ -39,7 +39,9 @@ def question(seed, objectives):
 
 
 def everything(objectives=together.OBJECTIVES):
-    return st.integers(0, 2**32 - 1).map(lambda seed: limited(np.random.default_rng(seed), lambda rng: together.problem(rng, objectives)))
+    return st.integers(0, 2**32 - 1).map(
+        lambda seed: limited(np.random.default_rng(seed), lambda rng: together.problem(rng, objectives))
+    )
 
 
 def roomy(rng, data):
@@ -74,9 +76,17 @@ def staged(rng, data):
     for r in range(data.sites):
         if rng.random() < 0.7:
             steady[r] = np.inf
-            edges = [0, *sorted({int(w) for w in rng.integers(1, max(data.windows, 2), 2)} & set(range(1, data.windows))), data.windows]
+            edges = [
+                0,
+                *sorted({int(w) for w in rng.integers(1, max(data.windows, 2), 2)} & set(range(1, data.windows))),
+                data.windows,
+            ]
             low = 2 if data.spread is None else 7
-            rows += [(r, a, b - 1, float(rng.integers(low, low + 8))) for a, b in itertools.pairwise(edges) if rng.random() < 0.8]
+            rows += [
+                (r, a, b - 1, float(rng.integers(low, low + 8)))
+                for a, b in itertools.pairwise(edges)
+                if rng.random() < 0.8
+            ]
     site, first, last, limit = np.array(rows, dtype=float).reshape(-1, 4).T
     stages = PowerStages(site=site.astype(int), first=first.astype(int), last=last.astype(int), limit_w=limit)
     return replace(data, site_power_limit_w=steady, power_stages=stages)
@@ -115,7 +125,10 @@ def test_so_it_does_under_ceilings_on_what_is_bought(data, seed):
     rng, data = np.random.default_rng(seed), without_money(data)
     price = 1e6 * rng.integers(1, 5, len(data.holding_lot))
     late = data.holding_window > 0
-    limits = (Limit("phases[1].capital", "late", 1e6 * rng.integers(0, 8)), Limit("limits.capital", "capital", 1e6 * rng.integers(4, 18)))
+    limits = (
+        Limit("phases[1].capital", "late", 1e6 * rng.integers(0, 8)),
+        Limit("limits.capital", "capital", 1e6 * rng.integers(4, 18)),
+    )
     encloses(replace(data, holding_cost={**data.holding_cost, "late": price * late, "capital": price}, limits=limits))
 
 
@@ -139,14 +152,25 @@ def encloses(data):
 def test_what_ties_slots_together_is_left_to_the_whole_program(data):
     """Porting, and money of a phase that running costs too: asked for, the way over the slots gives way."""
     assert decomposed.carries(data) == (not data.limits)
-    ported = replace(without_money(data), ports=PortData(member=np.array([(p, 0) for p in range(len(data.point_pool))]).reshape(-1, 2), cost={"cost": np.array([3.0])}, groups=1))
+    ported = replace(
+        without_money(data),
+        ports=PortData(
+            member=np.array([(p, 0) for p in range(len(data.point_pool))]).reshape(-1, 2),
+            cost={"cost": np.array([3.0])},
+            groups=1,
+        ),
+    )
     assert not decomposed.carries(ported)
     agree_with_each_other(solve(ported, EXACT), solve(ported, Options(gap=0.0, method="decomposed")))
 
 
 def without_money(data):
     parts = ("holding_cost", "point_cost", "arc_cost", "site_fixed")
-    return replace(data, limits=(), **{part: {name: values for name, values in getattr(data, part).items() if name != PAID} for part in parts})
+    return replace(
+        data,
+        limits=(),
+        **{part: {name: values for name, values in getattr(data, part).items() if name != PAID} for part in parts},
+    )
 
 
 def power_holds(data, values):
@@ -175,7 +199,13 @@ def test_the_certificate_holds_at_any_prices(data, seed):
     draw = lambda *shape: rng.exponential(2.0, shape) * (rng.random(shape) < 0.7)
     T = data.slots
     for _ in range(5):
-        prices = Prices(draw(len(data.lot_site), T), draw(data.sites, T), draw(data.pools, T), 3 * draw(len(view.demand), T), draw(len(once.keys)) * rng.choice([-1, 1], len(once.keys)))
+        prices = Prices(
+            draw(len(data.lot_site), T),
+            draw(data.sites, T),
+            draw(data.pools, T),
+            3 * draw(len(view.demand), T),
+            draw(len(once.keys)) * rng.choice([-1, 1], len(once.keys)),
+        )
         assert bound(view, once, data.power_limit()[0], prices).value <= whole.value + 1e-6 * max(1.0, abs(whole.value))
 
 
@@ -186,7 +216,9 @@ def more_power(data, watts=2.0):
 RELAXED = {
     "power of every stage": more_power,
     "no stages": lambda d: replace(d, power_stages=None),
-    "money of the phase": lambda d: replace(d, limits=tuple(replace(x, upper=x.upper + 5 * (x.functional == PAID)) for x in d.limits)),
+    "money of the phase": lambda d: replace(
+        d, limits=tuple(replace(x, upper=x.upper + 5 * (x.functional == PAID)) for x in d.limits)
+    ),
 }
 
 
@@ -212,7 +244,9 @@ def test_the_limits_bind_in_the_problems():
 
 
 def differs(one, other):
-    return one.status != other.status or (one.value is not None and abs(one.value - other.value) > TOLERANCE * max(1.0, abs(one.value)))
+    return one.status != other.status or (
+        one.value is not None and abs(one.value - other.value) > TOLERANCE * max(1.0, abs(one.value))
+    )
 
 
 @settings(max_examples=40, **SMALL)
@@ -220,9 +254,17 @@ def differs(one, other):
 def test_one_limit_in_every_window_is_a_limit_throughout(data):
     steady = np.where(np.arange(data.sites) % 2 == 0, 5.0, np.inf)
     sites = np.flatnonzero(np.isfinite(steady))
-    stages = PowerStages(site=sites, first=np.zeros(len(sites), dtype=int), last=np.full(len(sites), data.windows - 1), limit_w=steady[sites])
+    stages = PowerStages(
+        site=sites,
+        first=np.zeros(len(sites), dtype=int),
+        last=np.full(len(sites), data.windows - 1),
+        limit_w=steady[sites],
+    )
     always = replace(data, site_power_limit_w=steady, power_stages=None)
-    agree_with_each_other(solve(always, EXACT), solve(replace(always, site_power_limit_w=np.full(data.sites, np.inf), power_stages=stages), EXACT))
+    agree_with_each_other(
+        solve(always, EXACT),
+        solve(replace(always, site_power_limit_w=np.full(data.sites, np.inf), power_stages=stages), EXACT),
+    )
 
 
 @settings(max_examples=30, **SMALL)

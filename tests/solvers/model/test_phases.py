@@ -31,9 +31,18 @@ def phased(rng, objectives):
     late = ends[:, 0] > 0
     price = rng.integers(1, 5, U).astype(float)
     bought = {LATE: price * late}
-    limits = (*data.limits, Limit("phases[1].capital", LATE, float(rng.integers(0, 12)))) if rng.random() < 0.6 else data.limits
+    limits = (
+        (*data.limits, Limit("phases[1].capital", LATE, float(rng.integers(0, 12))))
+        if rng.random() < 0.6
+        else data.limits
+    )
     return replace(
-        data, slot_window=np.arange(T), holding_window=ends[:, 0], holding_last=ends[:, 1], holding_cost={**data.holding_cost, **bought}, limits=limits
+        data,
+        slot_window=np.arange(T),
+        holding_window=ends[:, 0],
+        holding_last=ends[:, 1],
+        holding_cost={**data.holding_cost, **bought},
+        limits=limits,
     )
 
 
@@ -71,7 +80,9 @@ def test_held_throughout_is_held_in_every_window(seed):
     data = phased(np.random.default_rng(seed), ("cost", "throughput"))
     U, T = len(data.holding_lot), data.slots
     whole = replace(data, holding_window=np.zeros(U, dtype=int), holding_last=np.full(U, T - 1))
-    agree_with_each_other(solve(whole, EXACT), solve(replace(data, holding_window=np.full(U, -1), holding_last=None), EXACT))
+    agree_with_each_other(
+        solve(whole, EXACT), solve(replace(data, holding_window=np.full(U, -1), holding_last=None), EXACT)
+    )
     single = replace(data, holding_last=data.holding_window)
     agree_with_each_other(solve(single, EXACT), solve(replace(data, holding_last=None), EXACT))
 

@@ -27,7 +27,9 @@ def ported(rng, objectives):
     groups = int(rng.integers(1, 3))
     member = [(p, g) for p in range(len(data.point_pool)) for g in range(groups) if rng.random() < 0.5]
     cost = {"cost": rng.integers(0, 6, groups).astype(float)}
-    return replace(data, ports=PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=groups))
+    return replace(
+        data, ports=PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=groups)
+    )
 
 
 def by_sets(data):
@@ -38,8 +40,12 @@ def by_sets(data):
         spent = float(data.ports.cost["cost"] @ np.array(paid))
         able = data.point_capacity.copy()
         able[gone] = 0.0
-        limits = tuple(replace(limit, upper=limit.upper - spent) if limit.functional == "cost" else limit for limit in data.limits)
-        if any(limit.upper < 0 for limit in limits) or any(not able[data.point_job == j].any() for j in range(len(data.job_work))):
+        limits = tuple(
+            replace(limit, upper=limit.upper - spent) if limit.functional == "cost" else limit for limit in data.limits
+        )
+        if any(limit.upper < 0 for limit in limits) or any(
+            not able[data.point_job == j].any() for j in range(len(data.job_work))
+        ):
             continue
         value = best(replace(data, ports=None, point_capacity=able, limits=limits))
         if value is not None:

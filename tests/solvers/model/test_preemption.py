@@ -22,7 +22,6 @@ from tests.solvers.reference import SMALL, TIMES, TOLERANCE
 EXACT = Options(gap=0.0)
 
 
-
 def problems(least_cost=0):
     return st.integers(0, 2**32 - 1).map(lambda seed: problem(np.random.default_rng(seed), least_cost))
 
@@ -66,10 +65,16 @@ def best(data):
     lot = dict(zip(data.point_uses[:, 0].tolist(), data.point_uses[:, 1].tolist(), strict=True))
     found = np.inf
     for p in training:
-        names = [("n", u) for u in range(U)] + [("x", q, t) for q in serving for t in range(T)] + [("v", t) for t in range(T)]
+        names = (
+            [("n", u) for u in range(U)]
+            + [("x", q, t) for q in serving for t in range(T)]
+            + [("v", t) for t in range(T)]
+        )
         names += [("ran", w) for w in sorted(set(data.slot_window.tolist()))]
         at = {name: i for i, name in enumerate(names)}
-        upper = np.array([data.holding_upper[name[1]] if name[0] == "n" else np.inf if name[0] == "x" else 1.0 for name in names])
+        upper = np.array(
+            [data.holding_upper[name[1]] if name[0] == "n" else np.inf if name[0] == "x" else 1.0 for name in names]
+        )
         for t in range(T):
             upper[at["v", t]] = float(data.job_window_mask[0, t])
         for q in serving:
@@ -92,7 +97,11 @@ def best(data):
             row([(("v", t), 1.0), (("ran", data.slot_window[t]), -1.0)], -np.inf, 0.0)
             for k in range(U):
                 mine = [(("x", q, t), data.point_uses_systems[q]) for q in serving if lot[q] == k]
-                row([*mine, *([(("v", t), data.point_uses_systems[p])] if lot[p] == k else []), (("n", k), -1.0)], -np.inf, 0.0)
+                row(
+                    [*mine, *([(("v", t), data.point_uses_systems[p])] if lot[p] == k else []), (("n", k), -1.0)],
+                    -np.inf,
+                    0.0,
+                )
                 row([(("v", t), data.point_storage[p])] if lot[p] == k else [], -np.inf, data.site_storage[k])
         for w in set(data.slot_window.tolist()):
             row([(("ran", w), data.point_uses_systems[p]), (("n", lot[p]), -1.0)], -np.inf, 0.0)
@@ -103,7 +112,9 @@ def best(data):
                 change = [(("v", t), 1.0), (("v", before[t]), -1.0)]
                 row(change, 0.0 if rising else -np.inf, np.inf if rising else 0.0)
                 times = data.slot_hours_s[t] / data.order.step_s[t]
-                done += [(("v", t), data.slot_hours_s[t])] + [(name, -sign * data.point_restart_s[p] * times * rising) for name, sign in change]
+                done += [(("v", t), data.slot_hours_s[t])] + [
+                    (name, -sign * data.point_restart_s[p] * times * rising) for name, sign in change
+                ]
             row([(name, value * data.point_capacity[p]) for name, value in done], data.job_work[0], data.job_work[0])
             answer = milp(cost, constraints=LinearConstraint(np.array(rows), low, high), bounds=Bounds(0.0, upper),
                           integrality=np.array([name[0] in ("n", "ran") for name in names], dtype=int))  # fmt: skip
@@ -124,7 +135,11 @@ def test_equals_every_course_tried(least_cost, data):
     else:
         assert found.value == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
         rise = found.values["v"] - found.values["v"][:, np.argsort(asked.order.next)]
-        lost = np.where(found.values["y"] > 0.5, asked.point_restart_s * (np.maximum(rise, 0.0) @ (asked.slot_hours_s / asked.order.step_s)), 0.0)
+        lost = np.where(
+            found.values["y"] > 0.5,
+            asked.point_restart_s * (np.maximum(rise, 0.0) @ (asked.slot_hours_s / asked.order.step_s)),
+            0.0,
+        )
         done = asked.point_capacity * (found.values["v"] @ asked.slot_hours_s - lost)
         assert done[asked.point_job >= 0].sum() >= asked.job_work[0] * (1 - 1e-6)
 
@@ -149,7 +164,10 @@ def test_relaxing_never_costs_more(data, limit):
 @settings(max_examples=15 * TIMES, **SMALL)
 @given(data=problems())
 def test_a_restart_of_no_time_is_none(data):
-    free, none = replace(data, point_restart_s=0.0 * data.point_restart_s), replace(data, point_restart_s=None, order=None)
+    free, none = (
+        replace(data, point_restart_s=0.0 * data.point_restart_s),
+        replace(data, point_restart_s=None, order=None),
+    )
     one, other = solve(free, EXACT), solve(none, EXACT)
     assert (one.status, one.value is None) == (other.status, other.value is None)
     if one.value is not None:
@@ -159,6 +177,9 @@ def test_a_restart_of_no_time_is_none(data):
 @settings(max_examples=5, **SMALL)
 @given(data=problems())
 def test_the_way_over_the_slots_does_not_take_it(data):
-    for with_one in (replace(data, site_storage=None, point_storage=None), replace(data, point_restart_s=None, order=None)):
+    for with_one in (
+        replace(data, site_storage=None, point_storage=None),
+        replace(data, point_restart_s=None, order=None),
+    ):
         assert not decomposed.carries(with_one)
     assert solve(data, EXACT).value == solve(data, replace(EXACT, method="decomposed")).value

@@ -47,12 +47,18 @@ def test_the_best_plan_is_as_before(questions):
 
 
 def test_half_the_width_in_all_of_the_time_is_enough():
-    data = next(data for seed in range(400) if len((data := problem(np.random.default_rng(seed), ("cost",))).job_work) and not unfinished(data))
+    data = next(
+        data
+        for seed in range(400)
+        if len((data := problem(np.random.default_rng(seed), ("cost",))).job_work) and not unfinished(data)
+    )
     point = int(np.flatnonzero(schedule.able(data))[0])
     job, site = int(data.point_job[point]), int(data.point_site()[point])
     mask = data.job_window_mask[job]
     work = data.job_work.copy()
-    work[job] = 0.5 * data.point_capacity[point] * float(data.slot_hours_s[mask].sum())  # at full width it is done in half its time
+    work[job] = (
+        0.5 * data.point_capacity[point] * float(data.slot_hours_s[mask].sum())
+    )  # at full width it is done in half its time
     power, watts = data.site_power_limit_w.astype(float).copy(), data.point_power_w.copy()
     idle = {"holding_power_w": np.zeros_like(data.holding_power_w), "power_stages": None}
     watts[point] = 100.0
