@@ -50,7 +50,7 @@ def main() -> None:
         layouts, _ = search(facts)
         times.append(time.perf_counter() - began)
     seconds, count = float(np.median(times)), len(layouts)
-    values = {name: int(len(np.unique(getattr(layouts, name)))) for name in Layouts.__dataclass_fields__}
+    values = {name: len(np.unique(getattr(layouts, name))) for name in Layouts.__dataclass_fields__}
     print(
         json.dumps(
             {"layouts_per_s": round(count / seconds), "layouts": count, "seconds": seconds, "per_dimension": values}

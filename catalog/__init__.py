@@ -7,4 +7,4 @@ from catalog.records import Record
 
 IDENTITY = "flopwatt:catalog"
 
-__all__ = ["Catalog", "CatalogError", "Figure", "IDENTITY", "MissingFigure", "Record", "Source", "UnknownName"]
+__all__ = ["IDENTITY", "Catalog", "CatalogError", "Figure", "MissingFigure", "Record", "Source", "UnknownName"]

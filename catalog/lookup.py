@@ -26,7 +26,7 @@ Problems = list[tuple[str, str]]
 class Catalog:
     """Records by kind. Immutable: `with_overrides` makes a new one."""
 
-    __slots__ = ("_blocks", "_overrides", "_cache", "_sources", "_digest")
+    __slots__ = ("_blocks", "_cache", "_digest", "_overrides", "_sources")
 
     def __init__(
         self,

@@ -74,7 +74,7 @@ _MASS = {"g": GRAM_KG, "kg": 1.0, "t": TONNE_KG, "kt": KILO * TONNE_KG}
 _POWER = _prefixed("W", "1kMG")
 _TOKENS = {"": 1.0, "token": 1.0, "tokens": 1.0}
 _REQUESTS = {"": 1.0, "request": 1.0, "requests": 1.0}
-_RATE_DIVISORS = {k: v for k, v in _TIME.items() if k and not k.endswith("s") or k == "s"}
+_RATE_DIVISORS = {k: v for k, v in _TIME.items() if (k and not k.endswith("s")) or k == "s"}
 _bits_per_s = {f"{p}bps": v for p, v in zip("kMGT", (KILO, MEGA, GIGA, TERA), strict=True)}
 
 # SI unit -> accepted symbols and the factor to SI. An empty symbol means that a bare number will do.

@@ -120,7 +120,7 @@ def _kind(case: Case) -> tuple:
     flags = tuple(getattr(arch, name) for name in _ARCHITECTURE_FLAGS) + tuple(
         bool(getattr(arch, name)) for name in _SWITCHES
     )
-    recipe = replace(recipe, **{name: 0.0 for name in _RECIPE_NUMBERS})
+    recipe = replace(recipe, **dict.fromkeys(_RECIPE_NUMBERS, 0.0))
     return flags, recipe, case.precision, case.family
 
 

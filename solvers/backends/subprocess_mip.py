@@ -119,6 +119,6 @@ def serve() -> None:
             try:
                 highs.take_threads(threads)
                 found = highs.least_whole(*arguments)
-            except Exception as error:  # noqa: BLE001 - is raised where it was asked
+            except Exception as error:
                 found = error
             faulthandler.cancel_dump_traceback_later()

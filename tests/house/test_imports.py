@@ -126,7 +126,7 @@ def test_every_public_name_resolves_and_the_marks_stand(root):
         planner.no_such_name  # noqa: B018
     for room in ROOMS:
         package = importlib.import_module(room)
-        assert package.IDENTITY == f"flopwatt:{room}"
+        assert f"flopwatt:{room}" == package.IDENTITY
         assert Path(package.__file__).parent == root / room
 
 

@@ -410,8 +410,8 @@ def test_no_time_is_a_limit_and_not_an_error(method):
 def lost_in_presolve() -> Program:
     """A program, cut down from one of throughput, of which HiGHS 1.15 with all rules of its presolve says that 0 is the best value.
     The v add up to 1 and need open0, which bars open1, x7 and f5; of the 15.75 that leaves 13.75 for x6, half of which is served."""
-    whole = "n2 n3 open0 open1 host y0 y1 run0 run1 run2 run3".split()
-    reals = "f4 f5 x6 x7 served waits v0 v1 v2 v3 day night".split()
+    whole = ["n2", "n3", "open0", "open1", "host", "y0", "y1", "run0", "run1", "run2", "run3"]
+    reals = ["f4", "f5", "x6", "x7", "served", "waits", "v0", "v1", "v2", "v3", "day", "night"]
     program, at = Program(), {}
     for name in whole + reals:
         low = -np.inf if name in ("day", "night") else 0.0

@@ -43,7 +43,7 @@ def demands(flow: Flow, members: list[int]) -> dict[tuple[int, int], float]:
     if n == 1:
         return result
     if flow.pattern == "all-to-all":
-        return {pair: flow.bytes_per_rank / (n - 1) for pair in itertools.permutations(at, 2)}
+        return dict.fromkeys(itertools.permutations(at, 2), flow.bytes_per_rank / (n - 1))
     for i in range(n if flow.pattern == "ring" else n - 1):
         a, b = at[i], at[(i + 1) % n]
         if flow.pattern == "ring":

@@ -45,7 +45,7 @@ def test_changed_texts_go_where_they_belong_and_the_question_stays_as_it_was():
         "offers[0].price": "250k USD",
     }
     document, rows = with_changes(TINY, texts, fields)
-    assert TINY == before
+    assert before == TINY
     assert document["workloads"][0]["demand"]["requests_per_s"] == 60
     assert document["workloads"][0]["slo"] == {"ttft": {"p95": "2 s"}, "tpot": {}}
     assert document["limits"] == {"budget": "3M USD"} and document["offers"][0]["price"] == "250k USD"

@@ -151,11 +151,11 @@ def is_number(path: Path, value: Any) -> bool:
     if (
         isinstance(value, bool)
         or is_free(path)
-        or path[-1] in ("start", "schema_version")
-        and value in ("2027-01-01", 1)
+        or (path[-1] in ("start", "schema_version")
+        and value in ("2027-01-01", 1))
     ):
         return False
-    return isinstance(value, (int, float)) or isinstance(value, str) and NUMBER.fullmatch(value) is not None
+    return isinstance(value, (int, float)) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
 
 
 def scaled(value: Any, factor: float) -> Any:
@@ -192,14 +192,14 @@ def missing() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, _ in nodes(document):
             required = (
-                path[-1] in REQUIRED
-                and "residency" not in path
-                or path[-2:-1] == ("figures",)
-                and path[-1] == "chips"
-                or path[-1] == "note"
-                and "figures" in path
+                (path[-1] in REQUIRED
+                and "residency" not in path)
+                or (path[-2:-1] == ("figures",)
+                and path[-1] == "chips")
+                or (path[-1] == "note"
+                and "figures" in path)
             )
-            if required or len(path) <= 3 and isinstance(path[-1], str) and base == "serving":
+            if required or (len(path) <= 3 and isinstance(path[-1], str) and base == "serving"):
                 # a record without a figure is told where the record is used
                 yield case("missing", base, path, GONE, invalid=required, at=() if "figures" in path else None)
 
@@ -217,7 +217,7 @@ WRONG: dict[type, tuple[Any, ...]] = {
 def wrong_type() -> Iterator[Case]:
     for base, document in BASES.items():
         for i, (path, value) in enumerate(nodes(document)):
-            if "bands" in path or base != "serving" and (path[0] not in ("workloads", "catalog") or i % 2):
+            if "bands" in path or (base != "serving" and (path[0] not in ("workloads", "catalog") or i % 2)):
                 continue
             choices = WRONG[type(value)]
             for wrong in choices if base == "serving" and "profile" not in path else choices[:1]:
@@ -236,7 +236,7 @@ def wrong_unit() -> Iterator[Case]:
 def not_finite() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, value in nodes(document):
-            if not is_number(path, value) or "profile" in path and path[-1] != 5:
+            if not is_number(path, value) or ("profile" in path and path[-1] != 5):
                 continue
             if isinstance(value, str):
                 yield from (
@@ -265,7 +265,7 @@ NAME_LISTS = {"residency", "systems", "regions", "licences"}
 def unknown_name() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, value in nodes(document):
-            one = path[-1] in NAMES or len(path) > 1 and path[-2] in NAME_LISTS
+            one = path[-1] in NAMES or (len(path) > 1 and path[-2] in NAME_LISTS)
             if isinstance(value, str) and one and (path[0] != "catalog" or path[-1] == "chip"):
                 yield from (
                     case("name", base, path, text) for text in (f"{value} of nowhere", "模型", "x" * 201, "a\nb")
@@ -293,7 +293,7 @@ def magnitude() -> Iterator[Case]:
                         base,
                         path,
                         scaled(value, factor),
-                        invalid=factor == 1e300 or factor == 1e-300 and not str(path[-1]).endswith("_cv"),
+                        invalid=factor == 1e300 or (factor == 1e-300 and not str(path[-1]).endswith("_cv")),
                         at=path[:2],
                     )
                     for factor in (1e-300, between, 1e300)
