@@ -68,8 +68,8 @@ def ours(
         battery_energy_cost={"cost": np.full(sites, storage)}, battery_power_cost={"cost": np.zeros(sites)},
     )  # fmt: skip
     program = PlanData(
-        slot_window=np.zeros(hours, dtype=int), slot_hours_s=np.ones(hours), site_power_limit_w=np.full(sites, np.inf), lot_site=index, lot_group=index, lot_fabric=np.full(sites, -1),
-        holding_lot=index, holding_window=np.full(sites, -1), holding_upper=np.ones(sites), holding_cost={"cost": np.zeros(sites)}, holding_power_w=np.zeros(sites),
+        slot_window=np.zeros(hours, dtype=int), slot_hours_s=np.ones(hours), site_power_limit_w=np.full(sites, np.inf), option_site=index, option_group=index, option_fabric=np.full(sites, -1),
+        holding_option=index, holding_window=np.full(sites, -1), holding_upper=np.ones(sites), holding_cost={"cost": np.zeros(sites)}, holding_power_w=np.zeros(sites),
         point_pool=index, point_job=np.full(sites, -1), point_uses=np.column_stack([index, index]), point_uses_systems=np.full(sites, 1 / WITHOUT_LIMIT),
         point_capacity=np.ones(sites), point_power_w=np.ones(sites), point_cost={"cost": 0.0 * every},
         arc_workload=0 * index, arc_origin=0 * index, arc_site=index, arc_pool=index, arc_cost={"cost": 0.0 * every},

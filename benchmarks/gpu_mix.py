@@ -91,10 +91,12 @@ def question(seed: int) -> dict[str, Any]:
 
 
 def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Load]]:
-    """What the plain program needs, from the lots and the points: kinds by system, and (class, system) that keep the limits."""
+    """What the plain program needs, from the fleet options and the points: kinds by system, and (class, system) that keep the limits."""
     site, calendar, money, found = problem.sites[0], problem.calendar, problem.economics, find_candidates(problem)
-    if float(site.price_per_j.std()) > 1e-15 or len({lot.system.name for lot in found.lots}) < len(found.lots):
-        raise SystemExit("expected one price of electricity and one lot of each system")
+    if float(site.price_per_j.std()) > 1e-15 or len({option.system.name for option in found.fleet_options}) < len(
+        found.fleet_options
+    ):
+        raise SystemExit("expected one price of electricity and one fleet option of each system")
     paid_s = sum(
         float(s * d) for s, d in zip(calendar.seconds, calendar.discount, strict=True)
     )  # seconds at their present worth
@@ -103,20 +105,22 @@ def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Lo
         False: 0.0,
     }  # energy of what is rented is in the rent
     kinds, serving = {}, {}
-    for lot in found.lots:
-        owned = (lot.capital + lot.fabric_capital) * money.capital_share + lot.facility_capital * money.facility_share
-        kinds[lot.system.name] = Kind(
-            owned + lot.rent_per_s * paid_s + lot.idle_it_w * per_w[lot.owned], lot.offer.supply
+    for option in found.fleet_options:
+        owned = (
+            option.capital + option.fabric_capital
+        ) * money.capital_share + option.facility_capital * money.facility_share
+        kinds[option.system.name] = Kind(
+            owned + option.rent_per_s * paid_s + option.idle_it_w * per_w[option.owned], option.offer.supply
         )
     for pool in found.pools:
         demand = float(pool.workload.requests_per_s.sum(axis=0).max())
         for point in pool.points:
             (use,) = point.uses
-            key = pool.workload.name, use.lot.system.name
+            key = pool.workload.name, use.option.system.name
             if key in serving:
                 raise SystemExit(f"two points of {key}")
             replicas = demand / point.capacity
-            serving[key] = Load(replicas * use.systems, replicas * use.extra_it_w * per_w[use.lot.owned])
+            serving[key] = Load(replicas * use.systems, replicas * use.extra_it_w * per_w[use.option.owned])
     return kinds, serving
 
 

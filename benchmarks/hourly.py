@@ -59,8 +59,8 @@ def requests(
     order = Chronology(next=np.roll(np.arange(T), -1), step_s=np.ones(T))
     costs = {"cost": np.array([price for price, _ in tables]), "carbon_kg": np.array([carbon for _, carbon in tables])}
     data = PlanData(
-        slot_window=np.zeros(T, dtype=int), slot_hours_s=np.ones(T), site_power_limit_w=np.full(sites, np.inf), lot_site=index, lot_group=index, lot_fabric=np.full(sites, -1),
-        holding_lot=index, holding_window=np.full(sites, -1), holding_upper=np.ones(sites), holding_cost={"cost": np.zeros(sites)}, holding_power_w=np.zeros(sites),
+        slot_window=np.zeros(T, dtype=int), slot_hours_s=np.ones(T), site_power_limit_w=np.full(sites, np.inf), option_site=index, option_group=index, option_fabric=np.full(sites, -1),
+        holding_option=index, holding_window=np.full(sites, -1), holding_upper=np.ones(sites), holding_cost={"cost": np.zeros(sites)}, holding_power_w=np.zeros(sites),
         point_pool=index, point_job=np.full(sites, -1), point_uses=np.column_stack([index, index]), point_uses_systems=np.full(sites, 1 / headroom),
         point_capacity=np.ones(sites), point_power_w=np.zeros(sites), point_cost=costs, arc_workload=0 * index, arc_origin=0 * index, arc_site=index, arc_pool=index,
         arc_cost={"cost": zero}, demand=np.full((1, 1, T), float(sites)), objective=Objective(functional),
@@ -75,8 +75,8 @@ def training(table: tuple[np.ndarray, np.ndarray], headroom: float, functional: 
     month = np.array([moment.month - 1 for moment in clock.instants()])
     jobs = np.arange(12)
     data = PlanData(
-        slot_window=np.zeros(T, dtype=int), slot_hours_s=np.ones(T), site_power_limit_w=np.array([np.inf]), lot_site=np.zeros(1, dtype=int), lot_group=np.zeros(1, dtype=int),
-        lot_fabric=np.array([-1]), holding_lot=np.zeros(1, dtype=int), holding_window=np.array([-1]), holding_upper=np.ones(1), holding_cost={"cost": np.zeros(1)}, holding_power_w=np.zeros(1),
+        slot_window=np.zeros(T, dtype=int), slot_hours_s=np.ones(T), site_power_limit_w=np.array([np.inf]), option_site=np.zeros(1, dtype=int), option_group=np.zeros(1, dtype=int),
+        option_fabric=np.array([-1]), holding_option=np.zeros(1, dtype=int), holding_window=np.array([-1]), holding_upper=np.ones(1), holding_cost={"cost": np.zeros(1)}, holding_power_w=np.zeros(1),
         point_pool=np.full(12, -1), point_job=jobs, point_uses=np.column_stack([jobs, 0 * jobs]), point_uses_systems=np.ones(12), point_capacity=np.full(12, headroom), point_power_w=np.zeros(12),
         point_cost={"cost": np.tile(table[0], (12, 1)) * headroom, "carbon_kg": np.tile(table[1], (12, 1)) * headroom},
         demand=np.zeros((0, 0, T)), job_work=np.bincount(month).astype(float), job_window_mask=month == jobs[:, None], objective=Objective(functional),

@@ -41,17 +41,19 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
     )
     site_carbon_j = rng.uniform(0.05, 0.6, SITES)[:, None] / 3.6e6 * np.ones(SLOTS)
 
-    lots, lot_of = [], {}
+    fleet_options, option_of = [], {}
     for site in range(SITES):
         for system in range(SYSTEMS):
             for way, fabric in ((BUY, 0), (BUY, 1), (RESERVE, -1), (ON_DEMAND, -1)):
                 if rng.random() < 0.8:
-                    lot_of[site, system, way, fabric] = len(lots)
-                    lots.append((site, system, way, fabric))
-    holdings = [(k, w) for k, (_, _, way, _) in enumerate(lots) for w in (range(WINDOWS) if way == ON_DEMAND else [-1])]
+                    option_of[site, system, way, fabric] = len(fleet_options)
+                    fleet_options.append((site, system, way, fabric))
+    holdings = [
+        (k, w) for k, (_, _, way, _) in enumerate(fleet_options) for w in (range(WINDOWS) if way == ON_DEMAND else [-1])
+    ]
     cost, embodied, idle_w, upper = [], [], [], []
     for k, w in holdings:
-        site, system, way, fabric = lots[k]
+        site, system, way, fabric = fleet_options[k]
         energy_j = 0.4 * power_w[system] * seconds
         base = price[system] * rng.uniform(0.98, 1.02)
         cost.append(
@@ -64,7 +66,12 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
         embodied.append((3000.0 if way == BUY else 0.0) + energy_j @ site_carbon_j[site])
         idle_w.append(0.4 * power_w[system] if way == BUY else 0.0)
         upper.append({BUY: 900.0, RESERVE: 200.0, ON_DEMAND: 120.0}[way])
-    supply_member = [(system, u) for u, (k, _) in enumerate(holdings) for system in [lots[k][1]] if lots[k][2] == BUY]
+    supply_member = [
+        (system, u)
+        for u, (k, _) in enumerate(holdings)
+        for system in [fleet_options[k][1]]
+        if fleet_options[k][2] == BUY
+    ]
 
     # arcs and pools: two latency classes, from the distance between origin and site
     origin_at, site_at = rng.random(ORIGINS), rng.random(SITES)
@@ -77,9 +84,9 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
 
     uses, systems, pool_of, job_of, rate, extra_w, usd, kg = [], [], [], [], [], [], [], []
 
-    def add_point(lot: int, pool: int, job: int, width: float, capacity: float, busy: float) -> None:
-        site, system, way, _ = lots[lot]
-        uses.append((len(pool_of), lot))
+    def add_point(option: int, pool: int, job: int, width: float, capacity: float, busy: float) -> None:
+        site, system, way, _ = fleet_options[option]
+        uses.append((len(pool_of), option))
         systems.append(width)
         pool_of.append(pool)
         job_of.append(job)
@@ -90,7 +97,7 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
         kg.append(watts * seconds * site_carbon_j[site])
 
     for (w, r, kind), pool in pools.items():
-        for (site, system, way, fabric), lot in lot_of.items():
+        for (site, system, way, fabric), option in option_of.items():
             if site == r and fabric < 1 and (way == BUY or rng.random() < 0.6):
                 for _ in range(POINTS_PER_SYSTEM if way == BUY else 1):
                     width = rng.choice([1.0, 2.0, 4.0])
@@ -98,14 +105,14 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
                     per_system = (
                         speed[system] * (5.0, 2.0, 0.7)[w] * (1 - 0.2 * (kind == 1)) * busy**0.8 * rng.uniform(0.8, 1.0)
                     )
-                    add_point(lot, pool, -1, width, width * per_system, busy)
+                    add_point(option, pool, -1, width, width * per_system, busy)
     work = np.array([3e9, 8e8]) * rng.uniform(0.8, 1.2, JOBS)
     for j in range(JOBS):
-        for (_, system, way, fabric), lot in lot_of.items():
+        for (_, system, way, fabric), option in option_of.items():
             if system in (0, 1, 2) and way in (BUY, ON_DEMAND) and rng.random() < 0.8:
                 width = float(rng.choice([16, 32, 64, 96]))
                 add_point(
-                    lot,
+                    option,
                     -1,
                     j,
                     width,
@@ -128,10 +135,10 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
         slot_hours_s=seconds,
         site_power_limit_w=np.array([6e6, 4e6, np.inf, 8e6]),
         site_fixed={"cost": table([4e6, 3e6, 0.0, 5e6])},
-        lot_site=np.array([lot[0] for lot in lots]),
-        lot_group=np.array([lot[0] * SYSTEMS + lot[1] for lot in lots]),
-        lot_fabric=np.array([lot[3] for lot in lots]),
-        holding_lot=np.array([h[0] for h in holdings]),
+        option_site=np.array([option[0] for option in fleet_options]),
+        option_group=np.array([option[0] * SYSTEMS + option[1] for option in fleet_options]),
+        option_fabric=np.array([option[3] for option in fleet_options]),
+        holding_option=np.array([h[0] for h in holdings]),
         holding_window=np.array([h[1] for h in holdings]),
         holding_upper=table(upper),
         holding_cost={"cost": table(cost), "carbon_kg": table(embodied)},
@@ -186,8 +193,8 @@ def main() -> None:
                 "rows": answer.rows,
                 "columns": answer.columns,
                 "integers": answer.integers,
-                "lots": len(data.lot_site),
-                "holdings": len(data.holding_lot),
+                "fleet_options": len(data.option_site),
+                "holdings": len(data.holding_option),
                 "points": len(data.point_pool),
                 "arcs": len(data.arc_site),
                 "slots": data.slots,

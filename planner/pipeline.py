@@ -73,6 +73,6 @@ def solve_document(
     candidates = find_candidates(problem)
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(
-        f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.lots)} lots  {time.perf_counter() - began:.1f} s"
+        f"{candidates.evaluated:,} operating points evaluated, {kept:,} kept on {len(candidates.fleet_options)} fleet options  {time.perf_counter() - began:.1f} s"
     )
     return answer(problem, candidates, document, overlays=overlays, progress=progress, threads=threads)

@@ -2,7 +2,7 @@
 
 The input is put together anew each time, which takes next to nothing, and compared with the program in the solver. Where
 entries stand in the same places, only what differs is told; else the program is built anew in the solver, and starts from the last basis
-as far as the two have lots and points in common. Then the relaxation, solved on from its last basis, gives the bound, and the fleets known
+as far as the two have fleet options and points in common. Then the relaxation, solved on from its last basis, gives the bound, and the fleets known
 from earlier answers, those first that would cost least now, give the plan. Where the two are further apart than asked, the search goes on
 from there, with what earlier searches learnt of the choices, or the program is solved as any other. So it is, and is not kept, where
 something else than cost is minimised, and where the program is very large."""
@@ -141,8 +141,8 @@ class _Shape:
 
 
 def _same_points(data: PlanData, earlier: PlanData) -> Ints | None:
-    """[P]: the number that each point had, -1 for a new one; None where points stand on other lots or in other pools."""
-    alike = ("lot_site", "lot_group", "lot_fabric", "holding_lot", "holding_window", "arc_pool")
+    """[P]: the number that each point had, -1 for a new one; None where points stand on other fleet options or in other pools."""
+    alike = ("option_site", "option_group", "option_fabric", "holding_option", "holding_window", "arc_pool")
     if any(not np.array_equal(getattr(data, name), getattr(earlier, name)) for name in alike):
         return None
     of_points = ("point_pool", "point_job", "point_capacity", "point_power_w", "point_uses", "point_uses_systems")
@@ -155,8 +155,8 @@ def _same_points(data: PlanData, earlier: PlanData) -> Ints | None:
 def _points(data: PlanData) -> list[tuple]:
     """What tells points apart and has nothing to do with prices."""
     uses: list[list] = [[] for _ in data.point_pool]
-    for (point, lot), systems in zip(data.point_uses.tolist(), data.point_uses_systems.tolist(), strict=True):
-        uses[point].append((lot, systems))
+    for (point, option), systems in zip(data.point_uses.tolist(), data.point_uses_systems.tolist(), strict=True):
+        uses[point].append((option, systems))
     told = zip(
         data.point_pool.tolist(),
         data.point_job.tolist(),

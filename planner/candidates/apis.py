@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Point, Use
 from planner.problem.facts import ServingFacts
 
 ROLE = "api"
 
 
-def api_point(workload: ServingFacts, lot: Lot, allowance_s: float) -> Point | None:
+def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -> Point | None:
     """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
-    api = lot.site.api
+    api = option.site.api
     assert api is not None
     if not api.serves(workload):
         return None
@@ -21,5 +21,7 @@ def api_point(workload: ServingFacts, lot: Lot, allowance_s: float) -> Point | N
         if name not in api.latency or api.latency[name] + (0.0 if metric == "tpot" else allowance_s) > limit:
             return None
         latency[name] = api.latency[name]
-    use = Use(role=ROLE, lot=lot, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={})
+    use = Use(
+        role=ROLE, option=option, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={}
+    )
     return Point(workload=workload, uses=(use,), capacity=1.0, latency=latency)

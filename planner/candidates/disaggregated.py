@@ -14,7 +14,7 @@ from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
 from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Point, Use
 from planner.candidates.serving import Grid, no_larger_than_the_work
 from planner.evaluate.disaggregated import evaluate, pool_power_w
@@ -53,24 +53,24 @@ class PairChoice:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A group on two lots, or on one, before all that a plan says of it is worked out."""
+    """A group on two fleet options, or on one, before all that a plan says of it is worked out."""
 
-    lots: tuple[Lot, Lot]
+    fleet_options: tuple[FleetOption, FleetOption]
     choice: PairChoice
     capacity: float  # requests per second of the group
     systems: tuple[float, float]  # that its prefill and its decode workers occupy
 
     @classmethod
-    def of(cls, first: Lot, second: Lot, choice: PairChoice) -> Pair:
+    def of(cls, first: FleetOption, second: FleetOption, choice: PairChoice) -> Pair:
         sides = (choice.prefill, choice.prefill_layout), (choice.decode, choice.decode_layout)
         systems = (float(grid.systems[layout]) * workers for (grid, layout), workers in zip(sides, choice.workers))
         return cls((first, second), choice, float(choice.found.point.requests_per_s[choice.index]), tuple(systems))
 
 
-def pairs_of(lots: Sequence[Lot]) -> Iterator[tuple[Lot, Lot]]:
-    """(prefill, decode) lots of one site that share a network: our own of one design, or one rented kind by itself."""
-    for first in lots:
-        for second in lots:
+def pairs_of(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
+    """(prefill, decode) fleet options of one site that share a network: our own of one design, or one rented kind by itself."""
+    for first in fleet_options:
+        for second in fleet_options:
             if share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
                 yield first, second
 
@@ -182,7 +182,12 @@ class Groups:
 
 
 def groups_of(
-    workload: ServingFacts, prefills: Sequence[Grid], decodes: Sequence[Grid], first: Lot, second: Lot, problem: Problem
+    workload: ServingFacts,
+    prefills: Sequence[Grid],
+    decodes: Sequence[Grid],
+    first: FleetOption,
+    second: FleetOption,
+    problem: Problem,
 ) -> list[Groups]:
     """One for each precision that both sides have."""
     scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
@@ -194,7 +199,7 @@ def groups_of(
     ]
 
 
-def choose(groups: Sequence[Groups], first: Lot, second: Lot, allowance_s: float) -> list[PairChoice]:
+def choose(groups: Sequence[Groups], first: FleetOption, second: FleetOption, allowance_s: float) -> list[PairChoice]:
     """The groups that serve most per system of either kind, at each precision.
 
     Prefill workers are the layouts of least occupied systems per prompt; all decode layouts and ratios are tried, with the
@@ -211,9 +216,9 @@ def choose(groups: Sequence[Groups], first: Lot, second: Lot, allowance_s: float
     return chosen
 
 
-def _worth(lot: Lot) -> float:
-    """What one system of the lot ties up: purchase with fabric and building. A rented lot is paired only with itself."""
-    return lot.capital + lot.fabric_capital + lot.facility_capital if lot.owned else 1.0
+def _worth(option: FleetOption) -> float:
+    """What one system of the fleet option ties up: purchase with fabric and building. A rented fleet option is paired only with itself."""
+    return option.capital + option.fabric_capital + option.facility_capital if option.owned else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +293,11 @@ def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
         ),
     )
     uses = []
-    for (role, grid, layout, batch, shares), lot, systems, workers in zip(
-        sides, pair.lots, pair.systems, choice.workers
+    for (role, grid, layout, batch, shares), option, systems, workers in zip(
+        sides, pair.fleet_options, pair.systems, choice.workers
     ):
-        extra = systems * pool_power_w(shares, lot.system, problem)
-        uses.append(Use(role, lot, systems, extra, grid.precision, layout_of(grid.layouts, layout), batch, workers))
+        extra = systems * pool_power_w(shares, option.system, problem)
+        uses.append(Use(role, option, systems, extra, grid.precision, layout_of(grid.layouts, layout), batch, workers))
     return Point(
         workload=workload,
         uses=tuple(uses),
@@ -302,7 +307,7 @@ def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
         mfu=mfu(
             workload,
             pair.capacity,
-            [(use.lot.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
+            [(use.option.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
             float(np.broadcast_to(found.point.computed_share, shape)[index]),
         ),
         memory_bytes=at({"": found.point.memory_bytes}, shape, index)[""],
@@ -316,20 +321,21 @@ def not_replaceable(pairs: Sequence[Pair], alone: Sequence[Point]) -> list[Pair]
     """
     best: dict[int, float] = {}
 
-    def learn(lot: Lot, requests_per_system_s: float) -> None:
-        best[id(lot)] = max(best.get(id(lot), 0.0), requests_per_system_s)
+    def learn(option: FleetOption, requests_per_system_s: float) -> None:
+        best[id(option)] = max(best.get(id(option), 0.0), requests_per_system_s)
 
     def better(some: Iterable[Pair]) -> list[Pair]:
         return [
             p
             for p in some
             if p.capacity
-            > (1 + AS_GOOD) * sum(best.get(id(lot), 0.0) * systems for lot, systems in zip(p.lots, p.systems))
+            > (1 + AS_GOOD)
+            * sum(best.get(id(option), 0.0) * systems for option, systems in zip(p.fleet_options, p.systems))
         ]
 
     for point in alone:
-        learn(point.uses[0].lot, point.capacity / sum(use.systems for use in point.uses))
-    one_kind = better(pair for pair in pairs if pair.lots[0] is pair.lots[1])
+        learn(point.uses[0].option, point.capacity / sum(use.systems for use in point.uses))
+    one_kind = better(pair for pair in pairs if pair.fleet_options[0] is pair.fleet_options[1])
     for pair in one_kind:
-        learn(pair.lots[0], pair.capacity / sum(pair.systems))
-    return one_kind + better(pair for pair in pairs if pair.lots[0] is not pair.lots[1])
+        learn(pair.fleet_options[0], pair.capacity / sum(pair.systems))
+    return one_kind + better(pair for pair in pairs if pair.fleet_options[0] is not pair.fleet_options[1])

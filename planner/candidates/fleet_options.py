@@ -1,6 +1,6 @@
-"""Lots: systems of one kind obtained one way at one site on one size of one fabric, with what one of them costs and draws.
+"""FleetOptions: systems of one kind obtained one way at one site on one size of one fabric, with what one of them costs and draws.
 
-Not here: what a lot can do (`planner.candidates.search`).
+Not here: what a fleet option can do (`planner.candidates.search`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.spec.fabrics import PROVIDER
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class FleetOption:
     """`capital` and `fabric_capital`: purchase prices of one system and of its share of the fabric."""
 
     site: SiteFacts
@@ -62,9 +62,9 @@ class Lot:
         return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 
-def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
-    """Every lot that export control and the sites' lists allow, and counts of what was dropped by reason."""
-    lots: list[Lot] = []
+def build_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
+    """Every fleet option that export control and the sites' lists allow, and counts of what was dropped by reason."""
+    fleet_options: list[FleetOption] = []
     dropped: Counter[str] = Counter()
     for site in problem.sites:
         for offer in problem.offers:
@@ -77,20 +77,22 @@ def build_lots(problem: Problem) -> tuple[list[Lot], Counter[str]]:
                 dropped["system barred by export control"] += 1
                 continue
             if offer.how != "buy":
-                lots.append(_rented(site, offer, system))
+                fleet_options.append(_rented(site, offer, system))
                 continue
             found = [_owned(site, offer, system, design, band) for design, band in _bands(site, offer, system)]
             kept = _not_dominated(found, reach_of(site, offer, system))
             dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
-            lots += kept
+            fleet_options += kept
     return [
-        lot if tenant == lot.tenant else replace(lot, tenant=tenant) for tenant in problem.tenants() for lot in lots
+        option if tenant == option.tenant else replace(option, tenant=tenant)
+        for tenant in problem.tenants()
+        for option in fleet_options
     ], +dropped
 
 
-def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> Lot:
+def _rented(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> FleetOption:
     """Building, network and electricity are in the rent; the energy is still counted for carbon."""
-    return Lot(
+    return FleetOption(
         site=site, offer=offer, system=system, fabric=PROVIDER, plant=None,
         capital=0.0, fabric_capital=0.0, facility_capital=0.0, rent_per_s=offer.prices[site.region],
         max_it_w=system.power_w, idle_it_w=system.idle_w, largest=math.inf,
@@ -104,26 +106,30 @@ def _bands(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> list[tupl
     return [(design, band) for design in site.fabrics for band in bands(design, system, site.network, reach)]
 
 
-def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str, band: Band) -> Lot:
+def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str, band: Band) -> FleetOption:
     most = system.power_w + band.power_w
-    return Lot(
+    return FleetOption(
         site=site, offer=offer, system=system, fabric=design, plant=band.plant,
         capital=offer.prices[site.region], fabric_capital=band.price, facility_capital=site.facility_cost_per_w * most, rent_per_s=0.0,
         max_it_w=most, idle_it_w=system.idle_w + band.power_w, largest=band.largest,
     )  # fmt: skip
 
 
-def _not_dominated(lots: list[Lot], reach: float) -> list[Lot]:
+def _not_dominated(fleet_options: list[FleetOption], reach: float) -> list[FleetOption]:
     """Drop a network when another costs and draws no more, and carries and holds no less (same system and way).
 
     A larger network is no loss: it is paid by the system, in proportion. What it holds beyond `reach` is no gain.
     """
 
     def beats(i: int, j: int) -> bool:
-        a, b = lots[i], lots[j]
+        a, b = fleet_options[i], fleet_options[j]
         at_least = (
             a.fabric_capital <= b.fabric_capital and a.idle_it_w <= b.idle_it_w and a.largest >= min(b.largest, reach)
         )
         return at_least and carries_as_much(a.plant, b.plant, reach) and (i < j or not beats(j, i))
 
-    return [lot for j, lot in enumerate(lots) if not any(beats(i, j) for i in range(len(lots)) if i != j)]
+    return [
+        option
+        for j, option in enumerate(fleet_options)
+        if not any(beats(i, j) for i in range(len(fleet_options)) if i != j)
+    ]

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One pool of a point: systems of a lot per replica. `extra_it_w`: draw above idle per replica when active [W]."""
+    """One pool of a point: systems of a fleet option per replica. `extra_it_w`: draw above idle per replica when active [W]."""
 
     role: str  # serve, prefill, decode, train
-    lot: Lot
+    option: FleetOption
     systems: float
     extra_it_w: float
     precision: str
@@ -31,12 +31,12 @@ def use_row(use: Use) -> dict[str, Any]:
     """A pool as a plan document lists it."""
     return {
         "role": use.role,
-        "system": use.lot.system.name,
-        "how": use.lot.offer.how,
-        "fabric": use.lot.fabric,
-        "fabric_size": use.lot.size,
-        "offer": use.lot.offer.path,
-        **({"tenant": use.lot.tenant} if use.lot.tenant else {}),
+        "system": use.option.system.name,
+        "how": use.option.offer.how,
+        "fabric": use.option.fabric,
+        "fabric_size": use.option.size,
+        "offer": use.option.offer.path,
+        **({"tenant": use.option.tenant} if use.option.tenant else {}),
         "precision": use.precision,
         "layout": dict(use.layout),
         "batch": use.batch,
@@ -68,12 +68,12 @@ class Point:
 
     @property
     def site(self) -> str:
-        return self.uses[0].lot.site.region
+        return self.uses[0].option.site.region
 
     @property
     def chips(self) -> float:
         """Chips of one replica."""
-        return sum(use.systems * use.lot.system.chips for use in self.uses)
+        return sum(use.systems * use.option.system.chips for use in self.uses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    lots: tuple[Lot, ...]
+    fleet_options: tuple[FleetOption, ...]
     pools: tuple[Pool, ...]
     training: Mapping[str, tuple[Point, ...]]  # by job
     dropped: Mapping[str, Counter[str]]  # by workload: reason -> count

@@ -26,11 +26,11 @@ def with_caps(pool: Pool, slo: Sequence[tuple[str, str, float]], derating: Derat
 
 
 def capped_points(point: Point) -> list[Point]:
-    site = point.uses[0].lot.site
-    if site.cap_curve is None or not all(use.lot.owned for use in point.uses):
+    site = point.uses[0].option.site
+    if site.cap_curve is None or not all(use.option.owned for use in point.uses):
         return []
     found = (
-        (cap, capped_at(cap, site.cap_curve, [(u.lot.system, u.systems, u.extra_it_w) for u in point.uses]))
+        (cap, capped_at(cap, site.cap_curve, [(u.option.system, u.systems, u.extra_it_w) for u in point.uses]))
         for cap in site.power_caps
     )
     return [_slower(point, cap, capped) for cap, capped in found if capped is not None]
@@ -50,7 +50,7 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
 def _in_time(
     point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]], derating: Derating | None
 ) -> bool:
-    stretch = stretch_of(derating, (use.lot.system for use in point.uses))
+    stretch = stretch_of(derating, (use.option.system for use in point.uses))
     return all(
         point.latency[f"{metric}.{p}"] * stretch.get(metric, 1.0) + (0.0 if metric == "tpot" else allowance_s) <= limit
         for metric, p, limit in slo

@@ -9,7 +9,7 @@ from planner.problem.facts import Problem
 
 
 def settled_points(candidates: Candidates, before: Problem, after: Problem) -> Candidates:
-    """The points of a problem for what is left of it; lots stay as they are."""
+    """The points of a problem for what is left of it; fleet options stay as they are."""
     known = {workload.name: workload for workload in after.serving}
     left = {
         facts.members[architecture]: known[name]

@@ -17,7 +17,7 @@ from planner.candidates import disaggregated as disaggregated_points
 from planner.candidates import serving as serving_points
 from planner.candidates import training as training_points
 from planner.candidates.apis import api_point
-from planner.candidates.fleet_options import Lot, build_lots
+from planner.candidates.fleet_options import FleetOption, build_options
 from planner.candidates.points import Candidates, Point, Pool
 from planner.candidates.power_caps import capped_points, with_caps
 from planner.problem.derating import counted_share
@@ -38,15 +38,15 @@ Grids = dict[Any, Any]  # what was worked out of workloads on systems, under the
 
 
 def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: bool = False) -> Candidates:
-    """Lots, serving points by pool and training points by job; every dropped candidate is counted by its reason.
+    """FleetOptions, serving points by pool and training points by job; every dropped candidate is counted by its reason.
 
     `grids`: filled and read, for variants of one question that differ in prices, limits and demand only. `below_floor`: with the points
     of architectures below a quality floor, which the program then leaves out, so that the floor can be moved in a program that is kept.
     """
-    lots, dropped_lots = build_lots(problem)
+    fleet_options, dropped_options = build_options(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
-    if dropped_lots:
-        dropped["(systems)"] = dropped_lots
+    if dropped_options:
+        dropped["(systems)"] = dropped_options
     finder = _Finder(problem, dropped, {} if grids is None else grids)
     barred = below_floors(problem, of_choices=not below_floor)
     for name in barred:
@@ -55,21 +55,23 @@ def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: b
         with_caps(pool, workload.spec.slo.limits(), problem.derating)
         for workload in problem.serving
         if workload.name not in barred
-        for pool in finder.serving(workload, _open_to(problem, workload, lots))
+        for pool in finder.serving(workload, _open_to(problem, workload, fleet_options))
     ]
     training = {
         job.name: tuple(
-            p for point in finder.training(job, _open_to(problem, job, lots)) for p in (point, *capped_points(point))
+            p
+            for point in finder.training(job, _open_to(problem, job, fleet_options))
+            for p in (point, *capped_points(point))
         )
         for job in problem.training
     }
     used = {
-        id(use.lot)
+        id(use.option)
         for point in (*(p for pool in pools for p in pool.points), *(p for ps in training.values() for p in ps))
         for use in point.uses
     }
     return Candidates(
-        lots=tuple(lot for lot in lots if id(lot) in used),
+        fleet_options=tuple(option for option in fleet_options if id(option) in used),
         pools=tuple(pools),
         training=training,
         dropped={name: +counts for name, counts in dropped.items()},
@@ -77,9 +79,11 @@ def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: b
     )
 
 
-def _open_to(problem: Problem, workload: ServingFacts | TrainingFacts, lots: Iterable[Lot]) -> list[Lot]:
+def _open_to(
+    problem: Problem, workload: ServingFacts | TrainingFacts, fleet_options: Iterable[FleetOption]
+) -> list[FleetOption]:
     tenant = problem.tenant_of(workload)
-    return [lot for lot in lots if lot.tenant == tenant]
+    return [option for option in fleet_options if option.tenant == tenant]
 
 
 class _Finder:
@@ -123,17 +127,17 @@ class _Finder:
 
     # -- serving ---------------------------------------------------------------------------------------------------
 
-    def serving(self, workload: ServingFacts, lots: Sequence[Lot]) -> Iterable[Pool]:
+    def serving(self, workload: ServingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[Pool]:
         for site in self.problem.sites:
             if not permitted(workload, site):
                 self.dropped[workload.name]["site barred by residency"] += 1
                 continue
             here = [
-                lot
-                for lot in lots
-                if lot.site is site and (lot.offer.spot is None or lot.offer.spot.headroom is not None)
+                option
+                for option in fleet_options
+                if option.site is site and (option.offer.spot is None or option.offer.spot.headroom is not None)
             ]
-            if barred := sum(lot.site is site for lot in lots) - len(here):
+            if barred := sum(option.site is site for option in fleet_options) - len(here):
                 self.dropped[workload.name]["spot offer without headroom for serving"] += barred
             classes: dict[float, list[tuple[str, str]]] = defaultdict(list)
             for origin in workload.spec.origins:
@@ -145,18 +149,22 @@ class _Finder:
                 yield from self._bought(workload, here, classes)
 
     def _pools(
-        self, workload: ServingFacts, site: str, lots: Sequence[Lot], classes: dict[float, list[tuple[str, str]]]
+        self,
+        workload: ServingFacts,
+        site: str,
+        fleet_options: Sequence[FleetOption],
+        classes: dict[float, list[tuple[str, str]]],
     ) -> Iterable[Pool]:
         """One pool per latency class; classes that admit just the same points share one."""
         merged: dict[tuple, tuple[float, list[tuple[str, str]], list[Point]]] = {}
-        kinds = tuple((lot.system.name, lot.scaleout_bytes_per_s) for lot in lots)
+        kinds = tuple((option.system.name, option.scaleout_bytes_per_s) for option in fleet_options)
         built: dict[int, list[Point]] = {}
         for allowance, ways in sorted(classes.items()):
-            chosen = self._chosen(workload, lots, kinds, allowance)
+            chosen = self._chosen(workload, fleet_options, kinds, allowance)
             if id(chosen) not in built:
-                built[id(chosen)] = self._alone(workload, lots, chosen)
+                built[id(chosen)] = self._alone(workload, fleet_options, chosen)
             alone = built[id(chosen)]
-            paired = self._paired(workload, lots, allowance, alone)
+            paired = self._paired(workload, fleet_options, allowance, alone)
             if not alone and not paired:
                 self.dropped[workload.name]["origin-site pair too far apart for the latency limits"] += len(ways)
                 continue
@@ -164,7 +172,7 @@ class _Finder:
             key = (
                 id(chosen),
                 *(
-                    (id(use.lot), use.role, tuple(use.layout.items()), use.batch, use.workers, capacity)
+                    (id(use.option), use.role, tuple(use.layout.items()), use.batch, use.workers, capacity)
                     for capacity, use in uses
                 ),
             )
@@ -175,44 +183,48 @@ class _Finder:
             yield Pool(workload, site, origins, allowance, tuple(points), kinds)
 
     def _bought(
-        self, workload: ServingFacts, lots: Sequence[Lot], classes: dict[float, list[tuple[str, str]]]
+        self, workload: ServingFacts, fleet_options: Sequence[FleetOption], classes: dict[float, list[tuple[str, str]]]
     ) -> Iterable[Pool]:
         """Tokens from an API, for the origins from which it is near enough."""
-        for lot in lots:
+        for option in fleet_options:
             found = {
-                allowance: point for allowance in classes if (point := api_point(workload, lot, allowance)) is not None
+                allowance: point
+                for allowance in classes
+                if (point := api_point(workload, option, allowance)) is not None
             }
             if not found:
                 self.dropped[workload.name]["API of other workloads, or not known to keep the latency limits"] += 1
                 continue
             origins, kinds = zip(*(way for allowance in found for way in classes[allowance]))
-            yield Pool(workload, lot.site.region, origins, max(found), (found[max(found)],), kinds)
+            yield Pool(workload, option.site.region, origins, max(found), (found[max(found)],), kinds)
 
-    def _chosen(self, workload: ServingFacts, lots: Sequence[Lot], kinds: tuple, allowance: float) -> Chosen:
-        """The points that go on of each lot; one object where they are the same, for other lots of the same `kinds` or another allowance."""
+    def _chosen(
+        self, workload: ServingFacts, fleet_options: Sequence[FleetOption], kinds: tuple, allowance: float
+    ) -> Chosen:
+        """The points that go on of each fleet option; one object where they are the same, for other fleet options of the same `kinds` or another allowance."""
         key = workload.name, kinds, allowance
         if key not in self._chosen_on:
             found = (
                 []
                 if workload.spec.disaggregation == "always"
-                else [self._choices(workload, lot, allowance) for lot in lots]
+                else [self._choices(workload, option, allowance) for option in fleet_options]
             )
             self._chosen_on[key] = self._alike.setdefault(
                 (workload.name, kinds, *(tuple(map(id, choices)) for choices in found)), found
             )
         return self._chosen_on[key]
 
-    def _alone(self, workload: ServingFacts, lots: Sequence[Lot], chosen: Chosen) -> list[Point]:
+    def _alone(self, workload: ServingFacts, fleet_options: Sequence[FleetOption], chosen: Chosen) -> list[Point]:
         power = self.problem.constants.power
         return [
-            self._on((lot,), workload, choice, partial(serving_points.as_point, workload, lot, choice, power))
-            for lot, choices in zip(lots, chosen)
+            self._on((option,), workload, choice, partial(serving_points.as_point, workload, option, choice, power))
+            for option, choices in zip(fleet_options, chosen)
             for choice in choices
         ]
 
-    def _choices(self, workload: ServingFacts, lot: Lot, allowance: float) -> list[serving_points.Choice]:
-        kind = (workload.name, lot.system.name, lot.scaleout_bytes_per_s)
-        grids = self._grid(workload, lot)
+    def _choices(self, workload: ServingFacts, option: FleetOption, allowance: float) -> list[serving_points.Choice]:
+        kind = (workload.name, option.system.name, option.scaleout_bytes_per_s)
+        grids = self._grid(workload, option)
         chooser = self._once(("chooser", *kind), lambda _: serving_points.Chooser(workload, grids, self.problem))
         if first := ("dropped", *kind) not in self._counted:
             self._counted.add(("dropped", *kind))
@@ -223,13 +235,14 @@ class _Finder:
             self.dropped[workload.name].update(counts)
         return choices
 
-    def _grid(self, workload: ServingFacts, lot: Lot) -> list[serving_points.Grid]:
-        key = ("grids", lot.system.name, lot.scaleout_bytes_per_s, *self._times[workload.name])
+    def _grid(self, workload: ServingFacts, option: FleetOption) -> list[serving_points.Grid]:
+        key = ("grids", option.system.name, option.scaleout_bytes_per_s, *self._times[workload.name])
         if key not in self._kept:
-            able = [p for p in workload.spec.precision if p in lot.system.flop_per_s]
+            able = [p for p in workload.spec.precision if p in option.system.flop_per_s]
             constants = self.problem.constants.serving
             self._kept[key] = [
-                serving_points.make_grid(workload, lot.system, p, lot.scaleout_bytes_per_s, constants) for p in able
+                serving_points.make_grid(workload, option.system, p, option.scaleout_bytes_per_s, constants)
+                for p in able
             ]
             self.evaluated += sum(grid.point.requests_per_s.size for grid in self._kept[key])
         if not self._kept[key] and key not in self._counted:
@@ -238,12 +251,12 @@ class _Finder:
         return self._kept[key]
 
     def _paired(
-        self, workload: ServingFacts, lots: Sequence[Lot], allowance: float, alone: Sequence[Point]
+        self, workload: ServingFacts, fleet_options: Sequence[FleetOption], allowance: float, alone: Sequence[Point]
     ) -> list[Point]:
         if workload.spec.disaggregation == "never":
             return []
         found = []
-        for first, second in disaggregated_points.pairs_of(lots):
+        for first, second in disaggregated_points.pairs_of(fleet_options):
             key = (
                 workload.name,
                 first.system.name,
@@ -265,7 +278,7 @@ class _Finder:
         ) - len(kept)
         return [
             self._on(
-                pair.lots,
+                pair.fleet_options,
                 workload,
                 pair.choice,
                 lambda pair=pair: disaggregated_points.as_point(workload, pair, self.problem),
@@ -273,9 +286,11 @@ class _Finder:
             for pair in kept
         ]
 
-    def _on(self, lots: tuple[Lot, ...], workload: ServingFacts, choice: object, build: Callable[[], Point]) -> Point:
-        """The point of a choice on lots of its systems: worked out once, since nothing but the lots differs."""
-        place = (id(choice), *map(id, lots))  # choices and lots live as long as this
+    def _on(
+        self, fleet_options: tuple[FleetOption, ...], workload: ServingFacts, choice: object, build: Callable[[], Point]
+    ) -> Point:
+        """The point of a choice on fleet options of its systems: worked out once, since nothing but the fleet options differs."""
+        place = (id(choice), *map(id, fleet_options))  # choices and fleet options live as long as this
         if place not in self._points_on:
             if ("told", id(choice)) not in self._kept:  # with the choice, so that its id stays its own
                 self._kept["told", id(choice)] = choice, build()
@@ -284,8 +299,8 @@ class _Finder:
                 told,
                 workload=workload,
                 uses=tuple(
-                    replace(use, lot=lot, systems=use.systems * (1.0 + lot.headroom))
-                    for use, lot in zip(told.uses, lots, strict=True)
+                    replace(use, option=option, systems=use.systems * (1.0 + option.headroom))
+                    for use, option in zip(told.uses, fleet_options, strict=True)
                 ),
             )
             self._points_on[place] = counted_on(here, self.problem.derating)
@@ -293,38 +308,38 @@ class _Finder:
 
     # -- training --------------------------------------------------------------------------------------------------
 
-    def training(self, job: TrainingFacts, lots: Sequence[Lot]) -> Iterable[Point]:
+    def training(self, job: TrainingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[Point]:
         seen: set[tuple] = set()
-        for lot in lots:
-            if not permitted(job, lot.site):
-                self.dropped[job.name]["lot barred by residency"] += 1
+        for option in fleet_options:
+            if not permitted(job, option.site):
+                self.dropped[job.name]["fleet option barred by residency"] += 1
                 continue
-            ceiling = min(lot.largest, lot.offer.supply)
+            ceiling = min(option.largest, option.offer.supply)
             key = (
                 "widths",
                 job.name,
-                lot.system.name,
-                lot.scaleout_bytes_per_s,
-                uneven(lot.plant),
+                option.system.name,
+                option.scaleout_bytes_per_s,
+                uneven(option.plant),
                 ceiling,
-                lot.offer.spot,
-                lot.site.storage_bytes_per_s,
+                option.offer.spot,
+                option.site.storage_bytes_per_s,
             )
             widths, evaluated = self._once(
                 key,
-                lambda counts, lot=lot, most=ceiling: training_points.widths(
-                    job, lot, most, self.problem, counts, self._searches
+                lambda counts, option=option, most=ceiling: training_points.widths(
+                    job, option, most, self.problem, counts, self._searches
                 ),
             )
             self.evaluated += 0 if key in seen else evaluated
             seen.add(key)
             yield from (
-                counted_on(training_points.as_point(job, lot, width, self.problem), self.problem.derating)
+                counted_on(training_points.as_point(job, option, width, self.problem), self.problem.derating)
                 for width in widths
             )
 
 
 def counted_on(point: Point, derating: Derating | None) -> Point:
     """The point with the capacity that a plan counts on."""
-    share = counted_share(derating, point.workload, (use.lot.system for use in point.uses))
+    share = counted_share(derating, point.workload, (use.option.system for use in point.uses))
     return point if share == 1.0 else replace(point, capacity=point.capacity * share)

@@ -1,6 +1,6 @@
 """Operating points of serving workloads: layouts x batch evaluated at once, the SLO held against them, the best kept.
 
-Not here: the closed forms (`models`), and which lots may host a point (`planner.candidates.search`).
+Not here: the closed forms (`models`), and which fleet options may host a point (`planner.candidates.search`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen
 from models.transformer.architecture import Architecture
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Point, Use
 from planner.evaluate.serving import (
     BATCHES,
@@ -163,8 +163,8 @@ def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
     return np.broadcast_to(watts, np.shape(grid.point.requests_per_s))
 
 
-def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConstants) -> Point:
-    """The chosen grid point on a lot."""
+def as_point(workload: ServingFacts, option: FleetOption, choice: Choice, power: PowerConstants) -> Point:
+    """The chosen grid point on a fleet option."""
     grid, index = choice.grid, (choice.layout, choice.batch)
     point, shape = grid.point, grid.point.requests_per_s.shape
     systems, layout, rate = (
@@ -176,7 +176,7 @@ def as_point(workload: ServingFacts, lot: Lot, choice: Choice, power: PowerConst
     one = lambda value: float(np.broadcast_to(value, shape)[index])  # noqa: E731
     use = Use(
         role="serve",
-        lot=lot,
+        option=option,
         systems=systems,
         extra_it_w=systems * float(extra_power_w(grid.system, shares, power)),
         precision=grid.precision,

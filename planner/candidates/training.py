@@ -14,7 +14,7 @@ import numpy as np
 
 from models.training.layouts import Layouts
 from models.transformer.architecture import forward_flops_per_token
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.layouts import Search, search, space
 from planner.candidates.points import Point, Use
 from planner.evaluate.interruptions import spares_of
@@ -36,9 +36,9 @@ class Searches:
         self._spaces: dict[tuple, tuple[Layouts, np.ndarray]] = {}
         self._found: dict[tuple, Search] = {}
 
-    def fastest(self, job: TrainingFacts, lot: Lot, precision: str, count: int) -> Search | None:
+    def fastest(self, job: TrainingFacts, option: FleetOption, precision: str, count: int) -> Search | None:
         """None where no layout on so many systems is legal."""
-        system, plant, scaleout = lot.system, uneven(lot.plant), lot.scaleout_bytes_per_s
+        system, plant, scaleout = option.system, uneven(option.plant), option.scaleout_bytes_per_s
         shape = (
             job.architecture,
             job.batch_sequences,
@@ -64,21 +64,21 @@ class Searches:
 
 
 def widths(
-    job: TrainingFacts, lot: Lot, ceiling: float, problem: Problem, dropped: Counter[str], searches: Searches
+    job: TrainingFacts, option: FleetOption, ceiling: float, problem: Problem, dropped: Counter[str], searches: Searches
 ) -> tuple[list[Width], int]:
-    """Widths of the job on a lot: the narrowest that meets the deadline and some wider ones, which leave dear hours free."""
-    system, evaluated = lot.system, 0
-    most = 1 if lot.scaleout_bytes_per_s <= 0 else min(ceiling, LARGEST)
-    if system.scaleup_chips < system.chips and lot.scaleout_bytes_per_s <= 0:
+    """Widths of the job on a fleet option: the narrowest that meets the deadline and some wider ones, which leave dear hours free."""
+    system, evaluated = option.system, 0
+    most = 1 if option.scaleout_bytes_per_s <= 0 else min(ceiling, LARGEST)
+    if system.scaleup_chips < system.chips and option.scaleout_bytes_per_s <= 0:
         most = 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
     there = job.spec.deadline - max(
-        job.spec.start, lot.offer.from_s, lot.site.from_s
-    )  # from when the lot can be there on
+        job.spec.start, option.offer.from_s, option.site.from_s
+    )  # from when the fleet option can be there on
     found: list[tuple[int, Width]] = []
     count = 1 << (_first_count(job, system, needed).bit_length() - 1)
     while count <= most:
-        best, tried = _best(job, lot, count, problem, dropped, searches)
+        best, tried = _best(job, option, count, problem, dropped, searches)
         evaluated += tried
         found += [] if best is None else [(count, best)]
         count = _next_count(count)
@@ -136,15 +136,15 @@ def _next_count(count: int) -> int:
 
 
 def _best(
-    job: TrainingFacts, lot: Lot, count: int, problem: Problem, dropped: Counter[str], searches: Searches
+    job: TrainingFacts, option: FleetOption, count: int, problem: Problem, dropped: Counter[str], searches: Searches
 ) -> tuple[Width | None, int]:
     """The fastest layout on `count` systems over the asked precisions."""
-    system, best, tried = lot.system, None, 0
+    system, best, tried = option.system, None, 0
     for precision in job.spec.precision:
         if precision not in system.flop_per_s:
             dropped["system has none of the asked precisions"] += 1
             continue
-        found = searches.fastest(job, lot, precision, count)
+        found = searches.fastest(job, option, precision, count)
         if found is None:
             dropped["no legal layout on so many chips"] += 1
             continue
@@ -163,24 +163,24 @@ def _best(
             found.step,
             found.memory_bytes,
             problem,
-            spot=lot.offer.spot,
-            storage_bytes_per_s=lot.site.storage_bytes_per_s,
-            owned=lot.owned,
+            spot=option.offer.spot,
+            storage_bytes_per_s=option.site.storage_bytes_per_s,
+            owned=option.owned,
         )
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried
 
 
-def as_point(job: TrainingFacts, lot: Lot, width: Width, problem: Problem) -> Point:
-    working = math.ceil(width.chips / lot.system.chips)
-    spares = spares_of(job, width.chips, lot.system, lot.owned, problem.constants.reliability)
+def as_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> Point:
+    working = math.ceil(width.chips / option.system.chips)
+    spares = spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
     use = Use(
         role="train",
-        lot=lot,
+        option=option,
         systems=working + spares,
         spares=spares,
-        extra_it_w=working * extra_power_w(lot.system, problem),
+        extra_it_w=working * extra_power_w(option.system, problem),
         precision=width.precision,
         layout=width.layout,
     )

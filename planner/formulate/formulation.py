@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, Point
 from planner.formulate.apis import request_price
 from planner.formulate.electricity import meter_arrays
@@ -44,8 +44,8 @@ class Formulation:
     """The program's input and the meaning of its positions."""
 
     data: PlanData
-    lots: tuple[Lot, ...]
-    holdings: tuple[tuple[int, Term], ...]  # (lot, when and at what price)
+    fleet_options: tuple[FleetOption, ...]
+    holdings: tuple[tuple[int, Term], ...]  # (fleet option, when and at what price)
     points: tuple[Point, ...]
     arcs: tuple[tuple[int, int, int, int], ...]  # (workload, origin, site, pool)
     origins: tuple[str, ...]
@@ -83,13 +83,15 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
 
     `by_need`: counts are bounded by the demand and the networks only, so that other limits may be loosened afterwards.
     """
-    calendar, lots = problem.calendar, candidates.lots
+    calendar, fleet_options = problem.calendar, candidates.fleet_options
     rates = slot_rates(problem)
     site_of = {site.region: i for i, site in enumerate(problem.sites)}
-    lot_of = {id(lot): k for k, lot in enumerate(lots)}
+    option_of = {id(option): k for k, option in enumerate(fleet_options)}
     origins = tuple(dict.fromkeys(o.region for w in problem.serving for o in w.spec.origins))
     points, point_pool, point_job = _list_points(candidates, problem)
-    holdings = tuple((k, term) for k, lot in enumerate(lots) for term in terms_of(problem, lot.site, lot.offer))
+    holdings = tuple(
+        (k, term) for k, option in enumerate(fleet_options) for term in terms_of(problem, option.site, option.offer)
+    )
     limits = tuple(_limits(problem))
     place = {workload.name: w for w, workload in enumerate(problem.serving)}
     arcs = tuple(
@@ -98,9 +100,9 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         for origin in pool.origins
     )
     arc_kinds = tuple(kind for pool in candidates.pools for kind in pool.kinds)
-    uses = [(p, lot_of[id(use.lot)], use.systems) for p, point in enumerate(points) for use in point.uses]
+    uses = [(p, option_of[id(use.option)], use.systems) for p, point in enumerate(points) for use in point.uses]
     objective = _objective(problem)
-    holding_cost = _holding_costs(problem, lots, holdings, site_of, rates)
+    holding_cost = _holding_costs(problem, fleet_options, holdings, site_of, rates)
     groups: dict[tuple[str, str], int] = {}
     choice = choice_data(problem)
     demand = _demand(problem, origins, choice)
@@ -112,24 +114,30 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
             [site.fixed_cost_per_s * worth_from(calendar, site) for site in problem.sites],
             lambda p, _: [of_site(problem, site, p) for site in problem.sites],
         ),
-        lot_site=np.array([site_of[lot.site.region] for lot in lots], dtype=np.int64),
-        lot_group=np.array(
-            [groups.setdefault((lot.site.region, lot.system.name), len(groups)) for lot in lots], dtype=np.int64
+        option_site=np.array([site_of[option.site.region] for option in fleet_options], dtype=np.int64),
+        option_group=np.array(
+            [groups.setdefault((option.site.region, option.system.name), len(groups)) for option in fleet_options],
+            dtype=np.int64,
         ),
-        lot_fabric=_fabric_numbers(lots),
-        holding_lot=np.array([k for k, _ in holdings], dtype=np.int64),
+        option_fabric=_fabric_numbers(fleet_options),
+        holding_option=np.array([k for k, _ in holdings], dtype=np.int64),
         holding_window=np.array([term.first for _, term in holdings], dtype=np.int64),
         holding_last=np.array([term.last for _, term in holdings], dtype=np.int64),
-        holding_upper=_uppers(problem, lots, holdings, points, holding_cost, objective, limits, by_need),
+        holding_upper=_uppers(problem, fleet_options, holdings, points, holding_cost, objective, limits, by_need),
         holding_cost=holding_cost,
-        holding_power_w=np.array([lots[k].idle_it_w * lots[k].site.pue if lots[k].owned else 0.0 for k, _ in holdings]),
+        holding_power_w=np.array(
+            [
+                fleet_options[k].idle_it_w * fleet_options[k].site.pue if fleet_options[k].owned else 0.0
+                for k, _ in holdings
+            ]
+        ),
         point_pool=point_pool,
         point_job=point_job,
         point_uses=np.array([(p, k) for p, k, _ in uses], dtype=np.int64).reshape(-1, 2),
         point_uses_systems=np.array([systems for _, _, systems in uses]),
         point_capacity=np.array([point.capacity for point in points]),
         point_power_w=np.array(
-            [sum(use.extra_it_w * use.lot.site.pue for use in point.uses if use.lot.owned) for point in points]
+            [sum(use.extra_it_w * use.option.site.pue for use in point.uses if use.option.owned) for point in points]
         ),
         point_cost=_point_costs(problem, points, site_of, rates),
         arc_workload=np.array([a[0] for a in arcs], dtype=np.int64),
@@ -156,10 +164,10 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         **meter_arrays(problem),
         **preemption_arrays(problem, points),
         **storage_arrays(problem, points),
-        **_supplies(problem, lots, holdings),
+        **_supplies(problem, fleet_options, holdings),
         **_trees(problem, site_of),
     )
-    return Formulation(data, lots, holdings, tuple(points), arcs, origins, arc_kinds)
+    return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds)
 
 
 def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point], np.ndarray, np.ndarray]:
@@ -173,35 +181,35 @@ def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point],
     )
 
 
-def _fabric_numbers(lots: Iterable[Lot]) -> np.ndarray:
+def _fabric_numbers(fleet_options: Iterable[FleetOption]) -> np.ndarray:
     numbers: dict[tuple[str, str], dict[tuple[str, int | None], int]] = {}
     result = []
-    for lot in lots:
-        known = numbers.setdefault((lot.site.region, lot.system.name), {})
-        result.append(known.setdefault((lot.fabric, lot.size), len(known)) if lot.owned else -1)
+    for option in fleet_options:
+        known = numbers.setdefault((option.site.region, option.system.name), {})
+        result.append(known.setdefault((option.fabric, option.size), len(known)) if option.owned else -1)
     return np.array(result, dtype=np.int64)
 
 
-def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> dict[str, np.ndarray]:
+def _holding_costs(problem: Problem, fleet_options, holdings, site_of, rates: Rates) -> dict[str, np.ndarray]:
     """What holding one system costs whether it works or not: capital or rent, building, and idle energy."""
     calendar, money = problem.calendar, problem.economics
     limited = {p: capital_of(phase) for p, phase in enumerate(problem.phases) if math.isfinite(phase.capital)}
-    result = paid(problem, np.zeros(len(holdings)), lambda p, _: of_holdings(problem, lots, holdings, p))
+    result = paid(problem, np.zeros(len(holdings)), lambda p, _: of_holdings(problem, fleet_options, holdings, p))
     result |= {name: np.zeros(len(holdings)) for name in (CARBON, ENERGY, CAPITAL, *limited.values())}
     for u, (k, term) in enumerate(holdings):
-        lot = lots[k]
+        option = fleet_options[k]
         held = term.mask(calendar)
-        idle_w, r = lot.idle_it_w * lot.site.pue, site_of[lot.site.region]
+        idle_w, r = option.idle_it_w * option.site.pue, site_of[option.site.region]
         seconds = calendar.seconds[held]
-        capital = term.price + lot.fabric_capital if lot.owned else 0.0
-        cost = capital * term.share + lot.facility_capital * term.facility_share
-        cost += (lot.hall_per_s if lot.owned else term.price) * float(seconds @ calendar.discount[held])
-        paid_w, counted_w = rates.settled_w(idle_w if lot.owned else 0.0, idle_w, r)
+        capital = term.price + option.fabric_capital if option.owned else 0.0
+        cost = capital * term.share + option.facility_capital * term.facility_share
+        cost += (option.hall_per_s if option.owned else term.price) * float(seconds @ calendar.discount[held])
+        paid_w, counted_w = rates.settled_w(idle_w if option.owned else 0.0, idle_w, r)
         cost += paid_w * rates.cost_per_w[r, held].sum()
         result[COST][u] = cost
         result[CARBON][u] = counted_w * rates.carbon_per_w[
             r, held
-        ].sum() + lot.system.embodied_kg * seconds.sum() / lot.offer.life_s(money)
+        ].sum() + option.system.embodied_kg * seconds.sum() / option.offer.life_s(money)
         result[ENERGY][u] = counted_w * seconds.sum()
         result[CAPITAL][u] = capital
         if term.phase in limited:
@@ -212,8 +220,8 @@ def _holding_costs(problem: Problem, lots, holdings, site_of, rates: Rates) -> d
 def _point_costs(problem: Problem, points, site_of, rates: Rates) -> dict[str, np.ndarray]:
     """What running one replica adds in each slot: energy above idle; the landlord pays it for rented systems."""
     sites = np.array([site_of[point.site] for point in points], dtype=np.int64)
-    own = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in points])
-    every = np.array([sum(u.extra_it_w * u.lot.site.pue for u in point.uses) for point in points])
+    own = np.array([sum(u.extra_it_w * u.option.site.pue for u in point.uses if u.option.owned) for point in points])
+    every = np.array([sum(u.extra_it_w * u.option.site.pue for u in point.uses) for point in points])
     charged, counted = rates.settled_w(own, every, sites)
     return paid(problem, charged[:, None] * rates.cost_per_w[sites], lambda p, worth: of_slots(problem, p, worth)) | {
         CARBON: counted[:, None] * rates.carbon_per_w[sites],
@@ -280,24 +288,32 @@ def _power(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _supplies(problem: Problem, lots, holdings) -> dict[str, np.ndarray]:
+def _supplies(problem: Problem, fleet_options, holdings) -> dict[str, np.ndarray]:
     limited = supplies(problem)
     members = [
         (s, u)
         for s, supply in enumerate(limited)
         for u, (k, term) in enumerate(holdings)
-        if lots[k].offer is supply.offer and supply.phase in (None, term.phase)
+        if fleet_options[k].offer is supply.offer and supply.phase in (None, term.phase)
     ]
     # systems of one kind bought in several ways or phases stand on one network together
     shared: dict[tuple[str, str, str, int | None], list[int]] = {}
     for u, (k, _) in enumerate(holdings):
-        if lots[k].plant is not None:
-            shared.setdefault((lots[k].site.region, lots[k].system.name, lots[k].fabric, lots[k].size), []).append(u)
+        if fleet_options[k].plant is not None:
+            shared.setdefault(
+                (
+                    fleet_options[k].site.region,
+                    fleet_options[k].system.name,
+                    fleet_options[k].fabric,
+                    fleet_options[k].size,
+                ),
+                [],
+            ).append(u)
     together = [held for held in shared.values() if len(held) > 1]
     members += [(len(limited) + i, u) for i, held in enumerate(together) for u in held]
     return {
         "supply_limit": np.array(
-            [*(supply.most for supply in limited), *(lots[holdings[held[0]][0]].largest for held in together)]
+            [*(supply.most for supply in limited), *(fleet_options[holdings[held[0]][0]].largest for held in together)]
         ),
         "supply_member": np.array(members, dtype=np.int64).reshape(-1, 2),
     }
@@ -346,16 +362,23 @@ def _objective(problem: Problem) -> Objective:
 
 
 def _uppers(
-    problem: Problem, lots, holdings, points, holding_cost, objective: Objective, limits: Sequence[Limit], by_need: bool
+    problem: Problem,
+    fleet_options,
+    holdings,
+    points,
+    holding_cost,
+    objective: Objective,
+    limits: Sequence[Limit],
+    by_need: bool,
 ) -> np.ndarray:
     """Largest useful count of each holding: physics and money (unless `by_need`), else what would carry the whole demand alone."""
-    need = np.zeros(len(lots))
-    lot_of = {id(lot): k for k, lot in enumerate(lots)}
+    need = np.zeros(len(fleet_options))
+    option_of = {id(option): k for k, option in enumerate(fleet_options)}
     per_request: dict[tuple[int, str], float] = {}
     for point in points:
         systems_of: dict[int, float] = {}
-        for use in point.uses:  # both pools of a point may stand on one lot
-            k = lot_of[id(use.lot)]
+        for use in point.uses:  # both pools of a point may stand on one fleet option
+            k = option_of[id(use.option)]
             systems_of[k] = systems_of.get(k, 0.0) + use.systems
         for k, systems in systems_of.items():
             if isinstance(point.workload, TrainingFacts):
@@ -369,14 +392,14 @@ def _uppers(
         need[k] += systems * peak if not objective.maximises else (math.inf if peak > 0 else 0.0)
     result = np.zeros(len(holdings))
     for u, (k, term) in enumerate(holdings):
-        lot = lots[k]
-        draw = lot.idle_it_w * lot.site.pue if lot.owned else 0.0
-        needed = [math.ceil(need[k]) if math.isfinite(need[k]) else math.inf, lot.largest]
+        option = fleet_options[k]
+        draw = option.idle_it_w * option.site.pue if option.owned else 0.0
+        needed = [math.ceil(need[k]) if math.isfinite(need[k]) else math.inf, option.largest]
         ceilings = needed if by_need else [
             *needed,
-            lot.offer.supply,
-            lot.offer.phase_supply[term.phase] if lot.offer.phase_supply else math.inf,
-            lot.site.power_limit_w / draw if draw else math.inf,
+            option.offer.supply,
+            option.offer.phase_supply[term.phase] if option.offer.phase_supply else math.inf,
+            option.site.power_limit_w / draw if draw else math.inf,
             *(limit.upper / holding_cost[limit.functional][u] for limit in limits if holding_cost[limit.functional][u] > 0),
         ]  # fmt: skip
         result[u] = math.floor(min(ceilings)) if math.isfinite(min(ceilings)) else math.inf

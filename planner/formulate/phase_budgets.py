@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from catalog.units import YEAR_S
 from models.economics import annuity
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.problem.facts import PhaseFacts, Problem, SiteFacts
 from planner.problem.phases import Term, window_at
 
@@ -63,25 +63,27 @@ def as_paid(problem: Problem, p: int) -> Problem:
     )
 
 
-def of_holdings(problem: Problem, lots: Sequence[Lot], holdings: Sequence[tuple[int, Term]], p: int) -> np.ndarray:
+def of_holdings(
+    problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[tuple[int, Term]], p: int
+) -> np.ndarray:
     """[holding] what a system of each is paid for in phase `p`, whether it works or not."""
     calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]
     here, edges = inside(problem, phase), calendar.edges_s
     building = float(annuity(1.0, money.discount_rate, money.facility_life_years))
     amount = np.zeros(len(holdings))
     for u, (k, term) in enumerate(holdings):
-        lot, seconds = lots[k], calendar.seconds * (term.mask(calendar) & here)
-        if not lot.owned:
+        option, seconds = fleet_options[k], calendar.seconds * (term.mask(calendar) & here)
+        if not option.owned:
             amount[u] = term.price * seconds.sum()
             continue
         years = max(min(edges[term.last + 1], phase.end_s) - max(edges[term.first], phase.start_s), 0.0) / YEAR_S
         amount[u] = (
-            (term.price + lot.fabric_capital) * (term.phase == p)
-            + lot.facility_capital * building * years
-            + lot.hall_per_s * seconds.sum()
+            (term.price + option.fabric_capital) * (term.phase == p)
+            + option.facility_capital * building * years
+            + option.hall_per_s * seconds.sum()
         )
-        if lot.site.meter is None:
-            amount[u] += lot.idle_it_w * lot.site.pue * float(seconds @ lot.site.price_per_j[calendar.hour])
+        if option.site.meter is None:
+            amount[u] += option.idle_it_w * option.site.pue * float(seconds @ option.site.price_per_j[calendar.hour])
     return amount
 
 

@@ -28,4 +28,6 @@ def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
 
 def needs(facts: PortingFacts, point: Point) -> bool:
     """Whether a point runs an architecture on chips of a family."""
-    return point.workload.name in facts.workloads and any(use.lot.system.family == facts.family for use in point.uses)
+    return point.workload.name in facts.workloads and any(
+        use.option.system.family == facts.family for use in point.uses
+    )

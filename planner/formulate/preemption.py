@@ -22,4 +22,4 @@ def restart_s(problem: Problem, point: Point) -> float:
     """Time lost per unit of width that comes back."""
     if not isinstance(point.workload, TrainingFacts):
         return 0.0
-    return preemption_s_of(point.workload, problem.constants.reliability, point.uses[0].lot.site.storage_bytes_per_s)
+    return preemption_s_of(point.workload, problem.constants.reliability, point.uses[0].option.site.storage_bytes_per_s)

@@ -23,10 +23,10 @@ def rates(problem: Problem, point: Point) -> tuple[float, float]:
         use.layout,
         point.capacity,
         point.goodput,
-        use.lot.system,
-        use.lot.offer.spot,
-        use.lot.site.storage_bytes_per_s,
-        use.lot.owned,
+        use.option.system,
+        use.option.offer.spot,
+        use.option.site.storage_bytes_per_s,
+        use.option.owned,
         problem,
     )
 
@@ -38,7 +38,7 @@ def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.nd
     return {
         "point_storage": np.array(
             [
-                sum(rates(problem, point)) if math.isfinite(point.uses[0].lot.site.storage_bytes_per_s) else 0.0
+                sum(rates(problem, point)) if math.isfinite(point.uses[0].option.site.storage_bytes_per_s) else 0.0
                 for point in points
             ]
         ),

@@ -51,7 +51,7 @@ class Accounts:
         return dict(sorted(result.items()))
 
     def by_workload(self) -> dict[str, float]:
-        """Cost of each workload: its own traffic, and its share of every lot by the system-seconds it keeps at work.
+        """Cost of each workload: its own traffic, and its share of every fleet option by the system-seconds it keeps at work.
 
         A site's fixed cost, and its electricity where that is a decision, follow the shares of all that stands there.
         """
@@ -78,33 +78,33 @@ class Accounts:
     def _book_holdings(self) -> None:
         problem, rates = self.decided.problem, self._rates
         calendar, money = problem.calendar, problem.economics
-        for term, count, lot, held in self.decided.held():
-            if lot.offer.how == API:
+        for term, count, option, held in self.decided.held():
+            if option.offer.how == API:
                 continue
-            where = (lot.site.region, lot.system.name, lot.offer.how)
+            where = (option.site.region, option.system.name, option.offer.how)
             r, idle_w, seconds = (
-                self._place[lot.site.region],
-                count * lot.idle_it_w * lot.site.pue,
+                self._place[option.site.region],
+                count * option.idle_it_w * option.site.pue,
                 calendar.seconds[held],
             )
-            if lot.owned:
+            if option.owned:
                 self.lines["systems", *where] += count * term.price * term.share
-                self.lines["fabric", *where] += count * lot.fabric_capital * term.share
-                self.lines["facility", *where] += count * lot.facility_capital * term.facility_share
-                if lot.hall_per_s:
+                self.lines["fabric", *where] += count * option.fabric_capital * term.share
+                self.lines["facility", *where] += count * option.facility_capital * term.facility_share
+                if option.hall_per_s:
                     self.lines["colocation", *where] += (
-                        count * lot.hall_per_s * float(seconds @ calendar.discount[held])
+                        count * option.hall_per_s * float(seconds @ calendar.discount[held])
                     )
             else:
                 self.lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
-            if not (lot.owned and rates.metered[r]):
-                if lot.owned:
+            if not (option.owned and rates.metered[r]):
+                if option.owned:
                     self.lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
                 self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
                 self.energy_j += idle_w * float(seconds.sum())
-            if lot.system.embodied_kg:
+            if option.system.embodied_kg:
                 self.carbon["embodied", *where] += (
-                    count * lot.system.embodied_kg * float(seconds.sum()) / lot.offer.life_s(money)
+                    count * option.system.embodied_kg * float(seconds.sum()) / option.offer.life_s(money)
                 )
         for site, opened in zip(problem.sites, self.decided.opened):
             if site.fixed_cost_per_s and opened:
@@ -114,11 +114,11 @@ class Accounts:
         for p in self.decided.used:
             point, active = self.decided.form.points[p], self.decided.active[p]
             for use in point.uses:
-                lot = use.lot
-                where = (lot.site.region, lot.system.name, lot.offer.how)
-                r, watts = self._place[lot.site.region], use.extra_it_w * lot.site.pue * active
-                if not (lot.owned and self._rates.metered[r]):
-                    if lot.owned:
+                option = use.option
+                where = (option.site.region, option.system.name, option.offer.how)
+                r, watts = self._place[option.site.region], use.extra_it_w * option.site.pue * active
+                if not (option.owned and self._rates.metered[r]):
+                    if option.owned:
                         self.lines["energy", *where] += float(watts @ self._rates.cost_per_w[r])
                     self.carbon["operation", *where] += float(watts @ self._rates.carbon_per_w[r])
                     self.energy_j += float(watts @ self._rates.seconds)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.formulate.formulation import Formulation
 from planner.interpret.electricity import MeterDecisions
 from planner.interpret.lines import LineDecisions
@@ -34,29 +34,29 @@ class Decisions:
     def spread(self) -> list[dict[str, Any]]:
         return spread_rows(self.problem, self.form.arcs, self.flow)
 
-    def held(self) -> Iterator[tuple[Term, int, Lot, np.ndarray]]:
-        """(when and at what price, count, lot, mask of its slots) of everything obtained."""
+    def held(self) -> Iterator[tuple[Term, int, FleetOption, np.ndarray]]:
+        """(when and at what price, count, fleet option, mask of its slots) of everything obtained."""
         for u, (k, term) in enumerate(self.form.holdings):
             if self.count[u]:
-                yield term, int(self.count[u]), self.form.lots[k], term.mask(self.problem.calendar)
+                yield term, int(self.count[u]), self.form.fleet_options[k], term.mask(self.problem.calendar)
 
-    def most_held(self) -> dict[int, tuple[Lot, int]]:
-        """Lots, by identity, with the most systems that are held of each at once."""
-        most: dict[int, tuple[Lot, np.ndarray]] = {}
-        for _, count, lot, mask in self.held():
-            _, held = most.setdefault(id(lot), (lot, np.zeros(len(mask), dtype=int)))
+    def most_held(self) -> dict[int, tuple[FleetOption, int]]:
+        """FleetOptions, by identity, with the most systems that are held of each at once."""
+        most: dict[int, tuple[FleetOption, np.ndarray]] = {}
+        for _, count, option, mask in self.held():
+            _, held = most.setdefault(id(option), (option, np.zeros(len(mask), dtype=int)))
             held += count * mask
-        return {key: (lot, int(held.max())) for key, (lot, held) in most.items()}
+        return {key: (option, int(held.max())) for key, (option, held) in most.items()}
 
     def site_power_w(self, owned_only: bool) -> np.ndarray:
         """[site, slot] power at the meter [W]; with `owned_only` what counts against a site's limit."""
         place = {site.region: r for r, site in enumerate(self.problem.sites)}
         power = np.zeros((len(place), self.problem.calendar.slots))
-        for _, count, lot, mask in self.held():
-            if lot.owned or not owned_only:
-                power[place[lot.site.region], mask] += count * lot.idle_it_w * lot.site.pue
+        for _, count, option, mask in self.held():
+            if option.owned or not owned_only:
+                power[place[option.site.region], mask] += count * option.idle_it_w * option.site.pue
         for p in self.used:
             for use in self.form.points[p].uses:
-                if use.lot.owned or not owned_only:
-                    power[place[use.lot.site.region]] += use.extra_it_w * use.lot.site.pue * self.active[p]
+                if use.option.owned or not owned_only:
+                    power[place[use.option.site.region]] += use.extra_it_w * use.option.site.pue * self.active[p]
         return power

@@ -128,8 +128,8 @@ class _Interpreter:
     def _standing(self) -> np.ndarray:
         """[point, slot] whether all its systems are there: what runs on a millionth of one is the solver's rounding."""
         data = self.data
-        there = np.zeros((len(data.lot_site), data.windows))
-        np.add.at(there, data.holding_lot, np.rint(self.solution.values["n"])[:, None] * data.covers())
+        there = np.zeros((len(data.option_site), data.windows))
+        np.add.at(there, data.holding_option, np.rint(self.solution.values["n"])[:, None] * data.covers())
         standing = np.ones((len(data.point_pool), data.slots), dtype=bool)
         np.logical_and.at(standing, data.point_uses[:, 0], (there > 0)[data.point_uses[:, 1]][:, data.slot_window])
         return standing
@@ -138,7 +138,7 @@ class _Interpreter:
         """[holding] systems, and of an API as many tokens per second as are used at most."""
         count = np.rint(self.solution.values["n"]).astype(int)
         for u, (k, _) in enumerate(self.form.holdings):
-            if self.form.lots[k].offer.how == API:
+            if self.form.fleet_options[k].offer.how == API:
                 mine = self.data.point_uses[:, 1] == k
                 used = self.data.point_uses_systems[mine] @ self.active[self.data.point_uses[mine, 0]]
                 count[u] = math.ceil(used.max(initial=0.0) * (1 - NEGLIGIBLE))
@@ -236,7 +236,7 @@ class _Interpreter:
     def _totals(self, cost: float) -> dict[str, float]:
         chips = np.zeros(self.problem.calendar.windows)
         for u, (k, term) in enumerate(self.form.holdings):
-            chips[term.first : term.last + 1] += self.count[u] * self.form.lots[k].system.chips
+            chips[term.first : term.last + 1] += self.count[u] * self.form.fleet_options[k].system.chips
         served = sum(
             float(self.flow[a] @ self.problem.calendar.seconds) * self.problem.serving[w].spec.lengths.output
             for a, (w, *_) in enumerate(self.form.arcs)
@@ -253,19 +253,19 @@ class _Interpreter:
     def _fleet(self) -> list[dict[str, Any]]:
         return [
             {
-                "site": lot.site.region,
-                "system": lot.system.name,
+                "site": option.site.region,
+                "system": option.system.name,
                 "count": int(self.count[u]),
-                "how": lot.offer.how,
-                "phase": term.first if lot.offer.how in BY_WINDOW else None,
-                "fabric": lot.fabric,
-                "fabric_size": lot.size,
-                "offer": lot.offer.path,
-                **({"tenant": lot.tenant} if lot.tenant else {}),
+                "how": option.offer.how,
+                "phase": term.first if option.offer.how in BY_WINDOW else None,
+                "fabric": option.fabric,
+                "fabric_size": option.size,
+                "offer": option.offer.path,
+                **({"tenant": option.tenant} if option.tenant else {}),
                 **(obtained(self.problem, term) if term.dated else {}),
             }
             for u, (k, term) in enumerate(self.form.holdings)
-            if self.count[u] and (lot := self.form.lots[k])
+            if self.count[u] and (option := self.form.fleet_options[k])
         ]
 
     def _workloads(self) -> list[dict[str, Any]]:
@@ -360,7 +360,7 @@ class _Interpreter:
         use, job = point.uses[0], point.workload
         if not isinstance(job, TrainingFacts):
             return None
-        return placement_of(job, use.lot.system, use.lot.plant, use.layout, use.precision, self.problem.constants)
+        return placement_of(job, use.option.system, use.option.plant, use.layout, use.precision, self.problem.constants)
 
     def _spread(self, point: Point) -> dict[str, Any]:
         """The 80 % interval of the point's times and capacity, and the tier that it is of; none of what others promise."""
@@ -372,7 +372,7 @@ class _Interpreter:
                 "tier": point.interval.tier,
             }
         known = self.problem.constants.measured_serving
-        tier = serving_tier(known, [(use.lot.system.chip, use.precision) for use in point.uses])
+        tier = serving_tier(known, [(use.option.system.chip, use.precision) for use in point.uses])
         return {"interval_80": serving_bounds(known, tier, point.latency, point.capacity), "tier": tier}
 
     def _slo(self, workload, mine: list[int]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.interpret.decisions import Decisions
 from planner.problem.fabric_rows import fabric_row, other_designs
 
@@ -16,17 +16,17 @@ def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
     """The networks between our own systems, in whole parts, and what the systems' shares of them come to."""
     held: dict[tuple[str, str, str, int], np.ndarray] = {}
     charged: dict[tuple[str, str, str, int], float] = defaultdict(float)
-    lots: dict[tuple[str, str, str, int], Lot] = {}
-    for _, count, lot, mask in decided.held():
-        if lot.plant is not None:
-            key = (lot.site.region, lot.system.name, lot.fabric, lot.plant.systems)
+    fleet_options: dict[tuple[str, str, str, int], FleetOption] = {}
+    for _, count, option, mask in decided.held():
+        if option.plant is not None:
+            key = (option.site.region, option.system.name, option.fabric, option.plant.systems)
             held[key] = held.get(key, 0) + count * mask
-            charged[key] += count * lot.fabric_capital
-            lots[key] = lot
+            charged[key] += count * option.fabric_capital
+            fleet_options[key] = option
     return [
         {"site": site, "system": system, "design": design, "size": size, "systems": count}
-        | fabric_row(lot.plant, count, charged[site, system, design, size], lot.site.network)
-        | {"instead": other_designs(lot.site, lot.system, design, count)}
+        | fabric_row(option.plant, count, charged[site, system, design, size], option.site.network)
+        | {"instead": other_designs(option.site, option.system, design, count)}
         for (site, system, design, size), counts in held.items()
-        for lot, count in ((lots[site, system, design, size], int(counts.max())),)
+        for option, count in ((fleet_options[site, system, design, size], int(counts.max())),)
     ]

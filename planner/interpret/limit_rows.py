@@ -41,8 +41,8 @@ def limit_rows(
             )
     for supply in supplies(problem):
         taken = np.zeros(calendar.slots)
-        for term, count, lot, held in decided.held():
-            taken[held] += count if lot.offer is supply.offer and supply.phase in (None, term.phase) else 0
+        for term, count, option, held in decided.held():
+            taken[held] += count if option.offer is supply.offer and supply.phase in (None, term.phase) else 0
         rows.append(
             (
                 supply.path,
@@ -52,19 +52,21 @@ def limit_rows(
                 "token/s" if supply.offer.how == API else "system",
             )
         )
-    for lot, count in decided.most_held().values():
-        if math.isfinite(lot.largest):
+    for option, count in decided.most_held().values():
+        if math.isfinite(option.largest):
             rows.append(
                 (
-                    f"{lot.site.path}.fabrics",
-                    f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}",
+                    f"{option.site.path}.fabrics",
+                    f"size of one {option.fabric} network of {option.system.name} in {option.site.region}",
                     float(count),
-                    lot.largest,
+                    option.largest,
                     "system",
                 )
             )
     bought = [
-        (term.phase, count * (term.price + lot.fabric_capital)) for term, count, lot, _ in decided.held() if lot.owned
+        (term.phase, count * (term.price + option.fabric_capital))
+        for term, count, option, _ in decided.held()
+        if option.owned
     ]
     capital = sum(amount for _, amount in bought) + (decided.meters.capital if decided.meters else 0.0)
     for path, name, value, limit, unit in (

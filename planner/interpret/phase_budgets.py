@@ -45,7 +45,7 @@ def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
         due = (of_slots(problem, p, form.data.point_cost[COST]) * decided.active).sum() + (
             of_slots(problem, p, form.data.arc_cost[COST]) * decided.flow
         ).sum()
-        held = of_holdings(problem, form.lots, form.holdings, p) @ decided.count
+        held = of_holdings(problem, form.fleet_options, form.holdings, p) @ decided.count
         sites = sum(of_site(problem, site, p) for site, opened in zip(problem.sites, decided.opened) if opened)
         lines = of_lines(problem, decided.lines, p) if decided.lines is not None else once[0] * of_weights(problem, p)
         found.append(float(due + held + sites + lines + once[1] * (p == 0)))

@@ -59,9 +59,9 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
         first, last = windows_of(problem, phase)
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
         bought = [
-            (term, count * (term.price + lot.fabric_capital), lot)
-            for term, count, lot, _ in decided.held()
-            if lot.owned and term.phase == p
+            (term, count * (term.price + option.fabric_capital), option)
+            for term, count, option, _ in decided.held()
+            if option.owned and term.phase == p
         ]
         spent = float(cost[first : last + 1].sum())
         paid_for = float(sum(rate[inside] @ worth[inside] for rate in tokens.values()))
@@ -73,9 +73,9 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
                 "windows": [first, last],
                 "capital": float(sum(amount for _, amount, _ in bought)),
                 "paid": paid[p] if paid else None,
-                "residual": float(sum(amount * _left(problem, term, lot.offer) for term, amount, lot in bought)),
+                "residual": float(sum(amount * _left(problem, term, option.offer) for term, amount, option in bought)),
                 "chips": int(
-                    sum(count * lot.system.chips * held for _, count, lot, held in decided.held())[inside].max(
+                    sum(count * option.system.chips * held for _, count, option, held in decided.held())[inside].max(
                         initial=0
                     )
                 )
@@ -114,24 +114,24 @@ def _cost_by_window(decided: Decisions, undated: float) -> np.ndarray:
     years = calendar.edges_s / YEAR_S
     worth = np.asarray(window_present_worth(money.discount_rate, years[:-1], years[1:], money.years))
     cost, by_slot = np.zeros(calendar.windows), np.zeros(calendar.slots)
-    for term, count, lot, held in decided.held():
-        if lot.owned:
-            yearly = (term.price + lot.fabric_capital) * annuity(
-                1.0, money.discount_rate, lot.offer.life_s(money) / YEAR_S
+    for term, count, option, held in decided.held():
+        if option.owned:
+            yearly = (term.price + option.fabric_capital) * annuity(
+                1.0, money.discount_rate, option.offer.life_s(money) / YEAR_S
             )
-            yearly += lot.facility_capital * annuity(1.0, money.discount_rate, money.facility_life_years)
+            yearly += option.facility_capital * annuity(1.0, money.discount_rate, money.facility_life_years)
             cost[term.first : term.last + 1] += count * yearly * worth[term.first : term.last + 1]
         by_slot[held] += (
-            count * (lot.hall_per_s if lot.owned else term.price) * (calendar.seconds * calendar.discount)[held]
+            count * (option.hall_per_s if option.owned else term.price) * (calendar.seconds * calendar.discount)[held]
         )
-        r = place[lot.site.region]
-        if lot.owned and not rates.metered[r]:
-            by_slot[held] += count * lot.idle_it_w * lot.site.pue * rates.cost_per_w[r, held]
+        r = place[option.site.region]
+        if option.owned and not rates.metered[r]:
+            by_slot[held] += count * option.idle_it_w * option.site.pue * rates.cost_per_w[r, held]
     for p in decided.used:
         for use in decided.form.points[p].uses:
-            r = place[use.lot.site.region]
-            if use.lot.owned and not rates.metered[r]:
-                by_slot += use.extra_it_w * use.lot.site.pue * decided.active[p] * rates.cost_per_w[r]
+            r = place[use.option.site.region]
+            if use.option.owned and not rates.metered[r]:
+                by_slot += use.extra_it_w * use.option.site.pue * decided.active[p] * rates.cost_per_w[r]
     by_slot += (decided.form.data.arc_cost[COST] * decided.flow).sum(axis=0)
     cost += np.bincount(calendar.window, weights=by_slot, minlength=calendar.windows)
     time = np.bincount(calendar.window, weights=calendar.seconds * calendar.discount, minlength=calendar.windows)
@@ -158,8 +158,8 @@ def _pools(decided: Decisions, inside: np.ndarray) -> list[dict[str, Any]]:
     for p in decided.used:
         point = decided.form.points[p]
         for use in point.uses:
-            chips[point.workload.name, use.role, use.lot.system.name] += (
-                use.systems * use.lot.system.chips * decided.active[p]
+            chips[point.workload.name, use.role, use.option.system.name] += (
+                use.systems * use.option.system.chips * decided.active[p]
             )
     return [
         {"workload": workload, "role": role, "system": system, "chips": float(busy[inside].max())}

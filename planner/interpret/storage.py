@@ -37,7 +37,7 @@ def storage_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, An
     problem, rows = decided.problem, []
     for p in decided.used:
         point = decided.form.points[p]
-        site, job = point.uses[0].lot.site, point.workload
+        site, job = point.uses[0].option.site, point.workload
         if math.isfinite(site.storage_bytes_per_s) and site.api is None:
             read, written = rates(problem, point)
             size = (

@@ -167,7 +167,7 @@ def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
 
 
 def share_a_network(first: Any, second: Any) -> bool:
-    """Whether two lots of one site are joined: our own on one design (of one kind of system also of one size), or one rented lot."""
+    """Whether two fleet options of one site are joined: our own on one design (of one kind of system also of one size), or one rented fleet option."""
     if first is second:
         return True
     one_kind = first.system.name == second.system.name

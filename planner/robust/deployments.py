@@ -39,11 +39,11 @@ def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, lis
     data = form.data
     held = np.rint(values["n"]) * 1.0
     present = data.covers()[:, data.slot_window]  # [holding, slot]
-    count = np.zeros((len(form.lots), data.slots))
-    np.add.at(count, data.holding_lot, held[:, None] * present)
+    count = np.zeros((len(form.fleet_options), data.slots))
+    np.add.at(count, data.holding_option, held[:, None] * present)
     idle_w = np.zeros((data.sites, data.slots))
-    np.add.at(idle_w, data.lot_site[data.holding_lot], (held * data.holding_power_w)[:, None] * present)
-    lot_of = {id(lot): k for k, lot in enumerate(form.lots)}
+    np.add.at(idle_w, data.option_site[data.holding_option], (held * data.holding_power_w)[:, None] * present)
+    option_of = {id(option): k for k, option in enumerate(form.fleet_options)}
     factor = float(np.ravel(values["lambda"])[0]) if data.objective.maximises else 1.0
     demand = data.demand * np.where(data.scaled() > 0, factor, 1.0)[:, None, None]
     classes = sorted({(w, o) for w, o, _, _ in form.arcs if demand[w, o].any()})
@@ -62,9 +62,11 @@ def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, lis
         for p in np.flatnonzero((data.point_job == j) & (values["y"] > 0.5))
     ]
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
-    uses = lambda some: [(i, lot_of[id(use.lot)], use.systems) for i, point in enumerate(some) for use in point.uses]
+    uses = lambda some: [
+        (i, option_of[id(use.option)], use.systems) for i, point in enumerate(some) for use in point.uses
+    ]
     power = lambda some: np.array(
-        [sum(u.extra_it_w * u.lot.site.pue for u in point.uses if u.lot.owned) for point in some]
+        [sum(u.extra_it_w * u.option.site.pue for u in point.uses if u.option.owned) for point in some]
     )
     sites = lambda some: np.array([site_of[point.site] for point in some], dtype=np.int64)
     pairs = lambda table: np.array([row[:2] for row in table], dtype=np.int64).reshape(-1, 2)
@@ -76,7 +78,7 @@ def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, lis
         pools=len(answer.candidates.pools),
         point_pool=np.array([deployment.pool for deployment in points], dtype=np.int64), point_uses=pairs(uses(serving)), point_systems=each(uses(serving)),
         point_power_w=power(serving), point_site=sites(serving), job_uses=pairs(uses(jobs)), job_systems=each(uses(jobs)), job_power_w=power(jobs),
-        job_site=sites(jobs), job_mask=data.job_window_mask, job_work=data.job_work, lot_count=count,
+        job_site=sites(jobs), job_mask=data.job_window_mask, job_work=data.job_work, option_count=count,
         room_w=data.power_limit()[0][:, data.slot_window] - idle_w + 1e-6 * np.maximum(idle_w, 1.0), seconds=data.slot_hours_s, workloads=len(problem.serving),
     )  # fmt: skip
     return fleet, points, jobs

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.candidates.fleet_options import build_lots
+from planner.candidates.fleet_options import build_options
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import COST, Formulation, formulate
 from planner.problem.facts import Problem
@@ -32,7 +32,7 @@ class Prices:
 
 
 def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Prices:
-    """Lots that a price would take out of the question keep the typical one."""
+    """FleetOptions that a price would take out of the question keep the typical one."""
     base = form.data.holding_cost[COST]
     parts = [
         (formulate(other, _moved(other, candidates)).data.holding_cost[COST] - base) / STEP for other in steps.values()
@@ -41,19 +41,25 @@ def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Price
 
 
 def _moved(problem: Problem, candidates: Candidates) -> Candidates:
-    """The candidates on the lots of a problem that differs in a price."""
-    lots = {(lot.name, lot.offer.path): lot for lot in build_lots(problem)[0]}
+    """The candidates on the fleet options of a problem that differs in a price."""
+    fleet_options = {(option.name, option.offer.path): option for option in build_options(problem)[0]}
     known = {w.name: w for w in (*problem.serving, *problem.training)}
-    at = {id(lot): lots.get((lot.name, lot.offer.path), lot) for lot in candidates.lots}
+    at = {
+        id(option): fleet_options.get((option.name, option.offer.path), option) for option in candidates.fleet_options
+    }
 
     def moved(points):
         return tuple(
-            replace(p, workload=known[p.workload.name], uses=tuple(replace(use, lot=at[id(use.lot)]) for use in p.uses))
+            replace(
+                p,
+                workload=known[p.workload.name],
+                uses=tuple(replace(use, option=at[id(use.option)]) for use in p.uses),
+            )
             for p in points
         )
 
     return replace(
-        candidates, lots=tuple(at[id(lot)] for lot in candidates.lots),
+        candidates, fleet_options=tuple(at[id(option)] for option in candidates.fleet_options),
         pools=tuple(replace(pool, workload=known[pool.workload.name], points=moved(pool.points)) for pool in candidates.pools),
         training={job: moved(points) for job, points in candidates.training.items()},
     )  # fmt: skip

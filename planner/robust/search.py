@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import COST, Formulation, formulate
@@ -39,7 +39,7 @@ CLOSE = 0.01  # gap of a fleet that carries some worlds
 MOST_ROUNDS = 40
 PATIENCE = 15.0  # times the solver's time limit after which no further world enters the program
 MOST_PRICES = 200  # worlds over which the dearest prices are looked for
-SPARE = 8.0  # more systems of a lot than would carry the whole demand as predicted
+SPARE = 8.0  # more systems of a fleet option than would carry the whole demand as predicted
 
 Say = Callable[[str], None]
 
@@ -90,15 +90,15 @@ class Search:
         self.found = Found(first, (), self.outcome(first, ()))
 
     def _deployments(self, grids: Grids) -> list[Deployment]:
-        """All layouts that any level of errors would choose, on lots that some plan at one level holds."""
-        held = _held_lots(self.nominal)
+        """All layouts that any level of errors would choose, on fleet options that some plan at one level holds."""
+        held = _held_options(self.nominal)
         found = {
             d.key: d
             for pool in self.candidates.pools
             for point in pool.points
             for d in deployments_of(point, self.candidates.pools)
         }
-        lots = {_name(lot): lot for lot in self.candidates.lots}
+        fleet_options = {_name(option): option for option in self.candidates.fleet_options}
         for level in LEVELS:
             derated = replace(self.problem, derating=derating_at(self.problem, level))
             candidates = find_candidates(derated, grids)
@@ -107,22 +107,25 @@ class Search:
             self.say(f"all errors at level {level:g}: {solution.status}, {solution.seconds:.1f} s")
             if not solution.values:
                 continue
-            held |= _held_lots(Answer(derated, candidates, form, solution))
+            held |= _held_options(Answer(derated, candidates, form, solution))
             for pool in candidates.pools:
                 for point in pool.points:
-                    if all(_name(use.lot) in lots for use in point.uses):
-                        plain = replace(point, uses=tuple(replace(use, lot=lots[_name(use.lot)]) for use in point.uses))
-                        share = derated.derating.capacity(plain.workload, (use.lot.system for use in plain.uses))
+                    if all(_name(use.option) in fleet_options for use in point.uses):
+                        plain = replace(
+                            point,
+                            uses=tuple(replace(use, option=fleet_options[_name(use.option)]) for use in point.uses),
+                        )
+                        share = derated.derating.capacity(plain.workload, (use.option.system for use in plain.uses))
                         for d in deployments_of(replace(plain, capacity=plain.capacity / share), self.candidates.pools):
                             found.setdefault(d.key, d)
         form = self.form
         lasting = {
-            _name(form.lots[k])
-            for k, always in zip(form.data.holding_lot, form.data.covers().all(axis=1), strict=True)
+            _name(form.fleet_options[k])
+            for k, always in zip(form.data.holding_option, form.data.covers().all(axis=1), strict=True)
             if always
         }
         self.held = held & lasting or held  # systems that come and go would keep windows of time apart
-        return [d for d in found.values() if all(_name(use.lot) in self.held for use in d.point.uses)]
+        return [d for d in found.values() if all(_name(use.option) in self.held for use in d.point.uses)]
 
     def _shortened(self) -> tuple[PlanData, WorldData]:
         """The program over the slots that count, each for the time of those that are easier; without worlds as yet.
@@ -133,8 +136,8 @@ class Search:
         risk = None
         if self.prices.paths and (asked.measure == "cvar" or math.isfinite(self.problem.budget)):
             risk = Risk(self.prices.of_worlds(self.worlds)[:MOST_PRICES], asked.confidence)
-            data = replace(data, holding_cost={**data.holding_cost, COST: np.zeros(len(data.holding_lot))})
-        among = np.array([_name(self.form.lots[k]) in self.held for k in data.holding_lot])
+            data = replace(data, holding_cost={**data.holding_cost, COST: np.zeros(len(data.holding_option))})
+        among = np.array([_name(self.form.fleet_options[k]) in self.held for k in data.holding_option])
         data = replace(data, holding_upper=np.where(among, data.holding_upper, 0.0))
         throughout = bool(data.covers()[among].all())
         apart = (
@@ -165,13 +168,13 @@ class Search:
         same: dict[tuple, list[int]] = {}
         for i, d in enumerate(self.deployments):
             same.setdefault(
-                (d.pool, *dict.fromkeys(id(use.lot) for use in d.point.uses), len(d.point.uses)), []
+                (d.pool, *dict.fromkeys(id(use.option) for use in d.point.uses), len(d.point.uses)), []
             ).append(i)
         return same
 
     def world(self, s: int) -> tuple[World, list[Deployment]]:
         """What the program sees of a world, and the deployments behind its points."""
-        lot_of = {id(lot): k for k, lot in enumerate(self.form.lots)}
+        option_of = {id(option): k for k, option in enumerate(self.form.fleet_options)}
         chosen = []
         for members in self._numbers.values():
             able = [(self.capacities.of(self.deployments[i])[s], i) for i in members]
@@ -179,7 +182,7 @@ class Search:
                 best = max(able, key=lambda pair: pair[0] / self.deployments[pair[1]].point.uses[0].systems)
                 able = [best]
             chosen += [self.deployments[i] for rate, i in able if rate > 0]
-        uses = [(p, lot_of[id(use.lot)], use.systems) for p, d in enumerate(chosen) for use in d.point.uses]
+        uses = [(p, option_of[id(use.option)], use.systems) for p, d in enumerate(chosen) for use in d.point.uses]
         data = self.form.data
         pace = np.zeros(len(data.point_pool))
         for p in np.flatnonzero(data.point_job >= 0):
@@ -188,7 +191,7 @@ class Search:
             point_pool=np.array([d.pool for d in chosen], dtype=np.int64),
             point_uses=np.array([row[:2] for row in uses], dtype=np.int64).reshape(-1, 2),
             point_systems=np.array([row[2] for row in uses]),
-            point_power_w=np.array([sum(u.extra_it_w * u.lot.site.pue for u in d.point.uses if u.lot.owned) for d in chosen]),
+            point_power_w=np.array([sum(u.extra_it_w * u.option.site.pue for u in d.point.uses if u.option.owned) for d in chosen]),
             capacity=np.array([self.capacities.of(d)[s] for d in chosen]),
             pace=pace,
         ), chosen  # fmt: skip
@@ -246,13 +249,13 @@ class Search:
             self.found = Found(answer, further, self.outcome(answer, further))
 
 
-def _name(lot: Lot) -> tuple[str, str]:
-    return lot.name, lot.offer.path
+def _name(option: FleetOption) -> tuple[str, str]:
+    return option.name, option.offer.path
 
 
-def _held_lots(answer: Answer) -> set[tuple[str, str]]:
+def _held_options(answer: Answer) -> set[tuple[str, str]]:
     counts = answer.solution.values["n"]
-    return {_name(answer.form.lots[k]) for u, (k, _) in enumerate(answer.form.holdings) if counts[u] > 0.5}
+    return {_name(answer.form.fleet_options[k]) for u, (k, _) in enumerate(answer.form.holdings) if counts[u] > 0.5}
 
 
 def _roomy(problem: Problem, candidates: Candidates) -> Formulation:

@@ -103,7 +103,7 @@ def left_out(problem: Problem) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A layout on lots of a site, as the world's batch leaves open: what it can do in each world depends on the pool that it serves."""
+    """A layout on fleet options of a site, as the world's batch leaves open: what it can do in each world depends on the pool that it serves."""
 
     point: Point
     pool: int  # its position among the candidates' pools
@@ -128,7 +128,7 @@ class Capacities:
         return self._known[deployment.key]
 
     def _of(self, point: Point, allowance_s: float) -> np.ndarray:
-        system = tuple((use.lot.system.name, use.lot.scaleout_bytes_per_s) for use in point.uses)
+        system = tuple((use.option.system.name, use.option.scaleout_bytes_per_s) for use in point.uses)
         key = (
             system,
             *((use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses),
@@ -140,13 +140,13 @@ class Capacities:
         found = self._curves[key].capacity(
             point.workload.spec.slo.limits(),
             allowance_s,
-            worst_errors(self.worlds, [use.lot.system.chip for use in point.uses]),
+            worst_errors(self.worlds, [use.option.system.chip for use in point.uses]),
         )
         return found if scaled(self.problem, point.workload.name) else found / self.worlds.demand[point.workload.name]
 
     def rate(self, point: Point) -> np.ndarray:
         """[world] tokens/s of a job at full width."""
-        chip, label = point.uses[0].lot.system.chip, network(point.workload.architecture.experts)
+        chip, label = point.uses[0].option.system.chip, network(point.workload.architecture.experts)
         return point.capacity / self.worlds.training.get((chip, label), np.ones(self.worlds.count))
 
 
@@ -160,7 +160,7 @@ def worst_errors(worlds: Worlds, chips: Iterable[str]) -> dict[str, np.ndarray]:
 
 def deployment_of(point: Point) -> tuple:
     """What stays of a point in all worlds: all but its batch and its pool."""
-    uses = ((id(use.lot), use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses)
+    uses = ((id(use.option), use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses)
     return (point.workload.name, point.power_cap, *uses)
 
 
@@ -176,7 +176,8 @@ def deployments_of(point: Point, pools: Sequence[Pool]) -> list[Deployment]:
 def curve_of(problem: Problem, point: Point) -> Curve:
     """The deployment of a point at every batch."""
     uses = [
-        (use.lot.system, use.lot.scaleout_bytes_per_s, use.precision, use.layout, use.workers) for use in point.uses
+        (use.option.system, use.option.scaleout_bytes_per_s, use.precision, use.layout, use.workers)
+        for use in point.uses
     ]
     plain = curve_at(problem, point.workload, uses, 1.0)
     speed = point.capacity / plain.at(point.uses[-1].batch) if point.power_cap is not None else 1.0

@@ -88,15 +88,15 @@ def _on_all_hours(problem: Problem, overlays: Sequence[Path]) -> Problem:
 
 
 def _held(full: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Candidates:
-    """The lots of the plan with all their points, and the chosen point of each job, as candidates of the full problem."""
+    """The fleet options of the plan with all their points, and the chosen point of each job, as candidates of the full problem."""
     counts = np.rint(solution.values["n"])
-    here = {id(form.lots[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
+    here = {id(form.fleet_options[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
     known = {w.name: w for w in (*full.serving, *full.training)}
 
     paid = solution.values.get("port", np.zeros(0)) > 0.5
 
     def able(point: Point) -> bool:
-        return all(id(use.lot) in here for use in point.uses) and all(
+        return all(id(use.option) in here for use in point.uses) and all(
             paid[g] or not needs(facts, point) for g, facts in enumerate(full.porting)
         )
 
@@ -110,14 +110,17 @@ def _held(full: Problem, candidates: Candidates, form: Formulation, solution: So
     )
     chosen = {form.points[p].workload.name: form.points[p] for p in np.flatnonzero(solution.values["y"] > 0.5)}
     training = {job.name: (replace(chosen[job.name], workload=job),) for job in full.training}
-    return Candidates(tuple(lot for lot in form.lots if id(lot) in here), pools, training, {}, 0)
+    return Candidates(tuple(option for option in form.fleet_options if id(option) in here), pools, training, {}, 0)
 
 
 def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str, np.ndarray]:
     """The plan's whole numbers and sizes in the positions of the full problem."""
     values = solution.values
-    counts = {(id(form.lots[k]), window): float(np.rint(values["n"][u])) for u, (k, window) in enumerate(form.holdings)}
-    fixed = {"n": np.array([counts[id(long.lots[k]), window] for k, window in long.holdings])}
+    counts = {
+        (id(form.fleet_options[k]), window): float(np.rint(values["n"][u]))
+        for u, (k, window) in enumerate(form.holdings)
+    }
+    fixed = {"n": np.array([counts[id(long.fleet_options[k]), window] for k, window in long.holdings])}
     fixed |= {block: np.rint(values[block]) for block in ("open", "host", "unit", "c") if block in values}
     fixed |= {block: values[block] for block in ("contract", "energy", "power", "way", "send") if block in values}
     run = np.zeros((len(long.points), long.data.windows))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import show
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.formulate.formulation import CARBON, COST, Formulation
 from planner.interpret.marginal_values import Explanation
 from planner.plan import BY_THE_BOUND
@@ -46,7 +46,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     search says.
     """
     ways = _ways(form, solution)
-    sizes = np.array([form.lots[k].largest for k, _ in form.holdings])
+    sizes = np.array([form.fleet_options[k].largest for k, _ in form.holdings])
     paths, unpriced = rows_by_path(problem, form), pays(form.data)
     sites, members = [site for (site, _, _), _ in ways], [members for _, members in ways]
     seconds = max(options.time_limit_s - solution.seconds, LEAST_TIME * options.time_limit_s)
@@ -78,9 +78,9 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     if found is not None:
         divisible = {(path, None): found.rows[row] for path, row in paths.items()}
     for u, (k, _) in enumerate(form.holdings):
-        lot = form.lots[k]
-        if math.isfinite(lot.largest) and solution.values["n"][u] > 0.5:
-            key = f"{lot.site.path}.fabrics", size_name(lot)
+        option = form.fleet_options[k]
+        if math.isfinite(option.largest) and solution.values["n"][u] > 0.5:
+            key = f"{option.site.path}.fabrics", size_name(option)
             fixed[key] = 0.0  # a larger network changes nothing while the counts stay
             if found is not None:
                 divisible[key] = float(found.sizes[u])
@@ -109,8 +109,8 @@ def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], untol
     return notes
 
 
-def size_name(lot: Lot) -> str:
-    return f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
+def size_name(option: FleetOption) -> str:
+    return f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
 
 
 def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
@@ -152,10 +152,10 @@ def _ways(form: Formulation, solution: Solution) -> list[tuple[Way, list[int]]]:
     have: dict[str, set[str]] = defaultdict(set)
     members: dict[Way, list[int]] = defaultdict(list)
     for u, (k, _) in enumerate(form.holdings):
-        lot = form.lots[k]
-        members[lot.site.region, lot.system.name, lot.offer.how].append(u)
+        option = form.fleet_options[k]
+        members[option.site.region, option.system.name, option.offer.how].append(u)
         if solution.values["n"][u] > 0.5:
-            have[lot.site.region].add(lot.system.name)
+            have[option.site.region].add(option.system.name)
     return [(way, us) for way, us in members.items() if have[way[0]] and way[1] not in have[way[0]]]
 
 
@@ -166,7 +166,9 @@ def _runner_up(
     for (way, members), margin in zip(ways, entries, strict=True):
         if margin is not None and (way[0] not in best or margin < best[way[0]][0]):
             best[way[0]] = margin, way, members
-    held = {form.lots[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5}
+    held = {
+        form.fleet_options[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5
+    }
     rows = []
     for site in (site.region for site in problem.sites if site.region in held and site.api is None):
         if site not in best:
@@ -218,6 +220,6 @@ def _words(
 
 def _own(form: Formulation, members: list[int], functional: str) -> float:
     """What one system obtained this way comes to in itself, as long as it can be there, on the network that comes to least."""
-    values, lots = form.data.holding_cost[functional], {form.holdings[u][0] for u in members}
-    total = sum if form.lots[min(lots)].offer.how in BY_WINDOW else max
-    return min(total(float(values[u]) for u in members if form.holdings[u][0] == k) for k in lots)
+    values, fleet_options = form.data.holding_cost[functional], {form.holdings[u][0] for u in members}
+    total = sum if form.fleet_options[min(fleet_options)].offer.how in BY_WINDOW else max
+    return min(total(float(values[u]) for u in members if form.holdings[u][0] == k) for k in fleet_options)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.errors import SpecError
 from planner.formulate.formulation import formulate
@@ -47,7 +47,7 @@ class Variant:
 
     data: PlanData | None
     rows: Mapping[str, Row] = field(default_factory=dict)  # the program's limits by path
-    lots: tuple[Lot, ...] = ()  # those with a point
+    fleet_options: tuple[FleetOption, ...] = ()  # those with a point
     options: Options = field(default_factory=Options)
 
     @cached_property
@@ -124,7 +124,8 @@ class Trials:
         if self.seconds_left <= 0:
             return set()
         return {
-            (lot.system.name, lot.offer.how) for lot in self.variant(names, merged(edits, self.one_pool(names))).lots
+            (option.system.name, option.offer.how)
+            for option in self.variant(names, merged(edits, self.one_pool(names))).fleet_options
         }
 
     def one_pool(self, names: Collection[str]) -> Edits:
@@ -168,7 +169,7 @@ class Trials:
         # whether there is a plan does not depend on what is asked for; a least cost always exists then
         cheapest = problem.spec.model_copy(update={"objective": Objective(minimise="cost")})
         form = formulate(replace(problem, spec=cheapest), found, by_need=True)
-        return Variant(form.data, rows_by_path(problem, form), found.lots, self.limited_options())
+        return Variant(form.data, rows_by_path(problem, form), found.fleet_options, self.limited_options())
 
 
 def _edits(loose: Collection[Limit]) -> Edits:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.fleet_options import Lot, build_lots
+from planner.candidates.fleet_options import FleetOption, build_options
 from planner.candidates.points import Candidates, Point
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import Formulation, formulate
@@ -60,9 +60,9 @@ class Variants:
         self._problems: dict[str, Problem] = {"[]": problem}
         self._points: dict[tuple, Candidates] = {}
         if candidates is not None:
-            lots = frozenset(_key(lot) for lot in build_lots(problem)[0])
+            fleet_options = frozenset(_key(option) for option in build_options(problem)[0])
             for workload in (*problem.serving, *problem.training):
-                self._points[workload.name, "[]", frozenset(), lots] = _of(candidates, workload.name)
+                self._points[workload.name, "[]", frozenset(), fleet_options] = _of(candidates, workload.name)
 
     @property
     def base(self) -> Problem:
@@ -76,28 +76,32 @@ class Variants:
 
     def candidates(self, problem: Problem, edits: Edits, networks: frozenset[int] = frozenset()) -> Candidates:
         """Those of `problem`, which differs from the document's by `edits`, by its money, and by sites whose `networks` may be of any size."""
-        lots = {_key(lot): lot for lot in build_lots(problem)[0]}
+        fleet_options = {_key(option): option for option in build_options(problem)[0]}
         pools, training, dropped = [], {}, {}
         for workload in (*problem.serving, *problem.training):
             key = (
                 workload.name,
                 json.dumps([edit for edit in edits if _concerns(edit[0], workload)]),
                 networks,
-                frozenset(lots),
+                frozenset(fleet_options),
             )
             if key not in self._points:
                 self._points[key] = find_candidates(some(problem, {workload.name}, ()), self._grids)
             found = self._points[key]
             pools += [
-                replace(pool, workload=workload, points=tuple(_moved(p, workload, lots) for p in pool.points))
+                replace(pool, workload=workload, points=tuple(_moved(p, workload, fleet_options) for p in pool.points))
                 for pool in found.pools
             ]
             if workload.name in found.training:
-                training[workload.name] = tuple(_moved(p, workload, lots) for p in found.training[workload.name])
+                training[workload.name] = tuple(
+                    _moved(p, workload, fleet_options) for p in found.training[workload.name]
+                )
             dropped |= found.dropped
         points = [p for pool in pools for p in pool.points] + [p for of_job in training.values() for p in of_job]
-        used = {id(use.lot) for point in points for use in point.uses}
-        return Candidates(tuple(lot for lot in lots.values() if id(lot) in used), tuple(pools), training, dropped, 0)
+        used = {id(use.option) for point in points for use in point.uses}
+        return Candidates(
+            tuple(option for option in fleet_options.values() if id(option) in used), tuple(pools), training, dropped, 0
+        )
 
 
 def some(problem: Problem, names: Collection[str], networks: Collection[int]) -> Problem:
@@ -138,12 +142,14 @@ def _concerns(path: str, workload) -> bool:
     )
 
 
-def _key(lot: Lot) -> tuple[str, str]:
-    return lot.name, lot.offer.path
+def _key(option: FleetOption) -> tuple[str, str]:
+    return option.name, option.offer.path
 
 
-def _moved(point: Point, workload, lots: Mapping[tuple[str, str], Lot]) -> Point:
-    return replace(point, workload=workload, uses=tuple(replace(use, lot=lots[_key(use.lot)]) for use in point.uses))
+def _moved(point: Point, workload, fleet_options: Mapping[tuple[str, str], FleetOption]) -> Point:
+    return replace(
+        point, workload=workload, uses=tuple(replace(use, option=fleet_options[_key(use.option)]) for use in point.uses)
+    )
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -169,9 +175,9 @@ class Answer:
         held: dict[tuple[str, str, str, str], np.ndarray] = {}
         for u, (k, term) in enumerate(self.form.holdings):
             if self.solution.values and (count := round(float(self.solution.values["n"][u]))):
-                lot = self.form.lots[k]
+                option = self.form.fleet_options[k]
                 of_kind = held.setdefault(
-                    (lot.site.region, lot.system.name, lot.offer.how, lot.fabric),
+                    (option.site.region, option.system.name, option.offer.how, option.fabric),
                     np.zeros(self.problem.calendar.windows, dtype=int),
                 )
                 of_kind[term.first : term.last + 1] += count

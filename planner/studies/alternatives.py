@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.fleet_options import Lot
+from planner.candidates.fleet_options import FleetOption
 from planner.formulate.formulation import Formulation, Unbounded, formulate
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
@@ -140,11 +140,11 @@ def _worse(amount: float, base: float, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`allows`: lots that a plan of this kind may hold; `edits`: of the spec, where leaving lots out would not do."""
+    """`allows`: fleet options that a plan of this kind may hold; `edits`: of the spec, where leaving fleet options out would not do."""
 
     kind: str
     name: str
-    allows: Callable[[Lot], bool]
+    allows: Callable[[FleetOption], bool]
     edits: Edits = ()
 
 
@@ -195,24 +195,27 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
     """Without each system, site and network that the plan uses, and rented or bought only where it does both or the other."""
     used = base.fleet()
     for system in dict.fromkeys(system for _, system, _, _ in used):
-        yield Kind("without a system", f"without {system}", lambda lot, system=system: lot.system.name != system)
+        yield Kind("without a system", f"without {system}", lambda option, system=system: option.system.name != system)
     sites = list(dict.fromkeys(site for site, *_ in used))
     for site in sites if len(base.problem.sites) > 1 else ():
-        yield Kind("without a site", f"without {site}", lambda lot, site=site: lot.site.region != site)
+        yield Kind("without a site", f"without {site}", lambda option, site=site: option.site.region != site)
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
         # networks that this one beats were left out of the program, so the question must be put anew
         fewer = ((site.path, [design for design in site.fabrics if design != fabric]) for site in base.problem.sites)
         edits = tuple((f"{path}.fabrics", rest) for path, rest in fewer if rest)
         yield Kind(
-            "without a network", f"without {fabric} networks", lambda lot, fabric=fabric: lot.fabric != fabric, edits
+            "without a network",
+            f"without {fabric} networks",
+            lambda option, fabric=fabric: option.fabric != fabric,
+            edits,
         )
     for facts in base.problem.quality:
         yield from _without_architecture(base.problem, facts)
     hows = {how for _, _, how, _ in used}
     if "buy" in hows:
-        yield Kind("rented only", "rented only", lambda lot: not lot.owned)
+        yield Kind("rented only", "rented only", lambda option: not option.owned)
     if hows - {"buy"}:
-        yield Kind("bought only", "bought only", lambda lot: lot.owned)
+        yield Kind("bought only", "bought only", lambda option: option.owned)
 
 
 def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kind]:
@@ -223,11 +226,11 @@ def _without_architecture(problem: Problem, facts: QualityFacts) -> Iterator[Kin
     for used in facts.members if len(facts.scores) > 1 else ():
         rest = [each.model_dump() for each, name in zip(asked.alternatives, facts.scores, strict=True) if name != used]
         edits = ((f"workloads[{i}].alternatives", rest), (f"workloads[{i}].architecture", rest[0]["architecture"]))
-        yield Kind("without an architecture", f"{facts.workload} without {used}", lambda lot: True, edits)
+        yield Kind("without an architecture", f"{facts.workload} without {used}", lambda option: True, edits)
 
 
-def _in_site(region: str) -> Callable[[Lot], bool]:
-    return lambda lot: lot.site.region == region
+def _in_site(region: str) -> Callable[[FleetOption], bool]:
+    return lambda option: option.site.region == region
 
 
 class _Search:
@@ -285,7 +288,7 @@ class _Search:
 
     def _allowed(self, kind: Kind, form: Formulation) -> np.ndarray:
         """[U]: holdings that a plan of the kind may have."""
-        return np.array([kind.allows(form.lots[k]) for k, _ in form.holdings], dtype=bool)
+        return np.array([kind.allows(form.fleet_options[k]) for k, _ in form.holdings], dtype=bool)
 
     def _solved(self, kind: Kind) -> Alternative:
         left = self._ends - time.perf_counter()

@@ -165,7 +165,9 @@ def held_chip_s(answer: Answer) -> float:
     """Chips held times the seconds for which they are held."""
     seconds = answer.problem.calendar.window_seconds()
     return sum(
-        round(float(count)) * answer.form.lots[k].system.chips * float(seconds[term.first : term.last + 1].sum())
+        round(float(count))
+        * answer.form.fleet_options[k].system.chips
+        * float(seconds[term.first : term.last + 1].sum())
         for (k, term), count in zip(answer.form.holdings, answer.solution.values["n"])
     )
 

@@ -27,7 +27,7 @@ class Amounts(Decisions):
     def _amounts(self) -> None:
         self.sums = add_up(
             self.problem,
-            self.lots,
+            self.fleet_options,
             self.document["fleet"],
             self.active,
             self.points,
@@ -68,7 +68,7 @@ class Amounts(Decisions):
     def _totals(self) -> dict[str, float]:
         calendar = self.problem.calendar
         chips = [
-            sum(counts[w] * self.lots[key].system.chips for key, counts in self.held.items())
+            sum(counts[w] * self.fleet_options[key].system.chips for key, counts in self.held.items())
             for w in range(calendar.windows)
         ]
         served = sum(float(s) * rate for name in self.serving for s, rate in zip(calendar.seconds, self.tokens[name]))

@@ -14,7 +14,7 @@ from planner.problem.fabric_rows import fabric_row, other_designs
 from planner.problem.facts import Problem, ServingFacts, exportable, permitted
 from planner.verify.electricity import OF_A_METER, slot_rings
 from planner.verify.findings import TOLERANCE, Report, close
-from planner.verify.fleet import CheckedLot, Lots, tokens_price
+from planner.verify.fleet import CheckedOption, FleetOptions, tokens_price
 from planner.verify.recompute import Evaluated, evaluate_point
 from planner.verify.terms import InTime, in_time, lost_share
 
@@ -26,7 +26,7 @@ class Decisions(Report):
         super().__init__()
         self.problem, self.document = problem, document
         self.same_figures = same_figures
-        self.lots = Lots(problem)
+        self.fleet_options = FleetOptions(problem)
         self.sites = {site.region: site for site in problem.sites}
         self.serving = {w.name: w for w in problem.serving}
         self.training = {w.name: w for w in problem.training}
@@ -43,7 +43,9 @@ class Decisions(Report):
             for i, point in enumerate(workload["points"]):
                 path = f"workloads[{w}].points[{i}]"
                 known = self.same_figures  # else today's catalog may have seen more chips than that of the plan had
-                computed = evaluate_point(self.problem, self.lots, facts, {**point, "tier": None} if known else point)
+                computed = evaluate_point(
+                    self.problem, self.fleet_options, facts, {**point, "tier": None} if known else point
+                )
                 if point["id"] in self.points:
                     self.say(f"{path}.id", "stands twice")
                 self.points[point["id"]] = point, computed
@@ -69,31 +71,31 @@ class Decisions(Report):
     def _fleet(self) -> None:
         windows = self.problem.calendar.windows
         self.times: list[InTime] = []
-        self.fleet_lots: list[CheckedLot] = []
+        self.fleet_options: list[CheckedOption] = []
         self.held: dict[tuple, list[float]] = defaultdict(lambda: [0.0] * windows)
         networks: dict[tuple[str, str], dict[tuple, tuple[list[float], float]]] = defaultdict(dict)
         for i, row in enumerate(self.document["fleet"]):
             path, key = f"fleet[{i}]", key_of(row)
-            lot, phase = self.lots[key], row["phase"]
+            option, phase = self.fleet_options[key], row["phase"]
             if type(row["count"]) is not int or row["count"] < 1:
                 self.say(f"{path}.count", f"expected a whole number of systems, got {row['count']!r}")
             if (phase is not None) != (row["how"] in ("on_demand", "spot")):
                 self.say(f"{path}.phase", "on-demand and spot systems are held by phase, all others throughout")
-            when = in_time(self.problem, lot, row)
+            when = in_time(self.problem, option, row)
             self.times.append(when)
-            self.fleet_lots.append(lot)
+            self.fleet_options.append(option)
             for words in when.wrong:
                 self.say(path, words)
-            if not exportable(lot.system, lot.site, self.problem.spec.limits):
+            if not exportable(option.system, option.site, self.problem.spec.limits):
                 self.say(path, f"export control bars {row['system']} from {row['site']}")
             if row["how"] == "buy":
                 chosen = networks[row["site"], row["system"]]
                 together, charged = chosen.get((row["fabric"], row["fabric_size"]), ([0.0] * windows, 0.0))
                 together = [n + row["count"] * (w in when.windows) for w, n in enumerate(together)]
-                chosen[row["fabric"], row["fabric_size"]] = together, charged + row["count"] * lot.fabric_capital
+                chosen[row["fabric"], row["fabric_size"]] = together, charged + row["count"] * option.fabric_capital
             for window in when.windows:
                 self.held[key][window] += row["count"]
-            self.at_most(path, max(self.held[key]), lot.largest, f"systems on one {row['fabric']} network")
+            self.at_most(path, max(self.held[key]), option.largest, f"systems on one {row['fabric']} network")
         for (site, system), chosen in networks.items():
             if len(chosen) > 1:
                 self.say(
@@ -108,17 +110,19 @@ class Decisions(Report):
         for (site, system), chosen in networks.items():
             for (design, size), (together, charged) in chosen.items():
                 count = max(together)
-                lot = next(
-                    lot
+                option = next(
+                    option
                     for key in self.held
-                    if (lot := self.lots[key]).owned and key[:2] == (site, system) and key[3:5] == (design, size)
+                    if (option := self.fleet_options[key]).owned
+                    and key[:2] == (site, system)
+                    and key[3:5] == (design, size)
                 )
-                if lot.plant is not None:
-                    self.at_most("fleet", count, lot.largest, f"{system} on one {design} network in {site}")
+                if option.plant is not None:
+                    self.at_most("fleet", count, option.largest, f"{system} on one {design} network in {site}")
                     computed[site, system, design, size] = {
                         "systems": int(count),
-                        "instead": other_designs(lot.site, lot.system, design, int(count)),
-                    } | fabric_row(lot.plant, int(count), charged, lot.site.network)
+                        "instead": other_designs(option.site, option.system, design, int(count)),
+                    } | fabric_row(option.plant, int(count), charged, option.site.network)
         stated = {(row["site"], row["system"], row["design"], row["size"]): row for row in self.document["fabrics"]}
         if stated.keys() != computed.keys() or len(stated) < len(self.document["fabrics"]):
             self.say("fabrics", "must be the networks that the fleet stands on, each once")
@@ -131,7 +135,7 @@ class Decisions(Report):
     # -- hours -----------------------------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        """Every hour's power, energy and prices; no lot works more systems than it holds."""
+        """Every hour's power, energy and prices; no fleet option works more systems than it holds."""
         calendar = self.problem.calendar
         self.active: dict[str, list[float]] = defaultdict(lambda: [0.0] * calendar.slots)
         seen: set[tuple[str, int]] = set()
@@ -163,7 +167,11 @@ class Decisions(Report):
     def _hours(self, region: str) -> Iterator[dict[str, Any]]:
         """A row for each slot of a site."""
         calendar, site = self.problem.calendar, self.sites[region]
-        held = [(counts, self.lots[key]) for key, counts in self.held.items() if self.lots[key].site.region == region]
+        held = [
+            (counts, self.fleet_options[key])
+            for key, counts in self.held.items()
+            if self.fleet_options[key].site.region == region
+        ]
         at_work = [
             (replicas, self.points[name][1].extra)
             for name, replicas in self.active.items()
@@ -172,14 +180,14 @@ class Decisions(Report):
         for t in range(calendar.slots):
             phase, hour = int(calendar.window[t]), int(calendar.hour[t])
             every = own = 0.0
-            for counts, lot in held:
-                watts = counts[phase] * lot.idle_it_w * site.pue
+            for counts, option in held:
+                watts = counts[phase] * option.idle_it_w * site.pue
                 every += watts
-                own += watts if lot.owned else 0.0
+                own += watts if option.owned else 0.0
             for replicas, extras in at_work:
-                for lot, extra in extras:
+                for option, extra in extras:
                     every += replicas[t] * extra * site.pue
-                    own += replicas[t] * extra * site.pue if lot.owned else 0.0
+                    own += replicas[t] * extra * site.pue if option.owned else 0.0
             seconds = float(calendar.seconds[t])
             yield {
                 "site": region, "slot": t, "phase": phase, **calendar.when(t), "seconds": seconds,
@@ -307,7 +315,7 @@ class Decisions(Report):
 
 
 def key_of(row: Mapping[str, Any]) -> tuple:
-    """What is held by whom: a key of `Lots`, and the tenant."""
+    """What is held by whom: a key of `FleetOptions`, and the tenant."""
     return (
         row["site"],
         row["system"],

@@ -104,13 +104,13 @@ class FailoverCheck:
         power: dict[str, float] = defaultdict(float)
         for name, replicas in running.items():
             point, computed = check.points[name]
-            for pool, systems, (lot, extra) in zip(point["pools"], computed.systems, computed.extra):
+            for pool, systems, (option, extra) in zip(point["pools"], computed.systems, computed.extra):
                 busy[key_of(pool | {"site": point["site"]})] += replicas * systems
-                power[point["site"]] += replicas * extra * lot.site.pue if lot.owned else 0.0
+                power[point["site"]] += replicas * extra * option.site.pue if option.owned else 0.0
         for key, counts in check.held.items():
-            lot = check.lots[key]
-            if lot.owned:
-                power[lot.site.region] += counts[window] * lot.idle_it_w * lot.site.pue
+            option = check.fleet_options[key]
+            if option.owned:
+                power[option.site.region] += counts[window] * option.idle_it_w * option.site.pue
         for key, systems in busy.items():
             check.at_most(path, systems, check.held[key][window], f"systems at work of {'/'.join(map(str, key[:3]))}")
         for site in self.problem.sites:

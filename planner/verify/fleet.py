@@ -15,7 +15,7 @@ Key = tuple[str, str, str, str, int | None, str]  # site, system, how, fabric, i
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedLot:
+class CheckedOption:
     """One system of a fleet row: prices in the spec's currency, power of the system with its share of the fabric."""
 
     site: SiteFacts
@@ -37,24 +37,24 @@ class CheckedLot:
         return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s
 
 
-class Lots:
+class FleetOptions:
     """Looks up what a fleet row means; a row that the spec does not offer raises KeyError."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
         self.sites = {site.region: site for site in problem.sites}
         self.offers = {offer.path: offer for offer in problem.offers}
-        self._known: dict[Key, CheckedLot] = {}
+        self._known: dict[Key, CheckedOption] = {}
 
-    def __getitem__(self, key: tuple) -> CheckedLot:
+    def __getitem__(self, key: tuple) -> CheckedOption:
         key = key[:6]  # whoever holds it
         if key not in self._known:
-            self._known[key] = self._lot(*key)
+            self._known[key] = self._option(*key)
         return self._known[key]
 
-    def _lot(
+    def _option(
         self, region: str, system_name: str, how: str, fabric: str, size: int | None, offer_path: str
-    ) -> CheckedLot:
+    ) -> CheckedOption:
         site, offer = self.sites[region], self.offers[offer_path]
         system = self.problem.systems[system_name]
         if offer.system != system_name or offer.how != how or (site.systems and system_name not in site.systems):
@@ -63,14 +63,16 @@ class Lots:
         if how != "buy":
             if fabric != PROVIDER or size is not None:
                 raise KeyError(f"a rented system stands on the provider's fabric, not on {fabric}")
-            return CheckedLot(site, system, offer, fabric, False, 0.0, 0.0, 0.0, price, system.idle_w, None, math.inf)
+            return CheckedOption(
+                site, system, offer, fabric, False, 0.0, 0.0, 0.0, price, system.idle_w, None, math.inf
+            )
         if fabric not in site.fabrics:
             raise KeyError(f"{fabric} is not a fabric of {region}")
         known = bands(fabric, system, site.network, reach_of(site, offer, system))
         band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
         if band is None:
             raise KeyError(f"no {fabric} network of {system_name} is built for {size} systems")
-        return CheckedLot(
+        return CheckedOption(
             site=site, system=system, offer=offer, fabric=fabric, owned=True,
             capital=price,
             fabric_capital=band.price,

@@ -73,7 +73,7 @@ class Limits(Amounts):
         for offer in problem.offers:
             if math.isfinite(offer.supply):
                 taken = [
-                    sum(c[w] for key, c in self.held.items() if self.lots[key].offer is offer)
+                    sum(c[w] for key, c in self.held.items() if self.fleet_options[key].offer is offer)
                     for w in range(calendar.windows)
                 ]
                 yield f"{offer.path}.supply", f"supply of {offer.system} ({offer.how})", max(taken), offer.supply
@@ -90,13 +90,13 @@ class Limits(Amounts):
                         most,
                     )
         for key, counts in self.held.items():
-            lot = self.lots[key]
-            if math.isfinite(lot.largest):
-                name = f"size of one {lot.fabric} network of {lot.system.name} in {lot.site.region}"
-                yield f"{lot.site.path}.fabrics", name, max(counts), lot.largest
+            option = self.fleet_options[key]
+            if math.isfinite(option.largest):
+                name = f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
+                yield f"{option.site.path}.fabrics", name, max(counts), option.largest
         prices = [
-            row["count"] * (when.price + lot.fabric_capital) if lot.owned else 0.0
-            for row, when, lot in zip(self.document["fleet"], self.times, self.fleet_lots)
+            row["count"] * (when.price + option.fabric_capital) if option.owned else 0.0
+            for row, when, option in zip(self.document["fleet"], self.times, self.fleet_options)
         ]
         bought = sum(prices)
         bought += self.electricity.capital if self.electricity else 0.0

@@ -44,13 +44,13 @@ def _paid(check: Amounts, p: int, inside: list[bool]) -> float:
         if inside[int(calendar.window[t])]
     ]
     total = 0.0
-    for row, when, lot in zip(check.document["fleet"], check.times, check.fleet_lots, strict=True):
+    for row, when, option in zip(check.document["fleet"], check.times, check.fleet_options, strict=True):
         seconds = [(t, s) for t, w, s in slots if w in when.windows]
         each = 0.0
-        if lot.owned:
-            each += (when.price + lot.fabric_capital) * (when.phase == p)
+        if option.owned:
+            each += (when.price + option.fabric_capital) * (when.phase == p)
             each += (
-                lot.facility_capital
+                option.facility_capital
                 * building
                 * sum(edges[w + 1] - edges[w] for w in when.windows if inside[w])
                 / YEAR_S
@@ -58,8 +58,8 @@ def _paid(check: Amounts, p: int, inside: list[bool]) -> float:
             each += sum(
                 s
                 * (
-                    lot.nameplate_w * lot.site.hall_per_w_s
-                    + lot.idle_it_w * lot.site.pue * float(lot.site.price_per_j[calendar.hour[t]])
+                    option.nameplate_w * option.site.hall_per_w_s
+                    + option.idle_it_w * option.site.pue * float(option.site.price_per_j[calendar.hour[t]])
                 )
                 for t, s in seconds
             )
@@ -67,13 +67,13 @@ def _paid(check: Amounts, p: int, inside: list[bool]) -> float:
             each += when.price * sum(s for _, s in seconds)
         total += row["count"] * each
     for name, replicas in check.active.items():
-        for lot, extra in check.points[name][1].extra:
+        for option, extra in check.points[name][1].extra:
             total += (
                 sum(
-                    replicas[t] * extra * lot.site.pue * float(lot.site.price_per_j[calendar.hour[t]]) * s
+                    replicas[t] * extra * option.site.pue * float(option.site.price_per_j[calendar.hour[t]]) * s
                     for t, _, s in slots
                 )
-                if lot.owned
+                if option.owned
                 else 0.0
             )
     lasts = {t: s for t, _, s in slots}

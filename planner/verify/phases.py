@@ -13,7 +13,7 @@ from planner.verify.terms import SECOND, InTime, annuity, paid_yearly
 
 if TYPE_CHECKING:
     from planner.verify.amounts import Amounts
-    from planner.verify.fleet import CheckedLot
+    from planner.verify.fleet import CheckedOption
 
 
 class PhaseCheck:
@@ -36,9 +36,9 @@ class PhaseCheck:
             inside = [w for w in range(calendar.windows) if phase.start_s - SECOND <= edges[w] < phase.end_s - SECOND]
             slots = [t for t in range(calendar.slots) if int(calendar.window[t]) in inside]
             bought = [
-                (fleet["count"] * (when.price + lot.fabric_capital), when, lot)
-                for fleet, when, lot in self._fleet()
-                if lot.owned and when.phase == p
+                (fleet["count"] * (when.price + option.fabric_capital), when, option)
+                for fleet, when, option in self._fleet()
+                if option.owned and when.phase == p
             ]
             spent = sum(cost[w] for w in inside)
             worth = sum(
@@ -49,8 +49,8 @@ class PhaseCheck:
                 "start": self._day(phase.start_s), "end": self._day(phase.end_s), "windows": dict(enumerate((inside[0], inside[-1]))),
                 "capital": sum(amount for amount, _, _ in bought),
                 "paid": paid[p] if paid is not None else None,
-                "residual": sum(amount * self._left(when, lot.offer) for amount, when, lot in bought),
-                "chips": max((sum(fleet["count"] * lot.system.chips for fleet, when, lot in self._fleet() if w in when.windows) for w in inside), default=0),
+                "residual": sum(amount * self._left(when, option.offer) for amount, when, option in bought),
+                "chips": max((sum(fleet["count"] * option.system.chips for fleet, when, option in self._fleet() if w in when.windows) for w in inside), default=0),
                 "cost": spent,
                 "tokens": {name: sum(float(calendar.seconds[t]) * tokens[name][t] for t in slots) for name in row["tokens"]},
                 "cost_per_million_tokens": spent / worth * MILLION if worth else None,
@@ -62,8 +62,8 @@ class PhaseCheck:
             )
             self._pools(f"phases[{p}].pools", row["pools"], slots)
 
-    def _fleet(self) -> list[tuple[Mapping[str, Any], InTime, CheckedLot]]:
-        return list(zip(self.document["fleet"], self.check.times, self.check.fleet_lots, strict=True))
+    def _fleet(self) -> list[tuple[Mapping[str, Any], InTime, CheckedOption]]:
+        return list(zip(self.document["fleet"], self.check.times, self.check.fleet_options, strict=True))
 
     def _day(self, moment_s: float) -> str:
         return (self.problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
@@ -91,25 +91,25 @@ class PhaseCheck:
         cost: dict[int, float] = defaultdict(float)
         years = [float(edge) / YEAR_S for edge in calendar.edges_s]
         weight = [float(s * d) for s, d in zip(calendar.seconds, calendar.discount)]
-        for row, when, lot in self._fleet():
-            life = lot.offer.life_s(money) / YEAR_S
-            yearly = (when.price + lot.fabric_capital) * annuity(
+        for row, when, option in self._fleet():
+            life = option.offer.life_s(money) / YEAR_S
+            yearly = (when.price + option.fabric_capital) * annuity(
                 money.discount_rate, life
-            ) + lot.facility_capital * annuity(money.discount_rate, money.facility_life_years)
-            for w in when.windows if lot.owned else ():
+            ) + option.facility_capital * annuity(money.discount_rate, money.facility_life_years)
+            for w in when.windows if option.owned else ():
                 cost[w] += row["count"] * yearly * paid_yearly(money.discount_rate, money.years, years[w], years[w + 1])
             for t in range(calendar.slots):
                 if int(calendar.window[t]) in when.windows:
                     cost[int(calendar.window[t])] += (
                         row["count"]
-                        * (lot.nameplate_w * lot.site.hall_per_w_s if lot.owned else when.price)
+                        * (option.nameplate_w * option.site.hall_per_w_s if option.owned else when.price)
                         * weight[t]
                     )
-                    cost[int(calendar.window[t])] += self._energy(lot, row["count"] * lot.idle_it_w, t, weight[t])
+                    cost[int(calendar.window[t])] += self._energy(option, row["count"] * option.idle_it_w, t, weight[t])
         for name, replicas in check.active.items():
-            for lot, extra in check.points[name][1].extra:
+            for option, extra in check.points[name][1].extra:
                 for t, count in enumerate(replicas):
-                    cost[int(calendar.window[t])] += self._energy(lot, count * extra, t, weight[t])
+                    cost[int(calendar.window[t])] += self._energy(option, count * extra, t, weight[t])
         for row in self.document["routes"]:
             workload, t = check.serving[row["workload"]], row["slot"]
             path = problem.routes(workload.name, row["origin"], row["site"])[row.get("line", "")]
@@ -129,18 +129,20 @@ class PhaseCheck:
             time[int(calendar.window[t])] += value
         return [cost[w] + rest * time[w] / sum(weight) for w in range(calendar.windows)]
 
-    def _energy(self, lot: CheckedLot, watts: float, t: int, weight: float) -> float:
-        if not lot.owned or lot.site.meter is not None:
+    def _energy(self, option: CheckedOption, watts: float, t: int, weight: float) -> float:
+        if not option.owned or option.site.meter is not None:
             return 0.0
-        return watts * lot.site.pue * float(lot.site.price_per_j[self.problem.calendar.hour[t]]) * weight
+        return watts * option.site.pue * float(option.site.price_per_j[self.problem.calendar.hour[t]]) * weight
 
     def _pools(self, path: str, stated: Sequence[Mapping[str, Any]], slots: Sequence[int]) -> None:
         busy: dict[tuple[str, str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
         for name, replicas in self.check.active.items():
             row, computed = self.check.points[name]
-            for pool, systems, (lot, _) in zip(row["pools"], computed.systems, computed.extra):
+            for pool, systems, (option, _) in zip(row["pools"], computed.systems, computed.extra):
                 for t in slots:
-                    busy[computed.workload, pool["role"], pool["system"]][t] += replicas[t] * systems * lot.system.chips
+                    busy[computed.workload, pool["role"], pool["system"]][t] += (
+                        replicas[t] * systems * option.system.chips
+                    )
         most = {"/".join(key): max(of.values(), default=0.0) for key, of in busy.items()}
         told = {f"{row['workload']}/{row['role']}/{row['system']}": row["chips"] for row in stated}
         self.check.equal(path, told, {key: value for key, value in most.items() if value > 0})

@@ -91,16 +91,16 @@ class InterruptionCheck:
             if job is None:
                 size = self.check.serving[computed.workload].weights_bytes
             else:
-                pool, lot = point["pools"][0], computed.extra[0][0]
+                pool, option = point["pools"][0], computed.extra[0][0]
                 read, written = storage_rates(
                     job,
                     pool["layout"],
                     point["capacity"],
                     point["goodput"],
-                    lot.system,
-                    lot.offer.spot,
+                    option.system,
+                    option.offer.spot,
                     site.storage_bytes_per_s,
-                    lot.owned,
+                    option.owned,
                     self.problem,
                 )
                 size = interruptions(job, self.problem.constants.reliability).checkpoint_bytes

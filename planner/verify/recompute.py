@@ -19,7 +19,7 @@ from planner.problem.facts import (
     TrainingFacts,
 )
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
-from planner.verify.fleet import CheckedLot, Lots
+from planner.verify.fleet import CheckedOption, FleetOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Evaluated:
     mfu: float
     hfu: float  # 0 but for a job
     systems: Sequence[float]  # per replica, by pool
-    extra: Sequence[tuple[CheckedLot, float]]  # IT watts above idle per replica, by pool
+    extra: Sequence[tuple[CheckedOption, float]]  # IT watts above idle per replica, by pool
 
 
 def evaluate_point(
-    problem: Problem, lots: Lots, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
+    problem: Problem, fleet_options: FleetOptions, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
 ) -> Evaluated:
     """The row of a plan as one evaluation of the closed forms. Raises KeyError or ValueError for a row that makes no sense."""
     pools = row["pools"]
@@ -51,7 +51,7 @@ def evaluate_point(
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(f"{row['id']}: layout, batch and workers are whole numbers, got {sizes}")
     held = [
-        lots[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]]
+        fleet_options[row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]]
         for pool in pools
     ]
     found = _evaluate(problem, workload, held, row)
@@ -59,15 +59,15 @@ def evaluate_point(
     if cap is None:
         return found
     site = held[0].site
-    if cap not in site.power_caps or not all(lot.owned for lot in held):
+    if cap not in site.power_caps or not all(option.owned for option in held):
         raise ValueError(f"{row['id']}: a power cap of {cap} is not offered there")
     plain = found.stated["pools"].values()
     capped = capped_at(
         cap,
         site.cap_curve,
         [
-            (lot.system, pool["systems_per_replica"], pool["extra_power_w"])
-            for lot, pool in zip(held, plain, strict=True)
+            (option.system, pool["systems_per_replica"], pool["extra_power_w"])
+            for option, pool in zip(held, plain, strict=True)
         ],
     )
     if capped is None:
@@ -76,7 +76,7 @@ def evaluate_point(
 
 
 def _evaluate(
-    problem: Problem, workload: ServingFacts | TrainingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]
+    problem: Problem, workload: ServingFacts | TrainingFacts, held: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Evaluated:
     pools = row["pools"]
     if isinstance(workload, TrainingFacts):
@@ -97,58 +97,58 @@ def _layout(pool: Mapping[str, Any], workload: ServingFacts) -> ServingLayouts:
     return layout
 
 
-def systems_of(lot: CheckedLot, pool: Mapping[str, Any]) -> float:
+def systems_of(option: CheckedOption, pool: Mapping[str, Any]) -> float:
     """Systems that one replica of the pool blocks."""
     layout = pool["layout"]
-    stage, chips, domain = layout["tp"] * layout["dp"], lot.system.chips, lot.system.scaleup_chips
+    stage, chips, domain = layout["tp"] * layout["dp"], option.system.chips, option.system.scaleup_chips
     # beyond a scale-up domain only whole systems, with one chip per attention rank
     spread = layout["tp"] == layout["pp"] == 1 and domain == chips and stage % chips == 0
     leaves = layout["pp"] > 1 or stage > chips
-    if (stage > min(domain, chips) and not spread) or (leaves and lot.scaleout_bytes_per_s <= 0):
-        raise ValueError(f"layout {layout} does not fit {lot.system.name} on {lot.fabric}")
+    if (stage > min(domain, chips) and not spread) or (leaves and option.scaleout_bytes_per_s <= 0):
+        raise ValueError(f"layout {layout} does not fit {option.system.name} on {option.fabric}")
     each = layout["pp"] * max(stage / chips, 1.0) if leaves else 1.0 / (chips // stage)
     return each * pool["workers"]
 
 
-def _ready(lot: CheckedLot) -> float:
+def _ready(option: CheckedOption) -> float:
     """Systems held over those at work, where some may be taken away. Raises ValueError where nothing may be served."""
-    spot = lot.offer.spot
+    spot = option.offer.spot
     if spot is not None and spot.headroom is None:
-        raise ValueError(f"{lot.system.name} on the spot market serves nothing without headroom")
+        raise ValueError(f"{option.system.name} on the spot market serves nothing without headroom")
     return 1.0 + spot.headroom if spot is not None else 1.0
 
 
-def _one_pool(problem: Problem, workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
+def _one_pool(problem: Problem, workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Evaluated:
     pool = row["pools"][0]
     if pool["workers"] != 1:
         raise ValueError("a single pool has one worker per replica")
-    layout, rates = _layout(pool, workload), lot.system.rates(pool["precision"], lot.scaleout_bytes_per_s)
+    layout, rates = _layout(pool, workload), option.system.rates(pool["precision"], option.scaleout_bytes_per_s)
     found = serving.evaluate(
         workload,
-        lot.system,
-        lot.scaleout_bytes_per_s,
+        option.system,
+        option.scaleout_bytes_per_s,
         layout,
         float(pool["batch"]),
         pool["precision"],
         problem.constants.serving,
     )
     shares = {name: float(share) for name, share in found.shares.items()}
-    systems = systems_of(lot, pool)
-    extra = systems * serving.extra_power_w(lot.system, shares, problem.constants.power)
+    systems = systems_of(option, pool)
+    extra = systems * serving.extra_power_w(option.system, shares, problem.constants.power)
     return _evaluated(
-        workload, row, [lot], [systems * _ready(lot)], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
+        workload, row, [option], [systems * _ready(option)], [extra], bool(found.fits), float(found.requests_per_s), _latency(found, workload), shares,
         serving.mfu(workload, float(found.requests_per_s), [(rates, float(layout.chips))], float(found.computed_share)), float(found.memory_bytes),
-        **_spread(problem, row, [lot], float(found.requests_per_s), _latency(found, workload)),
+        **_spread(problem, row, [option], float(found.requests_per_s), _latency(found, workload)),
     )  # fmt: skip
 
 
 def _two_pools(
-    problem: Problem, workload: ServingFacts, held: Sequence[CheckedLot], row: Mapping[str, Any]
+    problem: Problem, workload: ServingFacts, held: Sequence[CheckedOption], row: Mapping[str, Any]
 ) -> Evaluated:
     first, second = row["pools"]
     if first["batch"] != 1 or first["precision"] != second["precision"]:
         raise ValueError("a prefill worker takes one prompt at a time, and both pools have one precision")
-    if not share_a_network(*held) or min(lot.scaleout_bytes_per_s for lot in held) <= 0:
+    if not share_a_network(*held) or min(option.scaleout_bytes_per_s for option in held) <= 0:
         raise ValueError("both pools must share a network")
     layouts = (_layout(first, workload), _layout(second, workload))
     found = disaggregated.evaluate(
@@ -156,25 +156,26 @@ def _two_pools(
         float(second["batch"]), (first["workers"], second["workers"]), first["precision"], problem.constants.serving,
     )  # fmt: skip
     sides = [{n: float(v) for n, v in shares.items()} for shares in (found.prefill_shares, found.point.shares)]
-    systems = [systems_of(lot, pool) for lot, pool in zip(held, row["pools"])]
+    systems = [systems_of(option, pool) for option, pool in zip(held, row["pools"])]
     extra = [
-        n * disaggregated.pool_power_w(shares, lot.system, problem) for n, shares, lot in zip(systems, sides, held)
+        n * disaggregated.pool_power_w(shares, option.system, problem)
+        for n, shares, option in zip(systems, sides, held)
     ]
     rate = float(found.point.requests_per_s)
     chips = [
-        (lot.system.rates(p["precision"]), float(layout.chips) * p["workers"])
-        for lot, p, layout in zip(held, row["pools"], layouts)
+        (option.system.rates(p["precision"]), float(layout.chips) * p["workers"])
+        for option, p, layout in zip(held, row["pools"], layouts)
     ]
     return _evaluated(
-        workload, row, held, [n * _ready(lot) for n, lot in zip(systems, held)], extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
+        workload, row, held, [n * _ready(option) for n, option in zip(systems, held)], extra, bool(found.point.fits), rate, _latency(found.point, workload), sides[1],
         serving.mfu(workload, rate, chips, float(found.point.computed_share)), float(found.point.memory_bytes),
         **_spread(problem, row, held, rate, _latency(found.point, workload)),
     )  # fmt: skip
 
 
-def _bought(workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
+def _bought(workload: ServingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Evaluated:
     """A request per second from an API: what it promises, in tokens per second."""
-    api, pool = lot.site.api, row["pools"][0]
+    api, pool = option.site.api, row["pools"][0]
     if (
         api is None
         or not api.serves(workload)
@@ -186,48 +187,53 @@ def _bought(workload: ServingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> 
         raise ValueError(f"{row['id']}: is no way to buy tokens")
     latency = {f"{metric}.{p}": api.latency[f"{metric}.{p}"] for metric, p, _ in workload.spec.slo.limits()}
     return _evaluated(
-        workload, row, [lot], [float(workload.spec.lengths.output)], [0.0], True, 1.0, latency, {}, 0.0, 0.0
+        workload, row, [option], [float(workload.spec.lengths.output)], [0.0], True, 1.0, latency, {}, 0.0, 0.0
     )
 
 
-def _training(problem: Problem, job: TrainingFacts, lot: CheckedLot, row: Mapping[str, Any]) -> Evaluated:
+def _training(problem: Problem, job: TrainingFacts, option: CheckedOption, row: Mapping[str, Any]) -> Evaluated:
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
     width = training.evaluate_one(
         job,
-        lot.system,
-        lot.scaleout_bytes_per_s,
+        option.system,
+        option.scaleout_bytes_per_s,
         pool["layout"],
         pool["precision"],
         problem,
         row["tier"],
-        uneven(lot.plant),
-        lot.offer.spot,
-        lot.site.storage_bytes_per_s,
-        lot.owned,
+        uneven(option.plant),
+        option.offer.spot,
+        option.site.storage_bytes_per_s,
+        option.owned,
     )
-    working = math.ceil(width.chips / lot.system.chips)
-    if working > 1 and lot.scaleout_bytes_per_s <= 0:
-        raise ValueError(f"{working} systems of {lot.system.name} need a network")
-    spares = interruptions.spares_of(job, width.chips, lot.system, lot.owned, problem.constants.reliability)
+    working = math.ceil(width.chips / option.system.chips)
+    if working > 1 and option.scaleout_bytes_per_s <= 0:
+        raise ValueError(f"{working} systems of {option.system.name} need a network")
+    spares = interruptions.spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
     if "spares" in pool and pool["spares"] != spares:
         raise ValueError(f"{spares:g} systems are spares, not {pool['spares']:g}")
-    extra = working * training.extra_power_w(lot.system, problem)
+    extra = working * training.extra_power_w(option.system, problem)
     return _evaluated(
-        job, row, [lot], [working + spares], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
+        job, row, [option], [working + spares], [extra], width.fits, width.tokens_per_s, {}, width.breakdown, width.mfu, width.memory_bytes, width.goodput,
         width.time_s, training_bounds(width.interval, width.time_s, width.tokens_per_s), width.interval.tier,
-        placement_of(job, lot.system, lot.plant, width.layout, pool["precision"], problem.constants), {"hfu": width.hfu} if "hfu" in row else {},  # plans of earlier versions do not say it
+        placement_of(job, option.system, option.plant, width.layout, pool["precision"], problem.constants), {"hfu": width.hfu} if "hfu" in row else {},  # plans of earlier versions do not say it
     )  # fmt: skip
 
 
 def _spread(
-    problem: Problem, row: Mapping[str, Any], lots: Sequence[CheckedLot], capacity: float, latency: Mapping[str, float]
+    problem: Problem,
+    row: Mapping[str, Any],
+    fleet_options: Sequence[CheckedOption],
+    capacity: float,
+    latency: Mapping[str, float],
 ) -> dict[str, Any]:
     """The 80 % interval of a serving point, of the tier that the row states or, where it states none, of its own."""
     known = problem.constants.measured_serving
     tier = row["tier"] or serving_tier(
-        known, [(lot.system.chip, pool["precision"]) for lot, pool in zip(lots, row["pools"], strict=True)]
+        known,
+        [(option.system.chip, pool["precision"]) for option, pool in zip(fleet_options, row["pools"], strict=True)],
     )
     return {"interval": serving_bounds(known, tier, latency, capacity), "tier": tier}
 
@@ -240,7 +246,7 @@ def _latency(found, workload: ServingFacts) -> dict[str, float]:
 
 
 def _evaluated(
-    workload, row, lots, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0, time_s: Mapping[str, float] = {}, interval: Mapping[str, Any] | None = None,
+    workload, row, fleet_options, systems, extra, fits, capacity, latency, breakdown, mfu, memory, goodput=1.0, time_s: Mapping[str, float] = {}, interval: Mapping[str, Any] | None = None,
     tier: str = "", placement: Mapping[str, Any] | None = None, of_job: Mapping[str, Any] = {},
 ) -> Evaluated:  # fmt: skip
     pools = [
@@ -256,6 +262,6 @@ def _evaluated(
         },
         fits=fits, capacity=row["capacity"], latency=row["latency_s"], mfu=row["mfu"], hfu=row["hfu"] if of_job else 0.0,
         systems=[pool["systems_per_replica"] for pool in row["pools"]],
-        chips=sum(pool["systems_per_replica"] * lot.system.chips for pool, lot in zip(row["pools"], lots)),
-        extra=[(lot, pool["extra_power_w"]) for pool, lot in zip(row["pools"], lots)],
+        chips=sum(pool["systems_per_replica"] * option.system.chips for pool, option in zip(row["pools"], fleet_options)),
+        extra=[(option, pool["extra_power_w"]) for pool, option in zip(row["pools"], fleet_options)],
     )  # fmt: skip

@@ -81,9 +81,9 @@ class RobustCheck:
         check = self.check
         workload = check.serving[row["workload"]]
         for pool in row["pools"]:
-            lot = check.lots[
+            option = check.fleet_options[
                 row["site"], pool["system"], pool["how"], pool["fabric"], pool["fabric_size"], pool["offer"]
             ]
-            check.equal(f"{path} systems per replica", pool["systems_per_replica"], systems_of(lot, pool))
+            check.equal(f"{path} systems per replica", pool["systems_per_replica"], systems_of(option, pool))
             if pool["precision"] not in workload.spec.precision:
                 check.say(path, f"precision {pool['precision']} was not asked for")

@@ -19,7 +19,7 @@ from planner.problem.scenarios import Worlds
 from planner.resolve.price_steps import STEP, Raised
 from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.verify.decisions import Decisions, key_of
-from planner.verify.fleet import CheckedLot
+from planner.verify.fleet import CheckedOption
 from planner.verify.power import power_at
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
@@ -28,19 +28,19 @@ NEGLIGIBLE = 1e-7  # part of a cost that is the rounding of a difference
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A layout of a document on its lots."""
+    """A layout of a document on its fleet options."""
 
     workload: ServingFacts
     region: str
-    lots: tuple[CheckedLot, ...]
+    fleet_options: tuple[CheckedOption, ...]
     pools: tuple[Mapping[str, Any], ...]
     speed: float  # below 1 under a power cap
-    lot_numbers: tuple[int, ...]
+    option_numbers: tuple[int, ...]
 
     def curve(self, problem: Problem) -> Curve:
         uses = [
-            (lot.system, lot.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])
-            for lot, pool in zip(self.lots, self.pools)
+            (option.system, option.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])
+            for option, pool in zip(self.fleet_options, self.pools)
         ]
         return curve_at(problem, self.workload, uses, self.speed)
 
@@ -60,25 +60,27 @@ def outcome_of(check: Decisions, worlds: Worlds, amounts: Mapping[str, float]) -
                 stand.speed,
                 [
                     (
-                        lot.system.name,
-                        lot.scaleout_bytes_per_s,
+                        option.system.name,
+                        option.scaleout_bytes_per_s,
                         p["precision"],
                         sorted(p["layout"].items()),
                         p["workers"],
                     )
-                    for lot, p in zip(stand.lots, stand.pools)
+                    for option, p in zip(stand.fleet_options, stand.pools)
                 ],
             ]
         )
         if key not in curves:
             curves[key] = stand.curve(problem)
         found = curves[key].capacity(
-            stand.workload.spec.slo.limits(), rtt_s, worst_errors(worlds, [lot.system.chip for lot in stand.lots])
+            stand.workload.spec.slo.limits(),
+            rtt_s,
+            worst_errors(worlds, [option.system.chip for option in stand.fleet_options]),
         )
         capacity[i] = found if scaled(problem, stand.workload.name) else found / worlds.demand[stand.workload.name]
     rate = np.zeros((len(jobs), worlds.count))
-    for j, (facts, point, lot) in enumerate(jobs):
-        slow = worlds.training.get((lot.system.chip, network(facts.architecture.experts)), np.ones(worlds.count))
+    for j, (facts, point, option) in enumerate(jobs):
+        slow = worlds.training.get((option.system.chip, network(facts.architecture.experts)), np.ones(worlds.count))
         rate[j] = point["capacity"] / slow
     undone = np.array([program.undone(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
     cost = document["totals"]["cost"] + sum(
@@ -97,8 +99,8 @@ def price_amounts(problem: Problem, cost_of: Callable[[Problem], float], steps: 
 
 
 def _held(check: Decisions):
-    """(fleet, layouts, (layout, round trip) of each serving point, (job, point, lot) of each job)."""
-    problem, document, lots = check.problem, check.document, check.lots
+    """(fleet, layouts, (layout, round trip) of each serving point, (job, point, fleet option) of each job)."""
+    problem, document, fleet_options = check.problem, check.document, check.fleet_options
     calendar = problem.calendar
     serving, training = check.serving, check.training
     keys = {key: number for number, key in enumerate(check.held)}
@@ -108,9 +110,9 @@ def _held(check: Decisions):
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     room = np.array([[power_at(problem, site, int(window))[2] for window in calendar.window] for site in problem.sites])
     for key, number in keys.items():
-        lot = lots[key]
-        if lot.owned:
-            room[site_of[key[0]]] -= held[number] * lot.idle_it_w * lot.site.pue
+        option = fleet_options[key]
+        if option.owned:
+            room[site_of[key[0]]] -= held[number] * option.idle_it_w * option.site.pue
     rows = [(w["name"], point) for w in document["workloads"] if w["name"] in serving for point in w["points"]]
     rows += [(row["workload"], row) for row in (document.get("robustness") or {}).get("standing_by", ())]
     stands: dict[str, Stand] = {}
@@ -129,7 +131,7 @@ def _held(check: Decisions):
         )
         if key in stands:
             continue
-        own = tuple(lots[_key(row["site"], pool)] for pool in row["pools"])
+        own = tuple(fleet_options[_key(row["site"], pool)] for pool in row["pools"])
         plain = Stand(serving[name], row["site"], own, tuple(row["pools"]), 1.0, numbers)
         speed = (
             1.0
@@ -137,7 +139,9 @@ def _held(check: Decisions):
             else row["capacity"] / plain.curve(problem).at(row["pools"][-1]["batch"])
         )
         stands[key] = Stand(serving[name], row["site"], own, tuple(row["pools"]), speed, numbers)
-        extra_w[key] = sum(pool["extra_power_w"] * lot.site.pue for pool, lot in zip(row["pools"], own) if lot.owned)
+        extra_w[key] = sum(
+            pool["extra_power_w"] * option.site.pue for pool, option in zip(row["pools"], own) if option.owned
+        )
     order = list(stands)
     factor = document["objective"]["value"] if problem.spec.objective.maximise else 1.0
     demand, class_workload, arcs, pool_site, ways, point_pool = [], [], [], [], [], []
@@ -163,12 +167,12 @@ def _held(check: Decisions):
     jobs = []
     for w in document["workloads"]:
         for point in w["points"] if w["name"] in training else ():
-            jobs.append((training[w["name"]], point, lots[_key(point["site"], point["pools"][0])]))
+            jobs.append((training[w["name"]], point, fleet_options[_key(point["site"], point["pools"][0])]))
     names = list(stands.values())
     uses = [
         (p, number, pool["systems_per_replica"])
         for p, (i, _) in enumerate(ways)
-        for number, pool in zip(names[i].lot_numbers, names[i].pools)
+        for number, pool in zip(names[i].option_numbers, names[i].pools)
     ]
     whole = lambda values, *shape: np.array(values, dtype=np.int64).reshape(*shape)
     job_rows = [point["pools"][0] for _, point, _ in jobs]
@@ -178,10 +182,10 @@ def _held(check: Decisions):
         point_power_w=np.array([extra_w[order[i]] for i, _ in ways], dtype=float), point_site=whole([pool_site[q] for q in point_pool], -1),
         job_uses=whole([(j, keys[_key(point["site"], point["pools"][0])]) for j, (_, point, _) in enumerate(jobs)], -1, 2),
         job_systems=np.array([row["systems_per_replica"] for row in job_rows], dtype=float),
-        job_power_w=np.array([row["extra_power_w"] * lot.site.pue if lot.owned else 0.0 for row, (_, _, lot) in zip(job_rows, jobs)], dtype=float),
+        job_power_w=np.array([row["extra_power_w"] * option.site.pue if option.owned else 0.0 for row, (_, _, option) in zip(job_rows, jobs)], dtype=float),
         job_site=whole([site_of[point["site"]] for _, point, _ in jobs], -1),
         job_mask=np.array([calendar.within(facts.spec.start, facts.spec.deadline) for facts, _, _ in jobs], dtype=bool).reshape(-1, calendar.slots),
-        job_work=np.array([facts.spec.tokens for facts, _, _ in jobs], dtype=float), lot_count=held,
+        job_work=np.array([facts.spec.tokens for facts, _, _ in jobs], dtype=float), option_count=held,
         room_w=room * (1 + 1e-9), seconds=np.asarray(calendar.seconds, dtype=float), workloads=len(problem.serving),
     )  # fmt: skip
     return fleet, names, ways, jobs

@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.problem.facts import NO_TREE, Problem
 from planner.verify.electricity import ElectricityCheck
-from planner.verify.fleet import Lots, worth_of
+from planner.verify.fleet import FleetOptions, worth_of
 from planner.verify.recompute import Evaluated
 from planner.verify.terms import InTime
 
@@ -26,7 +26,7 @@ class Sums:
 
 def add_up(
     problem: Problem,
-    lots: Lots,
+    fleet_options: FleetOptions,
     fleet: Sequence[Mapping[str, Any]],
     active: Mapping[str, Sequence[float]],
     points: Mapping[str, tuple[Mapping[str, Any], Evaluated]],
@@ -49,45 +49,47 @@ def add_up(
     energy = 0.0
 
     for row, when in zip(fleet, times, strict=True):
-        lot, n = (
-            lots[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]],
+        option, n = (
+            fleet_options[row["site"], row["system"], row["how"], row["fabric"], row["fabric_size"], row["offer"]],
             row["count"],
         )
         place = row["site"], row["system"], row["how"]
         if row["how"] == "api":
             continue  # its tokens are paid, which is in `traffic`
-        if lot.owned:
+        if option.owned:
             lines["systems", *place] += n * when.price * when.share
-            lines["fabric", *place] += n * lot.fabric_capital * when.share
-            lines["facility", *place] += n * lot.facility_capital * when.facility_share
+            lines["fabric", *place] += n * option.fabric_capital * when.share
+            lines["facility", *place] += n * option.facility_capital * when.facility_share
         for _, window, hour, seconds, discount in hours:
             if window not in when.windows:
                 continue
-            joules = n * lot.idle_it_w * lot.site.pue * seconds
-            if lot.owned and lot.site.meter is not None:
+            joules = n * option.idle_it_w * option.site.pue * seconds
+            if option.owned and option.site.meter is not None:
                 joules = 0.0  # settled at the meter, as part of the whole site
             energy += joules
-            carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
-            carbon["embodied", *place] += n * lot.system.embodied_kg * seconds / lot.offer.life_s(money)
-            if lot.owned:
-                lines["energy", *place] += joules * float(lot.site.price_per_j[hour]) * discount
-                if lot.site.hall_per_w_s:
-                    lines["colocation", *place] += n * lot.nameplate_w * lot.site.hall_per_w_s * seconds * discount
+            carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
+            carbon["embodied", *place] += n * option.system.embodied_kg * seconds / option.offer.life_s(money)
+            if option.owned:
+                lines["energy", *place] += joules * float(option.site.price_per_j[hour]) * discount
+                if option.site.hall_per_w_s:
+                    lines["colocation", *place] += (
+                        n * option.nameplate_w * option.site.hall_per_w_s * seconds * discount
+                    )
             else:
                 lines["rent", *place] += n * when.price * seconds * discount
 
     for name, replicas in active.items():
         row, computed = points[name]
-        for pool, systems, (lot, extra) in zip(row["pools"], computed.systems, computed.extra):
+        for pool, systems, (option, extra) in zip(row["pools"], computed.systems, computed.extra):
             place = row["site"], pool["system"], pool["how"]
             for t, _, hour, seconds, discount in hours:
-                joules = replicas[t] * extra * lot.site.pue * seconds
-                if lot.owned and lot.site.meter is not None:
+                joules = replicas[t] * extra * option.site.pue * seconds
+                if option.owned and option.site.meter is not None:
                     joules = 0.0
                 energy += joules
-                carbon["operation", *place] += joules * float(lot.site.carbon_kg_per_j[hour])
-                if lot.owned:
-                    lines["energy", *place] += joules * float(lot.site.price_per_j[hour]) * discount
+                carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
+                if option.owned:
+                    lines["energy", *place] += joules * float(option.site.price_per_j[hour]) * discount
                 use[computed.workload, place] += replicas[t] * systems * seconds
 
     names = [w.name for w in (*problem.serving, *problem.training)]

@@ -11,7 +11,7 @@ from planner.evaluate.interruptions import preemption_s_of
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem, SiteFacts, TrainingFacts
 
 if TYPE_CHECKING:
-    from planner.verify.fleet import CheckedLot
+    from planner.verify.fleet import CheckedOption
 
 
 SECOND = 1e-6
@@ -29,10 +29,10 @@ class InTime:
     wrong: tuple[str, ...]  # what the row says of it and should not
 
 
-def in_time(problem: Problem, lot: CheckedLot, row: Mapping[str, Any]) -> InTime:
+def in_time(problem: Problem, option: CheckedOption, row: Mapping[str, Any]) -> InTime:
     """A fleet row against the dates of phases, offer and site."""
     edges, money = [float(edge) for edge in problem.calendar.edges_s], problem.economics
-    end, offer, site = edges[-1], lot.offer, lot.site
+    end, offer, site = edges[-1], option.offer, option.site
     dated = "windows" in row
     if row["how"] in ("on_demand", "spot"):
         first = last = row["phase"]

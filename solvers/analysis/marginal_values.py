@@ -194,14 +194,14 @@ class _Gates:
 
     def __init__(self, program: Program, data: PlanData, values: Mapping[str, Floats]) -> None:
         self.program, self.data, self.values = program, data, values
-        lot = data.holding_lot
-        used = (values["n"] > 0.5) & (data.lot_fabric[lot] >= 0)
+        option = data.holding_option
+        used = (values["n"] > 0.5) & (data.option_fabric[option] >= 0)
         self.settled = np.zeros(program.columns["z"].shape, dtype=bool)  # [group, design]
-        self.settled[np.unique(data.lot_group[lot[used]])] = True
+        self.settled[np.unique(data.option_group[option[used]])] = True
 
     def open_rows(self) -> Ints:
         data, values, columns = self.data, self.values, self.program.columns
-        lot, found = data.holding_lot, [np.zeros(0, dtype=np.int64)]
+        option, found = data.holding_option, [np.zeros(0, dtype=np.int64)]
         for block, part in (
             (b, p) for b in ("standing", "opening", "hosted", "ported") for p in self.program.row_blocks.get(b, ())
         ):
@@ -213,9 +213,9 @@ class _Gates:
                 chosen = values["port"][part.index[:, 2]]
             elif block == "standing":
                 u = part.index[:, 0]
-                chosen = values["z"][data.lot_group[lot[u]], data.lot_fabric[lot[u]]]
+                chosen = values["z"][data.option_group[option[u]], data.option_fabric[option[u]]]
             else:
-                chosen = values["open"][data.lot_site[lot[part.index[:, 0]]]]
+                chosen = values["open"][data.option_site[option[part.index[:, 0]]]]
             found.append(part.start + np.flatnonzero(chosen > 0.5))
         return np.concatenate(found)
 

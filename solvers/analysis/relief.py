@@ -160,15 +160,17 @@ def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
     most = holding_upper(loose)
     if kind == "supply":
         return float(most[data.supply_member[data.supply_member[:, 0] == position, 1]].sum())
-    point, lot = data.point_uses.T
-    per_system = np.zeros(len(data.lot_site))
+    point, option = data.point_uses.T
+    per_system = np.zeros(len(data.option_site))
     load = data.point_storage if kind == "storage" else data.point_power_w
     draw = np.divide(load[point], data.point_uses_systems, out=np.zeros(len(point)), where=data.point_uses_systems > 0)
-    np.maximum.at(per_system, lot, draw)
+    np.maximum.at(per_system, option, draw)
     staged = kind == "power" and position >= data.sites
-    here = data.lot_site[data.holding_lot] == (data.power_stages.site[position - data.sites] if staged else position)
+    here = data.option_site[data.holding_option] == (
+        data.power_stages.site[position - data.sites] if staged else position
+    )
     drawn = float(
-        (most * ((data.holding_power_w if kind != "storage" else 0.0) + per_system[data.holding_lot]))[here].sum()
+        (most * ((data.holding_power_w if kind != "storage" else 0.0) + per_system[data.holding_option]))[here].sum()
     )
     if kind == "connection":
         drawn += float(data.meters.battery_upper_w[data.meters.meter_site[data.meters.battery_meter] == position].sum())

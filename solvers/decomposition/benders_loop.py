@@ -85,9 +85,9 @@ class Proposing(Looks):
             if times[key] > 2:
                 proposals.exclude(chosen)
                 continue
-            every, lots = np.arange(len(self.dec.data.lot_site)), self._with_lots_of(goal)
-            self.lots, self.unmet = (
-                (lots, dear) if times[key] == 1 else (every, None)
+            every, fleet_options = np.arange(len(self.dec.data.option_site)), self._with_options_of(goal)
+            self.fleet_options, self.unmet = (
+                (fleet_options, dear) if times[key] == 1 else (every, None)
             )  # what kinds that are left out would save weakens a cut, and a price of what is left
             state = self.look(
                 chosen,
@@ -95,7 +95,7 @@ class Proposing(Looks):
                 best.found,
                 best.found.value + FARTHER * abs(best.found.value),
             )
-            self.lots = lots
+            self.fleet_options = fleet_options
             better = state is not None and state.found.value < self.worth(best)
             tried = 0 if better and near else tried + 1
             best = best if state is None or state.found.value >= best.found.value else state
@@ -130,8 +130,8 @@ class Proposing(Looks):
             else None
         )
 
-    def _with_lots_of(self, values: Floats) -> Ints:
-        """The lots, and those that these values hold or run jobs on."""
+    def _with_options_of(self, values: Floats) -> Ints:
+        """The fleet options, and those that these values hold or run jobs on."""
         y, n = (np.append(values, 0.0)[self.dec.whole.columns[block]] for block in ("y", "n"))
-        used = self.dec.view.use_lot[np.isin(self.dec.view.use_point, np.flatnonzero(y > 0.5))]
-        return np.unique(np.concatenate([self.lots, self.dec.data.holding_lot[n >= LEAST], used]))
+        used = self.dec.view.use_option[np.isin(self.dec.view.use_point, np.flatnonzero(y > 0.5))]
+        return np.unique(np.concatenate([self.fleet_options, self.dec.data.holding_option[n >= LEAST], used]))

@@ -203,21 +203,24 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
     sets = np.unique(np.vstack([np.eye(data.windows, dtype=bool), seconds > 0]), axis=0)
     places = view.training[np.append(most, 0.0)[y[view.training]] > 0]
     mine = np.flatnonzero(np.isin(view.use_point, places))
-    lots, sites = np.unique(view.use_lot[mine]), np.unique(view.site[places])
+    fleet_options, sites = np.unique(view.use_option[mine]), np.unique(view.site[places])
     sites = sites[np.isfinite(dec.power_limit.reshape(data.sites, -1)[sites]).all(axis=1)]
     limit, covers = np.broadcast_to(dec.power_limit.reshape(data.sites, -1), (data.sites, data.windows)), data.covers()
-    row_of_lot, row_of_site = np.full(len(data.lot_site), -1), np.full(data.sites, -1)
-    row_of_lot[lots], row_of_site[sites] = np.arange(len(lots)), len(lots) + np.arange(len(sites))
+    row_of_option, row_of_site = np.full(len(data.option_site), -1), np.full(data.sites, -1)
+    row_of_option[fleet_options], row_of_site[sites] = (
+        np.arange(len(fleet_options)),
+        len(fleet_options) + np.arange(len(sites)),
+    )
     takers = np.concatenate(
         [
-            np.column_stack([row_of_lot[view.use_lot[mine]], view.use_point[mine]]),
+            np.column_stack([row_of_option[view.use_option[mine]], view.use_point[mine]]),
             np.column_stack([row_of_site[view.site[places]], places]),
         ]
     )
     taken, known = np.concatenate([view.use_systems[mine], data.point_power_w[places]]), takers[:, 0] >= 0
     (row, point), taken = takers[known].T, taken[known]
     job, held = data.point_job[point], np.flatnonzero(n >= 0)
-    needed, each, blocks = data.job_work[job] / data.point_capacity[point], len(lots) + len(sites), []
+    needed, each, blocks = data.job_work[job] / data.point_capacity[point], len(fleet_options) + len(sites), []
     for chosen in sets:
         elsewhere, switched = np.where(chosen, 0.0, seconds[job]), run[point] >= 0
         other = elsewhere * taken[:, None] * switched
@@ -225,7 +228,7 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
             switched.any(axis=1), needed, np.maximum(needed - elsewhere.sum(axis=1), 0.0)
         )  # a job with one window alone has no switch of its own
         at, window = np.nonzero(other)
-        covered, holders = covers[held] @ (length * chosen), data.holding_lot[held]
+        covered, holders = covers[held] @ (length * chosen), data.holding_option[held]
         values = [
             -taken * least,
             other[at, window],
@@ -233,7 +236,7 @@ def time_enough(dec: Decomposition, view: Slotwise, most: Floats) -> sparse.csr_
             -covered * data.holding_power_w[held],
             (limit[sites] * length * chosen).sum(axis=1),
         ]
-        rows = [row, row[at], row_of_lot[holders], row_of_site[data.lot_site[holders]], row_of_site[sites]]
+        rows = [row, row[at], row_of_option[holders], row_of_site[data.option_site[holders]], row_of_site[sites]]
         columns = [y[point], run[point[at], window], n[held], n[held], opened[sites]]
         values, rows, columns = (np.concatenate(part) for part in (values, rows, columns))
         there = (rows >= 0) & (columns >= 0)

@@ -97,7 +97,7 @@ def _doubtful(ranked: list[Step]) -> int:
 def choices(
     dec: Decomposition, linear: Linear, left: Callable[[], float], proposals: Proposals | None = None
 ) -> tuple[Chosen, Ints, Ints] | None:
-    """(the best choices found, group of each slot, lots that were looked at); None where none were found. On merged slots, or where there are
+    """(the best choices found, group of each slot, fleet options that were looked at); None where none were found. On merged slots, or where there are
     `proposals` to know of it the first ones over all slots."""
     whole, y = dec.whole, dec.whole.columns["y"]
     places = nearly(dec, linear.found, linear.at, PLACES_LARGE if linear.large else PLACES)
@@ -109,11 +109,11 @@ def choices(
         else grouping(dec.view, groups_for(dec.view, FINER), APART_LARGE if linear.large else APART)
     )
     costs = COSTS_LARGE if linear.large else COSTS
-    lots = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
+    fleet_options = mattering(dec, linear.found, places, LEAST_LARGE if linear.large else LEAST)
     search = Search(
         dec,
         dec.view.merged(group),
-        lots,
+        fleet_options,
         whole.integer & ~counted(dec),
         TOLERANCE,
         costs,
@@ -129,9 +129,11 @@ def choices(
     )
     root = search.look(np.zeros(whole.size), most, start, onto=onto)
     if root is not None:
-        dec.say(f"choices: {dec.amount(root.found.value)} before any, {len(search.lots)} lots, {len(places)} places")
+        dec.say(
+            f"choices: {dec.amount(root.found.value)} before any, {len(search.fleet_options)} fleet options, {len(places)} places"
+        )
     found = None if root is None else search.run(root)
-    return None if found is None else (found, group, search.lots)
+    return None if found is None else (found, group, search.fleet_options)
 
 
 class Search(Looks):
@@ -141,7 +143,7 @@ class Search(Looks):
         self,
         dec: Decomposition,
         view: Slotwise,
-        lots: Ints,
+        fleet_options: Ints,
         fixing: np.ndarray,
         tolerance: float,
         costs: float,
@@ -151,7 +153,7 @@ class Search(Looks):
     ):
         """`costs`: of the value, that more than one decision may cost together; `again`: times the looks that the first whole answer took, that
         better ones may take."""
-        super().__init__(dec, view, lots, fixing, tolerance, left)
+        super().__init__(dec, view, fleet_options, fixing, tolerance, left)
         self.costs, self.again, self.large = costs, again, large
         self.one_by_one = 0  # steps that are done one by one, since several were dear together
         self.job, self.site = np.full(dec.whole.size, -1), np.full(dec.whole.size, -1)  # of each choice of a place
@@ -244,7 +246,7 @@ class Search(Looks):
         dec, y = self.dec, self.dec.whole.columns["y"]
         opened = np.append(state.most, 1.0)[dec.whole.columns["open"]] > 0
         more = near_places(dec, dec.certify(dec.spread(state.found), self.view).entering, jobs, opened)
-        self.lots = np.union1d(self.lots, dec.view.use_lot[np.isin(dec.view.use_point, more)])
+        self.fleet_options = np.union1d(self.fleet_options, dec.view.use_option[np.isin(dec.view.use_point, more)])
         most = state.most.copy()
         most[y[more]] = dec.whole.most[y[more]]
         dec.say(f"{len(more)} places for the {len(jobs)} jobs that have none")

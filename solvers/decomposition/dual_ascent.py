@@ -3,7 +3,7 @@
 The bound is concave in the prices alpha of systems and sigma of watts in each slot, omega of the width that a job keeps throughout, pi of supply, and
 the prices of requests follow (`Decomposition.fitted`). With what is used where everything is done where it costs least (used.py), two moves take turns:
 
-    profile  alpha_{k,t} <- alpha_{k,t} (used_{k,t} / mean_t used_{k,t})^step,  omega of the same lot by the width kept, scaled so that what a system
+    profile  alpha_{k,t} <- alpha_{k,t} (used_{k,t} / mean_t used_{k,t})^step,  omega of the same fleet option by the width kept, scaled so that what a system
              earns in a window stays;  sigma_{r,t} alike by watts
     totals   pi_s <- pi_s (used_s / supply_s)^step,  sigma_r <- sigma_r (used_r / limit_r)^step,  both with use weighted by what it pays, and alpha
              and omega scaled by the most with which no holding earns more than it costs
@@ -56,13 +56,15 @@ class Climb:
         self._windows[np.arange(dec.view.slots), dec.view.window] = 1.0
         width = [(row, *index[1:]) for row, (block, index) in enumerate(whole.keys) if block == "width"]
         self._widths, *place = np.array(width, dtype=np.int64).reshape(-1, 3).T
-        self._place = tuple(place)  # lot and window of each row of width
+        self._place = tuple(place)  # fleet option and window of each row of width
         self._width_of = whole.matrix[self._widths].maximum(0.0)
         self._supplies = np.array(
             [row for row, (block, _) in enumerate(whole.keys) if block == "supply"], dtype=np.int64
         )
-        self._supplied = self._lots_supplied()
-        self._usual = self._supplied @ dec.lot_cost / np.maximum(self._supplied.sum(axis=1), 1.0)  # what a system costs
+        self._supplied = self._options_supplied()
+        self._usual = (
+            self._supplied @ dec.option_cost / np.maximum(self._supplied.sum(axis=1), 1.0)
+        )  # what a system costs
         self._gates = GATES
         self._fitted, self.prices, self.proven = self._certified(start, GATES)
         self._keep_or_not()
@@ -106,24 +108,24 @@ class Climb:
     def _profile(self, used: Used, step: float) -> Prices:
         """Prices moved to the slots, and to the jobs that keep systems throughout, that use more."""
         at, windows, mean = self._at, self._windows, used.systems.mean(axis=1)
-        lot, window = self._place
+        option, window = self._place
         alpha, sigma = (
             at.alpha * _weight(used.systems, mean[:, None], step),
             at.sigma * _weight(used.watts, used.watts.mean(axis=1)[:, None], step),
         )
         sigma *= _ratio(at.sigma @ windows, sigma @ windows) @ windows.T
         moved = replace(at, alpha=alpha, sigma=sigma, rows=at.rows.copy())
-        moved.rows[self._widths] *= _weight(self._width_of @ used.chosen, mean[lot], step)
+        moved.rows[self._widths] *= _weight(self._width_of @ used.chosen, mean[option], step)
         scale = _ratio(self._earned(at), self._earned(moved))
-        moved.rows[self._widths] *= scale[lot, window]
+        moved.rows[self._widths] *= scale[option, window]
         return replace(moved, alpha=alpha * (scale @ windows.T))
 
     def _totals(self, used: Used, step: float) -> Prices:
         """Prices of supply and of a site's power moved by how much of it is used, and what systems earn with them."""
-        at, dec, data, (lot, _) = self._at, self._dec, self._dec.data, self._place
+        at, dec, data, (option, _) = self._at, self._dec, self._dec.data, self._place
         earned = self._earned(at)
         paid = (at.alpha * used.systems).sum(axis=1)
-        np.add.at(paid, lot, -at.rows[self._widths] * (self._width_of @ used.chosen))
+        np.add.at(paid, option, -at.rows[self._widths] * (self._width_of @ used.chosen))
         held = np.divide(
             paid, earned.sum(axis=1), out=np.zeros(len(paid)), where=earned.sum(axis=1) > 0
         )  # systems, where they earn
@@ -132,8 +134,8 @@ class Climb:
             wanted, limit, step
         )
         idle = np.zeros(data.sites)
-        np.maximum.at(each := np.zeros(len(held)), data.holding_lot, data.holding_power_w)
-        np.add.at(idle, data.lot_site, each * held)
+        np.maximum.at(each := np.zeros(len(held)), data.holding_option, data.holding_power_w)
+        np.add.at(idle, data.option_site, each * held)
         limits = dec.power_limit.reshape(data.sites, -1)
         limits = np.broadcast_to(np.where(np.isfinite(limits), limits, 0.0), (data.sites, data.windows))[
             :, dec.view.window
@@ -147,7 +149,7 @@ class Climb:
         rows = at.rows.copy()
         rows[self._supplies] = -price
         scale = self._scale(earned, at.rows - rows, (at.sigma @ self._windows) * (factor - 1)[:, None])
-        rows[self._widths] *= scale[lot]
+        rows[self._widths] *= scale[option]
         return replace(at, alpha=at.alpha * scale[:, None], sigma=at.sigma * factor[:, None], rows=rows)
 
     def _open(self) -> Floats:
@@ -167,23 +169,23 @@ class Climb:
         """[K]: the most by which what systems earn can be scaled where rows of supply are so much dearer, and watts [R, V], that no holding earns
         more beyond its cost than before."""
         dec, data = self._dec, self._dec.data
-        place, lot, covers = dec.whole.columns["n"], data.holding_lot, data.covers()
+        place, option, covers = dec.whole.columns["n"], data.holding_option, data.covers()
         more = np.append(dec.whole.matrix.T @ dearer, 0.0)[place] + data.holding_power_w * (
-            covers * power[data.lot_site[lot]]
+            covers * power[data.option_site[option]]
         ).sum(axis=1)
-        now = (covers * earned[lot]).sum(axis=1)
+        now = (covers * earned[option]).sum(axis=1)
         some, scale = (place >= 0) & (now > 0), np.full(len(earned), np.inf)
-        np.minimum.at(scale, lot[some], np.maximum(1 + more[some] / now[some], 0.0))
+        np.minimum.at(scale, option[some], np.maximum(1 + more[some] / now[some], 0.0))
         return np.where(np.isfinite(scale), scale, 1.0)
 
-    def _lots_supplied(self) -> sparse.csr_array:
-        """[rows of supply, K]: 1 where the row counts systems of the lot."""
-        n, lots = self._dec.whole.columns["n"], len(self._dec.data.lot_site)
+    def _options_supplied(self) -> sparse.csr_array:
+        """[rows of supply, K]: 1 where the row counts systems of the fleet option."""
+        n, fleet_options = self._dec.whole.columns["n"], len(self._dec.data.option_site)
         of = np.full(self._dec.whole.size, -1)
-        of[n[n >= 0]] = self._dec.data.holding_lot[n >= 0]
+        of[n[n >= 0]] = self._dec.data.holding_option[n >= 0]
         part = self._dec.whole.matrix[self._supplies].tocoo()
         pairs = np.unique(np.column_stack([part.row, of[part.col]])[of[part.col] >= 0], axis=0)
-        return sparse.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(self._supplies), lots))
+        return sparse.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(self._supplies), fleet_options))
 
     def _keep_or_not(self) -> None:
         """Whether what demand pays for gates is kept: at first it often proves more, and later on less."""

@@ -51,10 +51,10 @@ class Structure:
     def size(self) -> int:
         return len(self.most)
 
-    def part(self, data: PlanData, lots: Ints, points: Ints) -> Structure:
-        """The same over the holdings of these lots and these points of jobs only; what is left out is 0."""
+    def part(self, data: PlanData, fleet_options: Ints, points: Ints) -> Structure:
+        """The same over the holdings of these fleet options and these points of jobs only; what is left out is 0."""
         stays = np.ones(self.size, dtype=bool)
-        kept, place = np.isin(data.holding_lot, lots), self.columns["n"]
+        kept, place = np.isin(data.holding_option, fleet_options), self.columns["n"]
         stays[place[~kept & (place >= 0)]] = False
         kept = np.isin(np.arange(len(data.point_job)), points)
         for block in ("y", "run"):

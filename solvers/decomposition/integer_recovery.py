@@ -51,7 +51,7 @@ class Counts:
         """`adding`: times that systems are added right where they are missing before the master is asked, which costs more and is sooner done."""
         self.adding = adding
         self.left_over = np.zeros(
-            (len(level.master.lots), dec.view.slots)
+            (len(level.master.fleet_options), dec.view.slots)
         )  # systems that jobs are to leave, where there is none
         self.price = np.zeros((len(level.master.places), dec.view.slots))  # of a job that runs in a slot
         self.dec, self.level, self.structure, self.least, self.most = (
@@ -78,7 +78,7 @@ class Counts:
         """The prices as cuts of all slots."""
         view, master = self.dec.view, self.level.master
         gate = np.maximum(prices.delta[view.arc_demand] - prices.beta[view.data.arc_pool] - view.arc_cost, 0.0)
-        parts = (certificate.estimate.alpha[master.lots], prices.sigma, prices.beta, prices.delta, gate)
+        parts = (certificate.estimate.alpha[master.fleet_options], prices.sigma, prices.beta, prices.delta, gate)
         master.add_cuts(master.keep(SlotAnswer(np.zeros(view.slots), *(values.T for values in parts))))
         self.price = master.running_cost + master.uses.T @ parts[0] + master.watts.T @ parts[1]
 
@@ -178,14 +178,14 @@ class Counts:
     def _with_missing(self, point: Point) -> Point | None:
         """The point with as many systems more of each kind as it had too few of in any slot, where there is room for them; jobs are to leave what
         else was missing. None where that is nothing new."""
-        data, lots, window = self.dec.data, self.level.master.lots, self.dec.view.window
+        data, fleet_options, window = self.dec.data, self.level.master.fleet_options, self.dec.view.window
         lacking, structure, n = self.level.programs.lacking(), point.structure.copy(), self.structure.columns["n"]
         covers, again = data.covers(), False
         for k in np.flatnonzero((lacking > EXACT).any(axis=1)):
             for v in np.unique(window[lacking[k] > EXACT]):
                 short = (window == v) & (lacking[k] > EXACT)
                 more = np.ceil(lacking[k, short].max() - EXACT)
-                held = np.flatnonzero((data.holding_lot == lots[k]) & covers[:, v] & (n >= 0))
+                held = np.flatnonzero((data.holding_option == fleet_options[k]) & covers[:, v] & (n >= 0))
                 free = self._room(structure)
                 room = [column for column in n[held] if free[column] >= more]
                 if room:
@@ -196,12 +196,12 @@ class Counts:
         return Point(structure, point.running) if again or (structure > point.structure).any() else None
 
     def _no_room(self, point: Point) -> np.ndarray:
-        """[lots] of which no system more can be held."""
+        """[fleet options] of which no system more can be held."""
         data, n = self.dec.data, self.structure.columns["n"]
         there = np.flatnonzero(n >= 0)
-        full = np.ones(len(data.lot_site), dtype=bool)
-        full[data.holding_lot[there[self._room(point.structure)[n[there]] >= 1]]] = False
-        return full[self.level.master.lots]
+        full = np.ones(len(data.option_site), dtype=bool)
+        full[data.holding_option[there[self._room(point.structure)[n[there]] >= 1]]] = False
+        return full[self.level.master.fleet_options]
 
     def _room(self, structure: Floats) -> Floats:
         """How far each column can go up by itself until a row or its bound stops it."""
@@ -283,7 +283,7 @@ NEAR = 1e-7  # how much less than there is may be taken, of 1 and more
 
 
 def nearest(linked: Linked, point: Point, price: Floats, taken: Floats) -> Point | None:
-    """The point with jobs run at hours nearest to its own, so that in every slot they leave `taken` [lots, T] systems to others. `price`
+    """The point with jobs run at hours nearest to its own, so that in every slot they leave `taken` [fleet options, T] systems to others. `price`
     [places, T] of running there for a slot. None where there are none."""
     view, data, before = linked.view, linked.view.data, point.running
     systems, _, _, left = linked.given(point)

@@ -21,7 +21,7 @@ DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Of all lots, sites and pools of the problem in each slot, of demand, and of the structure's rows (signs as in a minimisation)."""
+    """Of all fleet options, sites and pools of the problem in each slot, of demand, and of the structure's rows (signs as in a minimisation)."""
 
     alpha: Floats  # [K, T] at least 0
     sigma: Floats  # [R, T] at least 0
@@ -142,8 +142,8 @@ def _hold(view: Slotwise, structure: Structure, alpha: Floats, sigma: Floats, re
     np.add.at(earned.T, view.window, alpha.T)
     np.add.at(power.T, view.window, sigma.T)
     covers = data.covers()
-    lot = data.holding_lot
-    net = (covers * (data.holding_power_w[:, None] * power[data.lot_site[lot]] - earned[lot])).sum(axis=1)
+    option = data.holding_option
+    net = (covers * (data.holding_power_w[:, None] * power[data.option_site[option]] - earned[option])).sum(axis=1)
     place = structure.columns["n"]
     held = place >= 0
     reduced[place[held]] += net[held]

@@ -62,14 +62,14 @@ def _of_counts(dec: Decomposition, prices: Prices, values: Mapping[str, Floats])
     """[U]: change of the bound per unit more of the most that may be held, where the plan has the site and the design."""
     whole, data = dec.whole, dec.data
     reduced = np.append(bound(dec.view, whole, dec.power_limit, prices).reduced, 0.0)[whole.columns["n"]]
-    result, lot = np.minimum(reduced, 0.0), data.holding_lot
+    result, option = np.minimum(reduced, 0.0), data.holding_option
     for row, (block, index) in enumerate(whole.keys):
         if block in ("standing", "opening"):
-            k = lot[index[0]]
+            k = option[index[0]]
             chosen = (
-                values["z"][data.lot_group[k], data.lot_fabric[k]]
+                values["z"][data.option_group[k], data.option_fabric[k]]
                 if block == "standing"
-                else values["open"][data.lot_site[k]]
+                else values["open"][data.option_site[k]]
             )
             result[index[0]] += min(prices.rows[row], 0.0) * (chosen > 0.5)
     return result

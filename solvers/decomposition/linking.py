@@ -27,24 +27,24 @@ class Point:
 
 
 class Linked:
-    """Systems, watts and gates of each slot as functions of what is decided once, over these lots and the view's points of jobs."""
+    """Systems, watts and gates of each slot as functions of what is decided once, over these fleet options and the view's points of jobs."""
 
-    def __init__(self, view: Slotwise, structure: Structure, lots: Ints, power_limit: Floats):
-        self.view, self.structure, self.lots = view, structure, lots
+    def __init__(self, view: Slotwise, structure: Structure, fleet_options: Ints, power_limit: Floats):
+        self.view, self.structure, self.fleet_options = view, structure, fleet_options
         self.places = np.sort(view.training[structure.columns["y"][view.training] >= 0])
         data, s = view.data, structure
         self.windows = data.windows
         covers = data.covers()
         held = s.columns["n"]
         there = np.flatnonzero(held >= 0)
-        # systems of each kept lot in each window as a function of the structure
-        position = np.full(len(data.lot_site), -1)
-        position[lots] = np.arange(len(lots))
-        mine, window = np.nonzero(covers[there] & (position[data.holding_lot[there]] >= 0)[:, None])
+        # systems of each kept fleet option in each window as a function of the structure
+        position = np.full(len(data.option_site), -1)
+        position[fleet_options] = np.arange(len(fleet_options))
+        mine, window = np.nonzero(covers[there] & (position[data.holding_option[there]] >= 0)[:, None])
         mine = there[mine]
         self.systems = sparse.csr_array(
-            (np.ones(len(mine)), (position[data.holding_lot[mine]] * self.windows + window, held[mine])),
-            shape=(len(lots) * self.windows, s.size),
+            (np.ones(len(mine)), (position[data.holding_option[mine]] * self.windows + window, held[mine])),
+            shape=(len(fleet_options) * self.windows, s.size),
         )
         # watts of idling systems less those that an open site has; sites that are always open have theirs in any case
         place = s.columns["open"]
@@ -55,7 +55,7 @@ class Linked:
         drawing, window = np.nonzero(covers[there] & (data.holding_power_w[there] > 0)[:, None])
         drawing = there[drawing]
         rows = np.concatenate(
-            [data.lot_site[data.holding_lot[drawing]] * self.windows + window, site * self.windows + at]
+            [data.option_site[data.holding_option[drawing]] * self.windows + window, site * self.windows + at]
         )
         values, columns = (
             np.concatenate([data.holding_power_w[drawing], -limit[site, at]]),
@@ -63,15 +63,15 @@ class Linked:
         )
         self.idle = sparse.csr_array((values, (rows, columns)), shape=(data.sites * self.windows, s.size))
         self.limited = np.isfinite(self.steady).any(axis=1)
-        # what a job takes where it runs: systems [lots, places] and watts [R, places]
+        # what a job takes where it runs: systems [fleet options, places] and watts [R, places]
         mine = np.flatnonzero(np.isin(view.use_point, self.places))
         count = np.arange(len(self.places))
         self.uses = sparse.csr_array(
             (
                 view.use_systems[mine],
-                (position[view.use_lot[mine]], np.searchsorted(self.places, view.use_point[mine])),
+                (position[view.use_option[mine]], np.searchsorted(self.places, view.use_point[mine])),
             ),
-            shape=(len(lots), len(count)),
+            shape=(len(fleet_options), len(count)),
         )
         self.watts = sparse.csr_array(
             (data.point_power_w[self.places], (view.site[self.places], count)), shape=(data.sites, len(count))
@@ -86,9 +86,9 @@ class Linked:
         return self.reach * structure[self.switch][:, self.view.window]
 
     def given(self, point: Point) -> tuple[Floats, Floats, Floats, Floats]:
-        """What the slots' programs need to know of a point: systems [lots, T], open share [A], systems of jobs, free watts [R, T]."""
+        """What the slots' programs need to know of a point: systems [fleet options, T], open share [A], systems of jobs, free watts [R, T]."""
         view, data, s = self.view, self.view.data, self.structure
-        systems = (self.systems @ point.structure).reshape(len(self.lots), self.windows)[:, view.window]
+        systems = (self.systems @ point.structure).reshape(len(self.fleet_options), self.windows)[:, view.window]
         idle = (self.idle @ point.structure).reshape(data.sites, self.windows)[:, view.window]
         gate = np.append(point.structure, 1.0)[s.arc_gate]  # 1 where nothing is to be switched
         limit = np.where(np.isfinite(self.steady), self.steady, 1e12)[:, view.window]

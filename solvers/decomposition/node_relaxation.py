@@ -42,21 +42,21 @@ def counted(dec: Decomposition) -> np.ndarray:
 
 
 class Looks:
-    """Over the slots of a view and these lots, for the columns `fixing` of the whole structure, each so far from proven."""
+    """Over the slots of a view and these fleet options, for the columns `fixing` of the whole structure, each so far from proven."""
 
     def __init__(
         self,
         dec: Decomposition,
         view: Slotwise,
-        lots: Ints,
+        fleet_options: Ints,
         fixing: np.ndarray,
         tolerance: float,
         left: Callable[[], float],
     ):
-        self.dec, self.view, self.lots, self.fixing, self.tolerance, self.left = (
+        self.dec, self.view, self.fleet_options, self.fixing, self.tolerance, self.left = (
             dec,
             view,
-            lots,
+            fleet_options,
             fixing,
             tolerance,
             left,
@@ -74,12 +74,12 @@ class Looks:
         y = dec.whole.columns["y"]
         most[y[np.flatnonzero((y >= 0) & ~opened[dec.view.site])]] = 0.0
         least, most, broken = dec.whole.forced(least, np.maximum(least, most))
-        lots = self.lots[opened[dec.data.lot_site[self.lots]]]
+        fleet_options = self.fleet_options[opened[dec.data.option_site[self.fleet_options]]]
         places = dec.view.training[most[y[dec.view.training]] > 0]
         count = np.bincount(dec.data.point_job[places], minlength=len(dec.data.job_work))
         if broken or (count == 0).any() or self.left() <= 0:
             return None
-        program = blocks(dec, self.view, lots, places, least, most, self.unmet)
+        program = blocks(dec, self.view, fleet_options, places, least, most, self.unmet)
         same = np.arange(self.view.slots) if onto is None else onto
         if self.proposals is not None and program.impossible:
             self._know_lacking(program, start, cutoff)
@@ -118,7 +118,7 @@ class Looks:
         beta, demands = prices.beta.copy(), self.view.arc_demand
         np.maximum.at(beta, self.dec.data.arc_pool, np.where(lacking[demands], dear[demands] - self.view.arc_cost, 0.0))
         absent = np.ones_like(prices.alpha, dtype=bool)
-        absent[program.linked.lots] = ~program.there
+        absent[program.linked.fleet_options] = ~program.there
         self.proposals.know(
             replace(
                 prices, delta=dear, beta=beta, alpha=self.dec.view.alpha_of(absent, beta, prices.sigma, prices.alpha)

@@ -30,7 +30,7 @@ ALIKE = 1e-6  # how near numbers are that count as the same
 class Kept:
     """What one answer of the slots left behind."""
 
-    alpha: Floats  # [T, lots]
+    alpha: Floats  # [T, fleet options]
     sigma: Floats  # [T, R]
     gate: Floats  # [T, W x R]: what serving a workload at a site saves
     constant: Floats  # [T]
@@ -40,19 +40,19 @@ class Kept:
 
 
 class Master(Linked):
-    """The program of what is decided once, and of jobs, over the lots and the view's points of jobs."""
+    """The program of what is decided once, and of jobs, over the fleet options and the view's points of jobs."""
 
     def __init__(
         self,
         view: Slotwise,
         structure: Structure,
-        lots: Ints,
+        fleet_options: Ints,
         group: Ints,
         pace: Ints,
         power_limit: Floats,
         undone: Floats,
     ):
-        super().__init__(view, structure, lots, power_limit)
+        super().__init__(view, structure, fleet_options, power_limit)
         self.group, self.groups = group, int(group.max()) + 1
         assigned = [(row, key[1][0]) for row, key in enumerate(structure.keys) if key[0] == "assigned"]
         self.assigned = np.array([row for row, _ in assigned], dtype=np.int64)

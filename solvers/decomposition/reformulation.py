@@ -38,7 +38,7 @@ NEVER = 1e3  # times the dearest system in a slot: price of one that there canno
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The search over some lots and places: the master with its slots' programs."""
+    """The search over some fleet options and places: the master with its slots' programs."""
 
     master: Master
     programs: SlotPrograms
@@ -64,13 +64,15 @@ class Decomposition:
         self.power_limit = data.power_limit()[0]
         self.whole = structure(data, self.view, functional, build)
         self.row_of = {key: row for row, key in enumerate(self.whole.keys)}
-        self.ever = np.zeros((len(data.lot_site), data.windows), dtype=bool)  # [lots, V] where there may be any systems
-        np.logical_or.at(self.ever, data.holding_lot, data.covers())
-        cost = data.holding_cost.get(functional, np.zeros(len(data.holding_lot)))
-        self.lot_cost = np.zeros(len(data.lot_site))
-        np.maximum.at(self.lot_cost, data.holding_lot, cost)
+        self.ever = np.zeros(
+            (len(data.option_site), data.windows), dtype=bool
+        )  # [fleet options, V] where there may be any systems
+        np.logical_or.at(self.ever, data.holding_option, data.covers())
+        cost = data.holding_cost.get(functional, np.zeros(len(data.holding_option)))
+        self.option_cost = np.zeros(len(data.option_site))
+        np.maximum.at(self.option_cost, data.holding_option, cost)
         self.each = np.tile(
-            (np.maximum(self.lot_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots)
+            (np.maximum(self.option_cost, NOTHING) / self.view.slots)[:, None], (1, self.view.slots)
         )  # of a system in a slot
         self.alone = self.view.cheapest(
             self.view.training, self.each, np.zeros((self.data.sites, self.view.slots))
@@ -93,7 +95,7 @@ class Decomposition:
         """Prices of jobs left undone, so that the master always has an answer: far above what the dearest place costs."""
         price, there = np.zeros(len(self.data.job_work)), np.isfinite(cost)
         width = np.zeros(len(self.data.point_job))
-        np.add.at(width, self.view.use_point, self.view.use_systems * self.lot_cost[self.view.use_lot])
+        np.add.at(width, self.view.use_point, self.view.use_systems * self.option_cost[self.view.use_option])
         np.maximum.at(
             price,
             self.data.point_job[self.view.training[there]],
@@ -106,40 +108,42 @@ class Decomposition:
         ]
         return price + float(once.max(initial=0.0)) + NOTHING
 
-    def level(self, lots: Ints, places: Ints) -> Level:
-        """A level over these lots and these points of jobs, with nothing known yet."""
-        inside = self.inside(lots)
+    def level(self, fleet_options: Ints, places: Ints) -> Level:
+        """A level over these fleet options and these points of jobs, with nothing known yet."""
+        inside = self.inside(fleet_options)
         view = replace(self.view, training=places[inside[places]])
-        part = self.whole.part(self.data, lots, view.training)
-        master = Master(view, part, lots, self.groups, self.paces, self.power_limit, self.undone)
-        return Level(master, SlotPrograms(view, lots, self._missing(lots), self.threads))
+        part = self.whole.part(self.data, fleet_options, view.training)
+        master = Master(view, part, fleet_options, self.groups, self.paces, self.power_limit, self.undone)
+        return Level(master, SlotPrograms(view, fleet_options, self._missing(fleet_options), self.threads))
 
-    def inside(self, lots: Ints) -> np.ndarray:
-        """[P]: points that use none but these lots."""
-        kept = np.zeros(len(self.data.lot_site), dtype=bool)
-        kept[lots] = True
+    def inside(self, fleet_options: Ints) -> np.ndarray:
+        """[P]: points that use none but these fleet options."""
+        kept = np.zeros(len(self.data.option_site), dtype=bool)
+        kept[fleet_options] = True
         inside = np.ones(len(self.data.point_pool), dtype=bool)
-        inside[self.view.use_point[~kept[self.view.use_lot]]] = False
+        inside[self.view.use_point[~kept[self.view.use_option]]] = False
         return inside
 
-    def _missing(self, lots: Ints) -> tuple[Floats, Floats, Floats]:
+    def _missing(self, fleet_options: Ints) -> tuple[Floats, Floats, Floats]:
         """Prices of demand not served, systems too few and watts too many in a slot: high enough that none is at the best point."""
         data, view = self.data, self.view
-        usual = np.median(self.lot_cost[self.lot_cost > 0]) if (self.lot_cost > 0).any() else float(view.slots)
-        each = np.maximum(self.lot_cost, usual)
+        usual = np.median(self.option_cost[self.option_cost > 0]) if (self.option_cost > 0).any() else float(view.slots)
+        each = np.maximum(self.option_cost, usual)
         serving = np.isin(view.use_point, view.serving)
         dear = (
             np.median(
-                each[view.use_lot[serving]] * view.use_systems[serving] / data.point_capacity[view.use_point[serving]]
+                each[view.use_option[serving]]
+                * view.use_systems[serving]
+                / data.point_capacity[view.use_point[serving]]
             )
             if serving.any()
             else usual
         )
         powered = data.holding_power_w > 0
-        watt = np.median(each[data.holding_lot[powered]] / data.holding_power_w[powered]) if powered.any() else usual
+        watt = np.median(each[data.holding_option[powered]] / data.holding_power_w[powered]) if powered.any() else usual
         return (
             np.full(len(view.demand), MISSING * max(dear, usual)),
-            0.6 * MISSING * each[lots],
+            0.6 * MISSING * each[fleet_options],
             np.full(data.sites, 0.6 * MISSING * watt),
         )
 
@@ -152,7 +156,7 @@ class Decomposition:
     # -- prices ----------------------------------------------------------------------------------------------------
 
     def spread(self, found: Inside) -> Prices:
-        """The prices of an answer over all lots, pools and rows: what it left out, or had nothing for in a slot, is as dear as demand lets it be."""
+        """The prices of an answer over all fleet options, pools and rows: what it left out, or had nothing for in a slot, is as dear as demand lets it be."""
         prices, o, data = found.prices(), found.blocks, self.data
         rows = np.zeros(len(self.whole.keys))
         rows[[self.row_of[key] for key in o.structure.keys]] = prices.rows
@@ -191,8 +195,8 @@ class Decomposition:
         view, data, points = self.view, self.data, self.view.serving
         mine = np.flatnonzero(np.isin(view.use_point, points))
         uses = sparse.csr_array(
-            (view.use_systems[mine], (np.searchsorted(points, view.use_point[mine]), view.use_lot[mine])),
-            shape=(len(points), len(data.lot_site)),
+            (view.use_systems[mine], (np.searchsorted(points, view.use_point[mine]), view.use_option[mine])),
+            shape=(len(points), len(data.option_site)),
         )
         cost = (
             view.point_cost[points, at]

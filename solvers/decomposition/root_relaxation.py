@@ -1,4 +1,4 @@
-"""The linear part over all slots: on merged slots first, which say which lots and places of jobs to look at and where to start, then on
+"""The linear part over all slots: on merged slots first, which say which fleet options and places of jobs to look at and where to start, then on
 all of them. Its prices give a bound on the full problem over all of its columns (certificate.py)."""
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition
 
 LEAST_SLOTS = 20  # merged slots
-FEW_LARGE, SLOTS_LARGE = 12, 84  # merged slots where questions are large, for all lots and for those that matter
+FEW_LARGE, SLOTS_LARGE = (
+    12,
+    84,
+)  # merged slots where questions are large, for all fleet options and for those that matter
 ROUGH = 1e-3  # of the value, how far from proven the answer on merged slots may be
 NEARLY = 1e-3  # of the value, that a job may cost more at a place that is looked at than at its best one
 RUNS = 0.01  # share of a job from which on a place is looked at in any case
@@ -33,7 +36,7 @@ LARGE, MANY, LITTLE = (
     2e11,
     1.7e10,
     1e8,
-)  # multiplications of an iteration, from which on not all lots are looked at, or choices made on merged slots first, and up to which digits cost nothing
+)  # multiplications of an iteration, from which on not all fleet options are looked at, or choices made on merged slots first, and up to which digits cost nothing
 SIDE_BY_SIDE = 2e9  # multiplications of an iteration, from which on parts of the slots are looked at side by side
 FINE = 1e-7  # of the value, how far from proven the answer is then
 ROUGH_FIRST, ROUGH_LARGE = 1e-2, 4e-3  # of the value, how far from proven the answers may be then
@@ -47,7 +50,7 @@ TIMES, NEW = 3, 8  # that places are added, at most, and how many of each job
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The linear part over all slots, and over the merged ones: `group` [T]; where questions are large over merged ones and the lots that matter
+    """The linear part over all slots, and over the merged ones: `group` [T]; where questions are large over merged ones and the fleet options that matter
     only, with prices of all slots on their way up."""
 
     found: Inside
@@ -67,34 +70,34 @@ class Linear:
 def blocks(
     dec: Decomposition,
     view: Slotwise,
-    lots: Ints,
+    fleet_options: Ints,
     places: Ints,
     least: Floats | None = None,
     most: Floats | None = None,
     unmet: Floats | None = None,
 ) -> Blocks:
-    """The program over these lots and places and this view's slots; bounds are over the whole structure's columns; `unmet`: as of the blocks."""
-    inside_lots = dec.inside(lots)
-    view = replace(view, training=places[inside_lots[places]])
-    part = dec.whole.part(dec.data, lots, view.training)
-    linked = Linked(view, part, lots, dec.power_limit)
+    """The program over these fleet options and places and this view's slots; bounds are over the whole structure's columns; `unmet`: as of the blocks."""
+    inside_options = dec.inside(fleet_options)
+    view = replace(view, training=places[inside_options[places]])
+    part = dec.whole.part(dec.data, fleet_options, view.training)
+    linked = Linked(view, part, fleet_options, dec.power_limit)
     of_part = lambda values: None if values is None else carried(dec.whole, part, values)
     across = dec.across if _work(dec, view.slots, part.size) > SIDE_BY_SIDE else map
     return Blocks(
-        linked, view.serving[inside_lots[view.serving]], of_part(least), of_part(most), across, dec.threads, unmet
+        linked, view.serving[inside_options[view.serving]], of_part(least), of_part(most), across, dec.threads, unmet
     )
 
 
 def linear(dec: Decomposition, tolerance: float) -> Linear | None:
-    """None where it has no answer, or not in time. Where all slots at once are many, the lots that matter on few merged ones are looked at on more."""
-    lots, places = np.arange(len(dec.data.lot_site)), cheap_places(dec.view, dec.alone)
-    work = _work(dec, dec.view.slots, len(lots) + 2 * len(places))
+    """None where it has no answer, or not in time. Where all slots at once are many, the fleet options that matter on few merged ones are looked at on more."""
+    fleet_options, places = np.arange(len(dec.data.option_site)), cheap_places(dec.view, dec.alone)
+    work = _work(dec, dec.view.slots, len(fleet_options) + 2 * len(places))
     large, tolerance = work > LARGE, min(tolerance, FINE) if work < LITTLE else tolerance
     group = (
         grouping(dec.view, FEW_LARGE, APART_LARGE) if large else grouping(dec.view, groups_for(dec.view, LEAST_SLOTS))
     )
     view = dec.view.merged(group)
-    merged = inside(blocks(dec, view, lots, places), ROUGH_FIRST if large else ROUGH, dec.left)
+    merged = inside(blocks(dec, view, fleet_options, places), ROUGH_FIRST if large else ROUGH, dec.left)
     if merged is None:
         dec.say(f"{view.slots} merged slots: no answer, or not in time: the bound is that of systems busy throughout")
         return None
@@ -102,16 +105,16 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     certificate = dec.certify(dec.spread(merged), view)
     places, here, onto = nearly(dec, merged, certificate, PLACES_LARGE if large else PLACES), dec.view, group
     if large:
-        of_all, lots, tolerance = (
+        of_all, fleet_options, tolerance = (
             grouping(dec.view, SLOTS_LARGE, APART_LARGE),
             mattering(dec, merged, places, LEAST_FIRST),
             ROUGH_LARGE,
         )
         here, onto = dec.view.merged(of_all), group[np.unique(of_all, return_index=True)[1]]
-        dec.say(f"{len(lots)} lots matter, {len(places)} places")
+        dec.say(f"{len(fleet_options)} fleet options matter, {len(places)} places")
     start, found, first = merged, None, None
     for number in range(TIMES):
-        program = blocks(dec, here, lots, places)
+        program = blocks(dec, here, fleet_options, places)
         again = inside(program, tolerance, dec.left, taken_over(start.blocks, start.warm, program, onto))
         if again is None:
             break
@@ -128,7 +131,7 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
     if large:
         if found is None:
             dec.say(
-                f"{here.slots} slots: no answer for these lots, or not in time: prices are those of {view.slots} merged slots"
+                f"{here.slots} slots: no answer for these fleet options, or not in time: prices are those of {view.slots} merged slots"
             )
         known, group = (merged, group) if found is None else (found, of_all)  # what was left out may have been needed
         climb = Climb(dec, _completed(dec, known, group))
@@ -142,27 +145,27 @@ def linear(dec: Decomposition, tolerance: float) -> Linear | None:
 
 
 def _completed(dec: Decomposition, found: Inside, group: Ints) -> Prices:
-    """Prices of all slots from those of an answer's merged ones, systems and watts over the slots of a group in proportion to their length. Lots
+    """Prices of all slots from those of an answer's merged ones, systems and watts over the slots of a group in proportion to their length. FleetOptions
     that it left out are as dear as their holdings cost: where replicas would pay, the rest in all slots alike."""
     prices, seconds, data = dec.spread(found), dec.view.seconds, dec.data
     prices = prices.spread(group, seconds, prices.rows)
-    left_out = ~np.isin(np.arange(len(data.lot_site)), found.blocks.linked.lots)
+    left_out = ~np.isin(np.arange(len(data.option_site)), found.blocks.linked.fleet_options)
     bare = replace(prices, alpha=np.where(left_out[:, None], 0.0, prices.alpha))
     needed = np.where(left_out[:, None], dec.certify(bare).estimate.alpha, 0.0)
     room = np.append(dec.certify(replace(bare, beta=np.zeros_like(prices.beta))).reduced, np.inf)[
         dec.whole.columns["n"]
     ]
-    lot, covers = data.holding_lot, data.covers()
+    option, covers = data.holding_option, data.covers()
     asked, longest = (
         np.zeros((len(left_out), data.windows)),
         np.bincount(dec.view.window, weights=seconds, minlength=data.windows),
     )
     np.add.at(asked.T, dec.view.window, needed.T)
-    asked, longest = (covers * asked[lot]).sum(axis=1), covers @ longest
+    asked, longest = (covers * asked[option]).sum(axis=1), covers @ longest
     share, rest, some = np.ones(len(left_out)), np.full(len(left_out), np.inf), asked > 0
-    np.minimum.at(share, lot[some], np.maximum(room[some], 0.0) / asked[some])
+    np.minimum.at(share, option[some], np.maximum(room[some], 0.0) / asked[some])
     some = longest > 0
-    np.minimum.at(rest, lot[some], np.maximum(room - asked, 0.0)[some] / longest[some])
+    np.minimum.at(rest, option[some], np.maximum(room - asked, 0.0)[some] / longest[some])
     rest = np.where(np.isfinite(rest), rest, 0.0)
     return replace(
         prices, alpha=np.where(left_out[:, None], share[:, None] * needed + rest[:, None] * seconds, prices.alpha)
@@ -209,21 +212,21 @@ def _rank(key: Ints) -> Ints:
 
 
 def held(dec: Decomposition, found: Inside) -> Floats:
-    """[lots]: systems, the most of all windows."""
+    """[fleet options]: systems, the most of all windows."""
     result, values = (
-        np.zeros(len(dec.data.lot_site)),
+        np.zeros(len(dec.data.option_site)),
         carried(found.blocks.structure, dec.whole, found.point().structure),
     )
-    np.maximum.at(result, dec.data.holding_lot, np.append(values, 0.0)[dec.whole.columns["n"]])
+    np.maximum.at(result, dec.data.holding_option, np.append(values, 0.0)[dec.whole.columns["n"]])
     return result
 
 
 def mattering(dec: Decomposition, found: Inside, places: Ints, least: float = LEAST) -> Ints:
-    """The lots of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
+    """The fleet options of which more is held than next to nothing, and those of the places: there are far more that are as good than are used."""
     much = held(dec, found)
     return np.union1d(
         np.flatnonzero(much >= min(least, LEAST_SHARE * much.sum())),
-        dec.view.use_lot[np.isin(dec.view.use_point, places)],
+        dec.view.use_option[np.isin(dec.view.use_point, places)],
     )
 
 

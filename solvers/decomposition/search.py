@@ -109,15 +109,20 @@ def _gap(dec: Decomposition, options: Options, left_out: LeftOut, chosen: Chosen
 
 
 def _proposed(
-    dec: Decomposition, options: Options, left_out: LeftOut, start: Linear, proposals: Proposals, search: Search, found: Chosen, lots: Ints, merged: bool, left: Callable[[], float]
+    dec: Decomposition, options: Options, left_out: LeftOut, start: Linear, proposals: Proposals, search: Search, found: Chosen, fleet_options: Ints, merged: bool, left: Callable[[], float]
 ) -> Sketch:  # fmt: skip
     """Choices that are as good as is asked, or as time allows, and counts for them; then whatever is proposed that is better, or proves more.
     Those made on `merged` slots are made better near by first."""
     proposing = Proposing(
-        dec, dec.view, np.union1d(search.lots, lots), search.fixing, search.tolerance, _share(left, PROPOSING)
+        dec,
+        dec.view,
+        np.union1d(search.fleet_options, fleet_options),
+        search.fixing,
+        search.tolerance,
+        _share(left, PROPOSING),
     )
     near = lambda share: lambda value: value - share * _gap(dec, options, left_out, found) * abs(value)
-    known, found = proposing.lots, proposing.proposed(proposals, found, near(CHOICES), near=merged)
+    known, found = proposing.fleet_options, proposing.proposed(proposals, found, near(CHOICES), near=merged)
     counts, plan = _counts(search, found, known, options, left)
     proposing.left = left
     while plan is not None and left() > 0 and proposals.proven < near(1.0)(plan.value):
@@ -128,17 +133,17 @@ def _proposed(
         if better.found.value > worth:  # what is left is in the counts, or nothing better is known
             plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)
             break
-        found, proposing.lots = better, np.union1d(proposing.lots, known)
-        counts, other = _counts(search, found, proposing.lots, options, left)
+        found, proposing.fleet_options = better, np.union1d(proposing.fleet_options, known)
+        counts, other = _counts(search, found, proposing.fleet_options, options, left)
         plan = plan if other is None or other.value >= plan.value else other
     return Sketch(max(start.bound.value, proposals.proven), plan, start.prices, start.bound.value)
 
 
 def _counts(
-    search: Search, found: Chosen, lots: Ints, options: Options, left: Callable[[], float]
+    search: Search, found: Chosen, fleet_options: Ints, options: Options, left: Callable[[], float]
 ) -> tuple[Chosen, WholePlan | None]:
-    """Whole counts for these choices among the lots, and a plan with them."""
-    search.lots, search.left = lots, _share(left, COUNTING)
+    """Whole counts for these choices among the fleet options, and a plan with them."""
+    search.fleet_options, search.left = fleet_options, _share(left, COUNTING)
     counts = _in_one_piece(search, found, options) or _whole_counts(search, found, False)
     return counts, _settled(search.dec, counts, options, left)
 
@@ -151,8 +156,8 @@ def _in_one_piece(search: Search, found: Chosen, options: Options) -> Chosen | N
     values = counts_held(search.dec, found.least, found.most, options.gap, seconds)
     if values is None:
         return None
-    search.lots = np.union1d(
-        search.lots, search.dec.data.holding_lot[np.append(values, 0.0)[whole.columns["n"]] > HELD]
+    search.fleet_options = np.union1d(
+        search.fleet_options, search.dec.data.holding_option[np.append(values, 0.0)[whole.columns["n"]] > HELD]
     )
     search.fixing, search.tolerance = whole.integer, min(search.tolerance, FINER)
     again = search.look(
@@ -198,11 +203,11 @@ def _over_all_slots(
 ) -> tuple[Search, Chosen] | None:
     """(a search over all slots, the choices there), counts as linear as they are."""
     opened = np.append(chosen.most, 1.0)[dec.whole.columns["open"]] > 0
-    lots, places = (
-        np.flatnonzero(opened[dec.data.lot_site]),
+    fleet_options, places = (
+        np.flatnonzero(opened[dec.data.option_site]),
         dec.view.training[np.append(chosen.least, 0.0)[dec.whole.columns["y"][dec.view.training]] > 0],
     )
-    known = np.union1d(mattering(dec, chosen.found, places), _spare(dec, chosen, group, lots) if large else [])
+    known = np.union1d(mattering(dec, chosen.found, places), _spare(dec, chosen, group, fleet_options) if large else [])
     search = Search(
         dec,
         dec.view,
@@ -216,8 +221,8 @@ def _over_all_slots(
     search.paced = large
     cutoff = chosen.found.value + HOPELESS[0] * max(abs(chosen.found.value), 1.0)
     found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
-    if found is None:  # not with the lots that matter on merged slots
-        search.lots = lots
+    if found is None:  # not with the fleet options that matter on merged slots
+        search.fleet_options = fleet_options
         found = search.look(chosen.least, chosen.most, chosen.found, cutoff, group)
     if found is None:
         dec.say("over all slots: no room for the choices")
@@ -228,31 +233,31 @@ def _over_all_slots(
     return search, found
 
 
-def _spare(dec: Decomposition, chosen: Chosen, group: Ints, lots: Ints) -> Ints:
-    """Of these lots the SPARE of each site that are nearest to paying, of kinds of which there are more to be had: merged slots have lower peaks, and the
+def _spare(dec: Decomposition, chosen: Chosen, group: Ints, fleet_options: Ints) -> Ints:
+    """Of these fleet options the SPARE of each site that are nearest to paying, of kinds of which there are more to be had: merged slots have lower peaks, and the
     kinds that they hold may be all taken."""
     data, much = dec.data, held(dec, chosen.found)
-    supply, lot = data.supply_member[:, 0], data.holding_lot[data.supply_member[:, 1]]
-    taken = np.bincount(supply, weights=much[lot], minlength=len(data.supply_limit))
+    supply, option = data.supply_member[:, 0], data.holding_option[data.supply_member[:, 1]]
+    taken = np.bincount(supply, weights=much[option], minlength=len(data.supply_limit))
     room = np.ones(len(much), dtype=bool)
-    room[lot[taken[supply] > TAKEN * data.supply_limit[supply]]] = False
-    reduced, of_lot = (
+    room[option[taken[supply] > TAKEN * data.supply_limit[supply]]] = False
+    reduced, of_option = (
         np.append(dec.certify(dec.spread(chosen.found), dec.view.merged(group)).reduced, np.inf)[
             dec.whole.columns["n"]
         ],
         np.full(len(much), np.inf),
     )
-    np.minimum.at(of_lot, data.holding_lot, reduced)
-    among = lots[room[lots] & np.isfinite(of_lot[lots])]
-    among = among[np.lexsort((of_lot[among] / np.maximum(dec.lot_cost[among], NOTHING), data.lot_site[among]))]
-    rank = np.arange(len(among)) - np.searchsorted(data.lot_site[among], data.lot_site[among])
+    np.minimum.at(of_option, data.holding_option, reduced)
+    among = fleet_options[room[fleet_options] & np.isfinite(of_option[fleet_options])]
+    among = among[np.lexsort((of_option[among] / np.maximum(dec.option_cost[among], NOTHING), data.option_site[among]))]
+    rank = np.arange(len(among)) - np.searchsorted(data.option_site[among], data.option_site[among])
     return among[rank < SPARE]
 
 
 def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     """With whole counts, of few kinds but those of jobs; where questions are large rounded together."""
     dec, training = search.dec, search.view.training
-    used = dec.view.use_lot[
+    used = dec.view.use_option[
         np.isin(dec.view.use_point, training[np.append(found.least, 0.0)[dec.whole.columns["y"][training]] > 0])
     ]
     search.fixing, search.iterations = search.dec.whole.integer, PATIENCE
@@ -260,15 +265,18 @@ def _whole_counts(search: Search, found: Chosen, large: bool) -> Chosen:
     for few in (
         FEW_HELD_LARGE if large else FEW
     ):  # what is as good is spread over many kinds, of which each is made whole
-        kept, search.lots = search.lots, np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used)
+        kept, search.fleet_options = (
+            search.fleet_options,
+            np.union1d(np.flatnonzero(held(search.dec, found.found) >= few), used),
+        )
         cutoff = found.found.value * (1 + WORSE)
         again = search.look(found.least, found.most, found.found, cutoff)
         if again is None or again.found.value > cutoff:
-            search.lots = kept
+            search.fleet_options = kept
             break
         found = again
         search.dec.say(
-            f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.lots)} lots"
+            f"over {search.view.slots} slots: {search.dec.amount(found.found.value)} with {len(search.fleet_options)} fleet options"
         )
     if not large:
         left, search.left = search.left, _share(search.left, DIVING)
@@ -303,15 +311,15 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     prices = dec.spread(found)
     certificate = dec.certify(prices)
     values = np.clip(carried(found.blocks.structure, whole, found.point().structure), chosen.least, chosen.most)
-    lots, places = found.blocks.linked.lots, found.blocks.places
+    fleet_options, places = found.blocks.linked.fleet_options, found.blocks.places
     kept = _near(
         dec,
         values,
         certificate,
-        np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.lot_site] > 0),
+        np.flatnonzero(np.append(chosen.most, 1.0)[whole.columns["open"]][dec.data.option_site] > 0),
         places,
     )
-    level = dec.level(np.union1d(kept, lots), places)
+    level = dec.level(np.union1d(kept, fleet_options), places)
     part = level.master.structure
     point = Point(carried(whole, part, values), found.point().running)
     bounds = (
@@ -324,14 +332,16 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     return plan
 
 
-def _near(dec: Decomposition, values: Floats, certificate: Bound, lots: Ints, places: Ints) -> Ints:
-    """The lots that are held, those that jobs use, and of the others as many again, which lack least to be worth it."""
-    n, lot = dec.whole.columns["n"], dec.data.holding_lot
-    kept = np.zeros(len(dec.data.lot_site), dtype=bool)
-    kept[lot[np.append(values, 0.0)[n] > HELD]] = True
-    kept[dec.view.use_lot[np.isin(dec.view.use_point, places)]] = True
+def _near(dec: Decomposition, values: Floats, certificate: Bound, fleet_options: Ints, places: Ints) -> Ints:
+    """The fleet options that are held, those that jobs use, and of the others as many again, which lack least to be worth it."""
+    n, option = dec.whole.columns["n"], dec.data.holding_option
+    kept = np.zeros(len(dec.data.option_site), dtype=bool)
+    kept[option[np.append(values, 0.0)[n] > HELD]] = True
+    kept[dec.view.use_option[np.isin(dec.view.use_point, places)]] = True
     lacks = np.full(len(kept), np.inf)
-    np.minimum.at(lacks, lot, np.append(certificate.entering, np.inf)[n] / np.maximum(dec.lot_cost[lot], WHOLE))
-    others = lots[~kept[lots]]
+    np.minimum.at(
+        lacks, option, np.append(certificate.entering, np.inf)[n] / np.maximum(dec.option_cost[option], WHOLE)
+    )
+    others = fleet_options[~kept[fleet_options]]
     more = others[np.argsort(lacks[others], kind="stable")][: max(int(kept.sum()), MORE)]
     return np.union1d(np.flatnonzero(kept), more)

@@ -66,10 +66,10 @@ def _of_more_kinds(view: Slotwise, cost: Floats, near: Ints) -> Ints:
     supply counts."""
     data, points = view.data, view.training
     kinds, jobs = len(data.supply_limit), len(data.job_work)
-    of_lot = np.full(len(data.lot_site), -1)
-    of_lot[data.holding_lot[data.supply_member[:, 1]]] = data.supply_member[:, 0]
+    of_option = np.full(len(data.option_site), -1)
+    of_option[data.holding_option[data.supply_member[:, 1]]] = data.supply_member[:, 0]
     kind, systems = np.full(len(data.point_pool), -1), np.zeros(len(data.point_pool))
-    kind[view.use_point] = of_lot[view.use_lot]
+    kind[view.use_point] = of_option[view.use_option]
     np.add.at(systems, view.use_point, view.use_systems)
     kind, systems, job = kind[points], systems[points], data.point_job[points]
     if not kinds or not jobs or (kind[near] < 0).any():

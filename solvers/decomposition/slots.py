@@ -1,7 +1,7 @@
 """The joint program seen slot by slot: what is decided once, what each slot decides for itself, and the closed forms between them.
 
 Sites, systems, designs and places of jobs are decided once (the structure); flows and replicas are decided in every slot; a
-job runs for a share of each slot. Prices of a slot: alpha_{k,t} of a system of lot k, sigma_{r,t} of a watt at
+job runs for a share of each slot. Prices of a slot: alpha_{k,t} of a system of fleet option k, sigma_{r,t} of a watt at
 site r, beta_{q,t} of a request/s of pool q, delta_{w,o,t} of demand. Solving is in sketch.py and what it asks, the bound
 in certificate.py.
 """
@@ -41,7 +41,7 @@ def by_group(ufunc: np.ufunc, values: Floats, of: Ints) -> tuple[Ints, Floats]:
 class Slotwise:
     """A program's data by slot, the objective's functional picked out; coarse ones have fewer slots, each for several.
 
-    Shapes: R sites, K lots, U holdings, P points, Q pools, A arcs, D demands (workload, origin), J jobs, T slots, V windows.
+    Shapes: R sites, K fleet options, U holdings, P points, Q pools, A arcs, D demands (workload, origin), J jobs, T slots, V windows.
     """
 
     data: PlanData
@@ -55,7 +55,7 @@ class Slotwise:
     training: Ints  # points of jobs that can finish
     idle: np.ndarray  # [P, T] where a point is superfluous
     use_point: Ints
-    use_lot: Ints
+    use_option: Ints
     use_systems: Floats
     site: Ints  # [P]
     arc_demand: Ints  # [A] demand of each arc
@@ -79,7 +79,7 @@ class Slotwise:
             training=able,
             idle=~matters,
             use_point=data.point_uses[:, 0],
-            use_lot=data.point_uses[:, 1],
+            use_option=data.point_uses[:, 1],
             use_systems=data.point_uses_systems,
             site=data.point_site(),
             arc_demand=data.arc_workload * origins + data.arc_origin,
@@ -127,11 +127,11 @@ class Slotwise:
             place = np.searchsorted(points, self.use_point[mine])
             width = np.bincount(place, weights=self.use_systems[mine], minlength=len(points))
             uses = sparse.csr_array(
-                (self.use_systems[mine], (place, self.use_lot[mine])), shape=(len(points), len(raised))
+                (self.use_systems[mine], (place, self.use_option[mine])), shape=(len(points), len(raised))
             )
             short = np.maximum(earns - uses @ raised, 0.0) / np.maximum(width, NOTHING)[:, None]
-            lots, most = by_group(np.maximum, short[place], self.use_lot[mine])
-            raised[lots] += most
+            fleet_options, most = by_group(np.maximum, short[place], self.use_option[mine])
+            raised[fleet_options] += most
         return raised
 
     def alpha_of(self, absent: np.ndarray, beta: Floats, sigma: Floats, alpha: Floats) -> Floats:
@@ -139,9 +139,9 @@ class Slotwise:
         the others cost: these are there and would be worth as much anywhere."""
         data, raised = self.data, alpha.copy()
         mine = np.flatnonzero(np.isin(self.use_point, self.serving))
-        place, lot, uses = (
+        place, option, uses = (
             np.searchsorted(self.serving, self.use_point[mine]),
-            self.use_lot[mine],
+            self.use_option[mine],
             self.use_systems[mine],
         )
         earns = (
@@ -149,12 +149,12 @@ class Slotwise:
             - self.point_cost[self.serving]
         )
         earns -= data.point_power_w[self.serving, None] * sigma[self.site[self.serving]]
-        np.add.at(earns, place, -uses[:, None] * alpha[lot])
+        np.add.at(earns, place, -uses[:, None] * alpha[option])
         width = np.zeros_like(earns)
-        np.add.at(width, place, uses[:, None] * absent[lot])
+        np.add.at(width, place, uses[:, None] * absent[option])
         short = np.divide(np.maximum(earns, 0.0), width, out=np.zeros_like(earns), where=width > 0)
         most = np.zeros_like(raised)
-        np.maximum.at(most, lot, short[place])
+        np.maximum.at(most, option, short[place])
         return np.where(absent, raised + most, raised)
 
     def running_price(self, points: Ints, alpha: Floats, sigma: Floats, at: Ints | slice = EVERY) -> Floats:
@@ -162,12 +162,12 @@ class Slotwise:
         data, sites = self.data, self.site[points]
         order = np.argsort(points, kind="stable")
         mine = np.flatnonzero(np.isin(self.use_point, points))
-        place, (lots, lot) = (
+        place, (fleet_options, option) = (
             order[np.searchsorted(points[order], self.use_point[mine])],
-            np.unique(self.use_lot[mine], return_inverse=True),
+            np.unique(self.use_option[mine], return_inverse=True),
         )
-        uses = sparse.csr_array((self.use_systems[mine], (place, lot)), shape=(len(points), len(lots)))
-        price = uses @ alpha[lots][:, at] + data.point_power_w[points, None] * sigma[:, at][sites]
+        uses = sparse.csr_array((self.use_systems[mine], (place, option)), shape=(len(points), len(fleet_options)))
+        price = uses @ alpha[fleet_options][:, at] + data.point_power_w[points, None] * sigma[:, at][sites]
         price += self.point_cost[points][:, at]
         price *= self.reachable[:, at][data.point_job[points]]
         return price

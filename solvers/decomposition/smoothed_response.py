@@ -25,7 +25,7 @@ EXACT = 1e-8  # of a width, how near the price at which a job is done is found
 
 
 class Used(NamedTuple):
-    """Systems of each lot [K, T], watts at each site [R, T], and how much of each of the structure's choices for jobs."""
+    """Systems of each fleet option [K, T], watts at each site [R, T], and how much of each of the structure's choices for jobs."""
 
     systems: Floats
     watts: Floats
@@ -98,8 +98,8 @@ def _taken(dec: Decomposition, points: Ints, running: Floats) -> tuple[Floats, F
     position[points] = np.arange(len(points))
     mine = np.flatnonzero(position[view.use_point] >= 0)
     uses = sparse.csr_array(
-        (view.use_systems[mine], (view.use_lot[mine], position[view.use_point[mine]])),
-        shape=(len(data.lot_site), len(points)),
+        (view.use_systems[mine], (view.use_option[mine], position[view.use_point[mine]])),
+        shape=(len(data.option_site), len(points)),
     )
     watts = sparse.csr_array(
         (data.point_power_w[points], (view.site[points], np.arange(len(points)))), shape=(data.sites, len(points))

@@ -157,7 +157,7 @@ def _one_window(data: PlanData) -> PlanData:
     return replace(
         data,
         slot_window=np.zeros(data.slots, dtype=np.int64),
-        holding_window=np.full(len(data.holding_lot), -1),
+        holding_window=np.full(len(data.holding_option), -1),
         holding_last=None,
     )
 
@@ -330,8 +330,8 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     used = np.zeros((data.pools, data.slots), dtype=bool)
     arc, at = np.nonzero(flow)
     used[data.arc_pool[arc], at] = True
-    lots = np.zeros((len(data.lot_site), data.slots), dtype=bool)
-    np.logical_or.at(lots, view.use_lot, (active | share)[view.use_point])
+    fleet_options = np.zeros((len(data.option_site), data.slots), dtype=bool)
+    np.logical_or.at(fleet_options, view.use_option, (active | share)[view.use_point])
     gated = once.arc_gate >= 0
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, way = np.unique(ends, axis=0, return_inverse=True) if len(ends) else (None, np.zeros(0, dtype=np.int64))
@@ -340,7 +340,11 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
         if len(arc)
         else at
     )
-    rows = len(once.keys) + int((data.demand > 0).sum() + used.sum() + lots.sum() + share.sum()) + int(able(data).sum())
+    rows = (
+        len(once.keys)
+        + int((data.demand > 0).sum() + used.sum() + fleet_options.sum() + share.sum())
+        + int(able(data).sum())
+    )
     rows += len(hosted) + int(np.isfinite(data.power_limit()[0][:, data.slot_window]).sum())
     columns = once.size + int(flow.sum() + active.sum() + share.sum())
     return rows, columns, int(once.integer.sum())

@@ -119,7 +119,9 @@ def nearest_counts(looks: Looks, state: Chosen, values: Floats) -> Floats | None
     least, most = np.where(wanted, down, state.least), np.where(wanted, up, state.most)
     watts = dec.data.holding_power_w > 0
     watt = (
-        np.median(dec.lot_cost[dec.data.holding_lot[watts]] / dec.data.holding_power_w[watts]) if watts.any() else 0.0
+        np.median(dec.option_cost[dec.data.holding_option[watts]] / dec.data.holding_power_w[watts])
+        if watts.any()
+        else 0.0
     )
     system = np.where(
         used.indptr[1:] > used.indptr[:-1], used @ dec.whole.cost / np.maximum(used.sum(axis=1), 1.0), 0.0
@@ -174,10 +176,10 @@ def _reduced(looks: Looks, found: Inside) -> Floats:
 def _worth_and_idle(looks: Looks, found: Inside) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
     """([site window, columns] what systems are worth there at the prices of an answer, and what they draw idling; half the power that jobs
     leave in every slot there)."""
-    o, whole, sites, place = found.blocks, looks.dec.whole, looks.dec.data.lot_site, _place(looks, found)
+    o, whole, sites, place = found.blocks, looks.dec.whole, looks.dec.data.option_site, _place(looks, found)
     held, worth = o.linked.systems.tocoo(), (found.at.w["installed"] @ o.in_window).ravel()
-    lot, window = np.divmod(held.row, o.windows)
-    row = sites[o.linked.lots[lot]] * o.windows + window
+    option, window = np.divmod(held.row, o.windows)
+    row = sites[o.linked.fleet_options[option]] * o.windows + window
     idle, shape = o.linked.idle.tocoo(), (o.sites * o.windows, whole.size)
     slack = np.full((o.windows, o.sites), np.inf)
     np.minimum.at(
@@ -192,9 +194,9 @@ def _worth_and_idle(looks: Looks, found: Inside) -> tuple[sparse.csr_array, spar
 
 
 def _used_by_jobs(looks: Looks, found: Inside) -> tuple[sparse.csr_array, Floats]:
-    """([lot window, columns] systems held there, the most of them that jobs take in a slot of an answer), where jobs take any."""
+    """([fleet option window, columns] systems held there, the most of them that jobs take in a slot of an answer), where jobs take any."""
     o, place = found.blocks, _place(looks, found)
-    taken = np.zeros((o.windows, o.lots))
+    taken = np.zeros((o.windows, o.fleet_options))
     np.maximum.at(taken, o.window, (o.job_uses @ found.point().running).T)
     rows, held = np.flatnonzero(taken.T > WHOLE), o.linked.systems.tocoo()
     every = sparse.csr_array((held.data, (held.row, place[held.col])), shape=(held.shape[0], looks.dec.whole.size))

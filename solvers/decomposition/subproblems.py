@@ -23,7 +23,7 @@ class SlotAnswer:
     """Values and prices of all slots. `gate` [T, A]: what opening the arc's gate by one would save in the slot (at least 0)."""
 
     value: Floats  # [T]
-    alpha: Floats  # [T, lots]
+    alpha: Floats  # [T, fleet options]
     sigma: Floats  # [T, R]
     beta: Floats  # [T, Q]
     delta: Floats  # [T, D]
@@ -31,16 +31,16 @@ class SlotAnswer:
 
 
 class SlotPrograms:
-    """The programs of all slots over the lots kept."""
+    """The programs of all slots over the fleet options kept."""
 
-    def __init__(self, view: Slotwise, lots: Ints, missing: tuple[Floats, Floats, Floats], threads: int):
-        """`missing`: prices of a request/s not served [D], a system too few [lots] and a watt too many [R], per slot."""
+    def __init__(self, view: Slotwise, fleet_options: Ints, missing: tuple[Floats, Floats, Floats], threads: int):
+        """`missing`: prices of a request/s not served [D], a system too few [fleet options] and a watt too many [R], per slot."""
         data = view.data
-        self.view, self.lots = view, lots
-        position = np.full(len(data.lot_site), -1)
-        position[lots] = np.arange(len(lots))
+        self.view, self.fleet_options = view, fleet_options
+        position = np.full(len(data.option_site), -1)
+        position[fleet_options] = np.arange(len(fleet_options))
         used = np.zeros(len(data.point_pool), dtype=bool)
-        used[view.use_point[position[view.use_lot] < 0]] = True  # points that need a lot which is left out
+        used[view.use_point[position[view.use_option] < 0]] = True  # points that need a fleet option which is left out
         self.points = view.serving[~used[view.serving]]
         arcs, points, demands, sites, pools = (
             len(data.arc_site),
@@ -51,7 +51,7 @@ class SlotPrograms:
         )
         self.arcs = arcs
         self.balance, self.capacity = slice(0, demands), slice(demands, demands + pools)
-        self.installed = slice(demands + pools, demands + pools + len(lots))
+        self.installed = slice(demands + pools, demands + pools + len(fleet_options))
         self.power = slice(self.installed.stop, self.installed.stop + sites)
         place = np.full(len(data.point_pool), -1)
         place[self.points] = np.arange(points)
@@ -61,8 +61,8 @@ class SlotPrograms:
             start + np.arange(size)
             for start, size in (
                 (arcs + points, demands),
-                (arcs + points + demands, len(lots)),
-                (arcs + points + demands + len(lots), sites),
+                (arcs + points + demands, len(fleet_options)),
+                (arcs + points + demands + len(fleet_options), sites),
             )
         )
         entries = (
@@ -70,18 +70,18 @@ class SlotPrograms:
             (self.capacity.start + data.arc_pool, flow, np.ones(arcs)),
             (self.capacity.start + data.point_pool[self.points], replica, -data.point_capacity[self.points]),
             (
-                self.installed.start + position[view.use_lot[uses]],
+                self.installed.start + position[view.use_option[uses]],
                 arcs + place[view.use_point[uses]],
                 view.use_systems[uses],
             ),
             (self.power.start + view.site[self.points], replica, data.point_power_w[self.points]),
             (np.arange(demands), unserved, np.ones(demands)),
-            (self.installed.start + np.arange(len(lots)), few, -np.ones(len(lots))),
+            (self.installed.start + np.arange(len(fleet_options)), few, -np.ones(len(fleet_options))),
             (self.power.start + np.arange(sites), many, -np.ones(sites)),
         )
         rows, columns, values = (np.concatenate([entry[i] for entry in entries]) for i in range(3))
         matrix = sparse.csc_array(
-            (values, (rows, columns)), shape=(self.power.stop, many[-1] + 1 if sites else len(lots))
+            (values, (rows, columns)), shape=(self.power.stop, many[-1] + 1 if sites else len(fleet_options))
         )
         matrix.eliminate_zeros()
         self.most = view.demand[view.arc_demand]  # [A, T]
@@ -103,7 +103,7 @@ class SlotPrograms:
         self._every, self._started = (np.arange(matrix.shape[0]), np.arange(matrix.shape[1])), False
 
     def answer(self, systems: Floats, open_share: Floats, job_systems: Floats, free_watts: Floats) -> SlotAnswer:
-        """`systems` [lots, T] held, `open_share` [A] of each arc's gate, `job_systems` [lots, T] taken by jobs, `free_watts` [R, T]."""
+        """`systems` [fleet options, T] held, `open_share` [A] of each arc's gate, `job_systems` [fleet options, T] taken by jobs, `free_watts` [R, T]."""
         return self._answer(np.arange(self.view.slots), systems, open_share, job_systems, free_watts)
 
     def shortage(self, given: tuple[Floats, Floats, Floats, Floats]) -> SlotAnswer:
@@ -160,16 +160,18 @@ class SlotPrograms:
             np.concatenate(
                 [
                     np.full(len(self.view.demand), factor),
-                    np.full(len(self.lots), 1.0 if but_systems else factor),
+                    np.full(len(self.fleet_options), 1.0 if but_systems else factor),
                     np.full(self.view.data.sites, factor),
                 ]
             )
         )
 
-    def raise_systems(self, lots: np.ndarray, factor: float) -> None:
-        """Makes missing systems of these [lots] dearer."""
+    def raise_systems(self, fleet_options: np.ndarray, factor: float) -> None:
+        """Makes missing systems of these [fleet options] dearer."""
         self._raise(
-            np.concatenate([np.ones(len(self.view.demand)), np.where(lots, factor, 1.0), np.ones(self.view.data.sites)])
+            np.concatenate(
+                [np.ones(len(self.view.demand)), np.where(fleet_options, factor, 1.0), np.ones(self.view.data.sites)]
+            )
         )
 
     def _raise(self, times: Floats) -> None:
@@ -183,9 +185,9 @@ class SlotPrograms:
         return float(amount.sum()), float(self._prices @ amount)
 
     def lacking(self) -> Floats:
-        """[lots, T]: systems too few in the last answer."""
+        """[fleet options, T]: systems too few in the last answer."""
         first = self.arcs + len(self.points) + len(self.view.demand)
-        return np.array([program.values()[first : first + len(self.lots)] for program in self.programs]).T
+        return np.array([program.values()[first : first + len(self.fleet_options)] for program in self.programs]).T
 
     def forbid_missing(self, tolerance: float) -> None:
         """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""

@@ -113,7 +113,7 @@ def part_of(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
         arc_cost=at(data.arc_cost), demand=data.demand[:, :, slots],
         job_work=np.minimum(work[jobs], reach * (1 - ROOM)), job_window_mask=mask,
         **{name: values[points] for name in ("point_restart_s", "point_storage") if (values := getattr(data, name)) is not None},
-        holding_window=np.full(len(data.holding_lot), -1), holding_last=None, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
+        holding_window=np.full(len(data.holding_option), -1), holding_last=None, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
     )  # fmt: skip
     return _without_other_windows(part, data), points
 

@@ -1,6 +1,6 @@
 """A decided fleet asked again and again: whether it can serve all demand and finish all jobs when its points do more or less than thought.
 
-Sets        pools q, arcs a (class of demand c -> pool), points p of a pool, jobs j (one point each), lots k, sites r, slots t.
+Sets        pools q, arcs a (class of demand c -> pool), points p of a pool, jobs j (one point each), fleet options k, sites r, slots t.
 Data        demand_{c,t}, systems held n_{k,t}, uses_{p,k}, room_{r,t} [W], seconds_t; in each world capacity_p (over the growth of demand), rate_j.
 Variables   f_{a,t} requests/s, x_{p,t} replicas, v_{j,t} share of a job's width, u_w and u_j shares left undone
 Objective   sum u
@@ -26,7 +26,7 @@ Floats, Ints = np.ndarray, np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class HeldFleet:
-    """Positions throughout; `uses` of points and of jobs: rows (point or job, lot) with systems per replica or at full width."""
+    """Positions throughout; `uses` of points and of jobs: rows (point or job, fleet option) with systems per replica or at full width."""
 
     demand: Floats  # [C, T] requests/s
     class_workload: Ints  # [C]
@@ -43,7 +43,7 @@ class HeldFleet:
     job_site: Ints  # [J]
     job_mask: np.ndarray  # [J, T]
     job_work: Floats  # [J]
-    lot_count: Floats  # [K, T]
+    option_count: Floats  # [K, T]
     room_w: Floats  # [R, T], inf where nothing limits it
     seconds: Floats  # [T]
     workloads: int
@@ -51,13 +51,13 @@ class HeldFleet:
     def merged(self) -> HeldFleet:
         """The same over the slots that count."""
         kept, seconds = slots_that_count(
-            self.demand, np.vstack([self.lot_count, self.room_w]), self.job_mask, self.seconds
+            self.demand, np.vstack([self.option_count, self.room_w]), self.job_mask, self.seconds
         )
         return replace(
             self,
             demand=self.demand[:, kept],
             job_mask=self.job_mask[:, kept],
-            lot_count=self.lot_count[:, kept],
+            option_count=self.option_count[:, kept],
             room_w=self.room_w[:, kept],
             seconds=seconds,
         )
@@ -97,7 +97,7 @@ class Redispatch:
     def __init__(self, fleet: HeldFleet):
         self.fleet, T = fleet, len(fleet.seconds)
         C, A, P, J, W = len(fleet.demand), len(fleet.arcs), len(fleet.point_pool), len(fleet.job_work), fleet.workloads
-        Q, K, R = fleet.pools, len(fleet.lot_count), len(fleet.room_w)
+        Q, K, R = fleet.pools, len(fleet.option_count), len(fleet.room_w)
         f, x, v, u = (start + np.arange(size).reshape(shape) for start, size, shape in zip(
             np.cumsum([0, A * T, P * T, J * T]), (A * T, P * T, J * T, W + J), ((A, T), (P, T), (J, T), (W + J,)), strict=True))  # fmt: skip
         self._u = u
@@ -123,7 +123,7 @@ class Redispatch:
         self._cells = (pool[fleet.point_pool], x), (np.repeat(progress[:, None], T, axis=1), v)
         lower = np.concatenate([fleet.demand.ravel(), np.zeros(Q * T), np.full((K + R) * T, -np.inf), np.ones(J)])
         upper = np.concatenate(
-            [np.full((C + Q) * T, np.inf), fleet.lot_count.ravel(), fleet.room_w.ravel(), np.full(J, np.inf)]
+            [np.full((C + Q) * T, np.inf), fleet.option_count.ravel(), fleet.room_w.ravel(), np.full(J, np.inf)]
         )
         width = np.full(fixed.shape[1], np.inf)
         width[v], width[u] = fleet.job_mask, 1.0

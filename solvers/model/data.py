@@ -80,10 +80,10 @@ class PowerStages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanData:
-    """Every index is a position. Sizes: R sites, K lots, U holdings, S supplies, P points, Q pools, A arcs,
+    """Every index is a position. Sizes: R sites, K fleet options, U holdings, S supplies, P points, Q pools, A arcs,
     W serving workloads, O origins, J jobs, T slots, V windows, E tree edges.
 
-    A lot is systems of one kind obtained one way at one site on one fabric; a holding is a lot held over one
+    A fleet option is systems of one kind obtained one way at one site on one fabric; a holding is a fleet option held over one
     window (all of them: -1), or from it to a last one, counted by its own integer; a pool is the set of points
     that may serve a set of arcs.
     """
@@ -97,13 +97,13 @@ class PlanData:
     power_stages: PowerStages | None = None  # None: the limits above hold throughout
     site_fixed: Functionals = field(default_factory=dict)  # [R]
 
-    # lots: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
-    lot_site: Ints = field(default_factory=lambda: _ints(0))
-    lot_group: Ints = field(default_factory=lambda: _ints(0))
-    lot_fabric: Ints = field(default_factory=lambda: _ints(0))
+    # fleet options: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
+    option_site: Ints = field(default_factory=lambda: _ints(0))
+    option_group: Ints = field(default_factory=lambda: _ints(0))
+    option_fabric: Ints = field(default_factory=lambda: _ints(0))
 
     # holdings
-    holding_lot: Ints = field(default_factory=lambda: _ints(0))
+    holding_option: Ints = field(default_factory=lambda: _ints(0))
     holding_window: Ints = field(default_factory=lambda: _ints(0))  # the first; -1: all
     holding_last: Ints | None = None  # None: each over one window, or all
     holding_upper: Floats = field(default_factory=lambda: _floats(0))
@@ -118,7 +118,7 @@ class PlanData:
     # points: serving ones have a pool, training ones a job, the other is -1
     point_pool: Ints = field(default_factory=lambda: _ints(0))
     point_job: Ints = field(default_factory=lambda: _ints(0))
-    point_uses: Ints = field(default_factory=lambda: _ints(0, 2))  # rows (point, lot)
+    point_uses: Ints = field(default_factory=lambda: _ints(0, 2))  # rows (point, fleet option)
     point_uses_systems: Floats = field(default_factory=lambda: _floats(0))  # systems per replica, one per row above
     point_capacity: Floats = field(default_factory=lambda: _floats(0))  # requests/s, or work units/s
     point_power_w: Floats = field(default_factory=lambda: _floats(0))
@@ -200,9 +200,9 @@ class PlanData:
         return limit, number
 
     def point_site(self) -> Ints:
-        """[P]: the site of the lots a point uses."""
+        """[P]: the site of the fleet options a point uses."""
         site = np.full(len(self.point_pool), -1)
-        site[self.point_uses[:, 0]] = self.lot_site[self.point_uses[:, 1]]
+        site[self.point_uses[:, 0]] = self.option_site[self.point_uses[:, 1]]
         return site
 
     def arc_asked(self) -> Ints:
@@ -242,7 +242,7 @@ class PlanData:
 
 def _problems(data: PlanData):
     """Words for every broken shape, index or number: these are mistakes of the caller, not of its user."""
-    R, K, U, S = data.sites, len(data.lot_site), len(data.holding_lot), len(data.supply_limit)
+    R, K, U, S = data.sites, len(data.option_site), len(data.holding_option), len(data.supply_limit)
     P, A, J, T, V, E = (
         len(data.point_pool),
         len(data.arc_workload),
@@ -254,8 +254,8 @@ def _problems(data: PlanData):
     W, O = data.demand.shape[:2]
     shapes = {
         "slot_hours_s": (T,),
-        "lot_group": (K,),
-        "lot_fabric": (K,),
+        "option_group": (K,),
+        "option_fabric": (K,),
         "holding_window": (U,),
         "holding_upper": (U,),
         "holding_power_w": (U,),
@@ -287,8 +287,8 @@ def _problems(data: PlanData):
                 yield f"{name}[{functional}]: expected finite values of shape {shape}"
     for name, values, low, high in (
         ("slot_window", data.slot_window, 0, V),
-        ("lot_site", data.lot_site, 0, R),
-        ("holding_lot", data.holding_lot, 0, K),
+        ("option_site", data.option_site, 0, R),
+        ("holding_option", data.holding_option, 0, K),
         ("holding_window", data.holding_window, -1, V),
         ("supply_member", data.supply_member[:, 0], 0, S),
         ("supply_member", data.supply_member[:, 1], 0, U),
@@ -330,9 +330,9 @@ def _problems(data: PlanData):
     if ((data.point_pool < 0) == (data.point_job < 0)).any():
         yield "point_pool, point_job: a point has either a pool or a job"
     if (np.bincount(data.point_uses[:, 0], minlength=P) == 0).any():
-        yield "point_uses: a point that uses no lot"
-    elif (data.point_site()[data.point_uses[:, 0]] != data.lot_site[data.point_uses[:, 1]]).any():
-        yield "point_uses: a point that uses lots of two sites"
+        yield "point_uses: a point that uses no fleet option"
+    elif (data.point_site()[data.point_uses[:, 0]] != data.option_site[data.point_uses[:, 1]]).any():
+        yield "point_uses: a point that uses fleet options of two sites"
     if data.holding_last is not None and (
         data.holding_last.shape != (U,)
         or (data.holding_last < data.holding_window).any()

@@ -1,7 +1,7 @@
 """Which serving points can matter in which slot: the others are left out of the program, exactly and without a trace.
 
-Points of one pool that use the same lots differ only in what a request/s takes from shared quantities: systems of
-those lots, power, and the functionals that are minimised or limited. Replicas are continuous, so a point is
+Points of one pool that use the same fleet options differ only in what a request/s takes from shared quantities: systems of
+those fleet options, power, and the functionals that are minimised or limited. Replicas are continuous, so a point is
 superfluous where another, or a mixture of two others, takes no more of anything for the same requests/s."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROPORTIONAL = 1e-9  # relative differences below this are rounding of the calle
 def useful(data: PlanData) -> NDArray[np.bool_]:
     """[P, T]: False where a serving point is superfluous."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
-    uses = np.zeros((len(data.point_pool), len(data.lot_site)))
+    uses = np.zeros((len(data.point_pool), len(data.option_site)))
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = negative(data)[data.point_site()]  # [P, T]: there, more power is better
@@ -26,12 +26,12 @@ def useful(data: PlanData) -> NDArray[np.bool_]:
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
         groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
     names = sorted(data.counted() & set(data.point_cost))
-    for (_, *lots), members in groups.items():
+    for (_, *fleet_options), members in groups.items():
         if len(members) < 2:
             continue
         points = np.array(members)
         rate = data.point_capacity[points, None]
-        takes = [uses[np.ix_(points, lots)], (data.point_power_w[points] * limited[points])[:, None]]
+        takes = [uses[np.ix_(points, fleet_options)], (data.point_power_w[points] * limited[points])[:, None]]
         steady = np.hstack(takes) / rate  # [points, M]
         varying = (
             np.stack([data.point_cost[name][points] / rate for name in names], axis=-1)

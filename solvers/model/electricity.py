@@ -110,7 +110,7 @@ def _hour(data: PlanData) -> float:
 def _usual_w(data: PlanData) -> NDArray[np.float64]:
     """[M]: the power of all that may stand at a meter's site, so that the solver counts in shares of it."""
     by_site = np.zeros(data.sites)
-    np.add.at(by_site, data.lot_site[data.holding_lot], holding_upper(data) * data.holding_power_w)
+    np.add.at(by_site, data.option_site[data.holding_option], holding_upper(data) * data.holding_power_w)
     power = np.minimum(by_site, data.power_limit()[0].max(axis=1, initial=0.0))[data.meters.meter_site]
     return np.where(power > 0, power, 1.0)
 
@@ -120,7 +120,7 @@ def _add_balance(program: Program, data: PlanData) -> None:
     running, held = np.maximum(program.columns["x"], program.columns["v"]), program.columns["n"]
     meter_of = np.full(data.sites, -1)
     meter_of[meters.meter_site] = np.arange(len(meters.meter_site))
-    of_holding, of_point = meter_of[data.lot_site[data.holding_lot]], meter_of[data.point_site()]
+    of_holding, of_point = meter_of[data.option_site[data.holding_option]], meter_of[data.point_site()]
     covers = data.covers()[:, data.slot_window]
     holding, at = np.nonzero(covers & ((of_holding >= 0) & (data.holding_power_w > 0))[:, None])
     point, when = np.nonzero((running >= 0) & ((of_point >= 0) & (data.point_power_w > 0))[:, None])

@@ -1,7 +1,7 @@
 """The fabric block: systems of one kind at one site stand on one network design.
 
-Sets        groups g (systems of one kind at one site), designs d of a group, lots k = (g, d, way of obtaining).
-Data        upper_u of the holdings of each lot; designs are priced within the lots' costs.
+Sets        groups g (systems of one kind at one site), designs d of a group, fleet options k = (g, d, way of obtaining).
+Data        upper_u of the holdings of each fleet option; designs are priced within the fleet options' costs.
 Variables   z_{g,d} 1 when group g stands on design d; only where a group has two designs or more.
 Objective   nothing of its own.
 Constraints one design  sum_d z_{g,d} <= 1
@@ -19,11 +19,11 @@ from solvers.program import Program
 
 def add_fabric(program: Program, data: PlanData) -> None:
     held = program.columns["n"]
-    groups, designs = (int(values.max(initial=-1)) + 1 for values in (data.lot_group, data.lot_fabric))
-    lot = data.holding_lot
-    usable = (held >= 0) & (data.lot_fabric[lot] >= 0)
+    groups, designs = (int(values.max(initial=-1)) + 1 for values in (data.option_group, data.option_fabric))
+    option = data.holding_option
+    usable = (held >= 0) & (data.option_fabric[option] >= 0)
     offered = np.zeros((groups, max(designs, 1)), dtype=bool)
-    offered[data.lot_group[lot[usable]], data.lot_fabric[lot[usable]]] = True
+    offered[data.option_group[option[usable]], data.option_fabric[option[usable]]] = True
     choice = offered & (offered.sum(axis=1) > 1)[:, None]
     design = program.add_columns("z", choice.shape, upper=1.0, integer=True, where=choice)
 
@@ -32,7 +32,7 @@ def add_fabric(program: Program, data: PlanData) -> None:
     program.add_rows("one design", -np.inf, 1.0, row, design[group, which], 1.0, index=chosen[:, None])
 
     standing = np.flatnonzero(usable)
-    column = design[data.lot_group[lot[standing]], data.lot_fabric[lot[standing]]]
+    column = design[data.option_group[option[standing]], data.option_fabric[option[standing]]]
     standing, column = standing[column >= 0], column[column >= 0]
     program.add_rows(
         "standing",

@@ -1,6 +1,6 @@
 """The fleet block: how many systems are held, where, and what they must carry.
 
-Sets        sites r, lots k, holdings u (a lot over one window, several or all), supplies s, slots t in windows w(t), points p.
+Sets        sites r, fleet options k, holdings u (a fleet option over one window, several or all), supplies s, slots t in windows w(t), points p.
 Data        upper_u, cost_u, power_u [W], limit_s, fixed cost of r, power limit of r in each window [W], uses_{p,k} systems per replica.
 Variables   n_u    systems held, whole, 0..upper_u
             open_r 1 when anything is held at a site with a fixed cost (absent elsewhere)
@@ -23,7 +23,7 @@ def holding_upper(data: PlanData) -> Floats:
     """[U]: the caller's bounds, tightened by what supply and site power allow a single holding."""
     upper = data.holding_upper.copy()
     np.minimum.at(upper, data.supply_member[:, 1], data.supply_limit[data.supply_member[:, 0]])
-    limit_w = np.where(data.covers(), data.power_limit()[0][data.lot_site[data.holding_lot]], np.inf).min(
+    limit_w = np.where(data.covers(), data.power_limit()[0][data.option_site[data.holding_option]], np.inf).min(
         axis=1, initial=np.inf
     )
     room = np.full(len(upper), np.inf)
@@ -31,19 +31,19 @@ def holding_upper(data: PlanData) -> Floats:
     return np.maximum(np.floor(np.minimum(upper, room) * (1 + 1e-9) + 1e-9), 0.0)
 
 
-def lot_upper(data: PlanData) -> Floats:
-    """[K, V]: the most systems of a lot that can be there in a window: those of all its holdings, of which no supply has more than its limit."""
+def option_upper(data: PlanData) -> Floats:
+    """[K, V]: the most systems of a fleet option that can be there in a window: those of all its holdings, of which no supply has more than its limit."""
     upper, covers = holding_upper(data)[:, None], data.covers()
-    most = np.zeros((len(data.lot_site), data.windows))
-    np.add.at(most, data.holding_lot, upper * covers)
+    most = np.zeros((len(data.option_site), data.windows))
+    np.add.at(most, data.holding_option, upper * covers)
     supply, holding = data.supply_member.T
-    lots = len(most)
-    pair, mine = np.unique(supply * lots + data.holding_lot[holding], return_inverse=True)
-    inside = np.zeros((len(pair), data.windows))  # of a lot's holdings those that a supply counts
+    fleet_options = len(most)
+    pair, mine = np.unique(supply * fleet_options + data.holding_option[holding], return_inverse=True)
+    inside = np.zeros((len(pair), data.windows))  # of a fleet option's holdings those that a supply counts
     np.add.at(inside, mine.reshape(-1), (upper * covers)[holding])
-    beyond = np.maximum(inside - data.supply_limit[pair // lots][:, None], 0.0)
+    beyond = np.maximum(inside - data.supply_limit[pair // fleet_options][:, None], 0.0)
     too_many = np.zeros_like(most)
-    np.maximum.at(too_many, pair % lots, beyond)
+    np.maximum.at(too_many, pair % fleet_options, beyond)
     return most - too_many
 
 
@@ -78,7 +78,7 @@ def add_holdings(program: Program, data: PlanData) -> None:
             index=np.column_stack([bound, np.full(len(bound), window)]),
         )
 
-    site = data.lot_site[data.holding_lot]
+    site = data.option_site[data.holding_option]
     linked = np.flatnonzero((opened[site] >= 0) & (held >= 0))
     rows = np.tile(np.arange(len(linked)), 2)
     program.add_rows(
@@ -93,29 +93,29 @@ def add_holdings(program: Program, data: PlanData) -> None:
 
 
 def add_installed(program: Program, data: PlanData) -> None:
-    """What runs is installed, per lot and slot. Comes after the blocks that run."""
-    point, lot = data.point_uses.T
+    """What runs is installed, per fleet option and slot. Comes after the blocks that run."""
+    point, option = data.point_uses.T
     slots = data.slots
     running = _running(program)
-    uses = np.zeros((len(data.lot_site), slots), dtype=bool)
-    np.logical_or.at(uses, lot, running[point] >= 0)
-    lots, slot = np.nonzero(uses)
+    uses = np.zeros((len(data.option_site), slots), dtype=bool)
+    np.logical_or.at(uses, option, running[point] >= 0)
+    fleet_options, slot = np.nonzero(uses)
     row_of = np.full(uses.shape, -1)
-    row_of[lots, slot] = np.arange(len(lots))
+    row_of[fleet_options, slot] = np.arange(len(fleet_options))
 
     holding, window = np.nonzero(data.covers())
     here = data.slot_window[None, :] == window[:, None]  # [holding that covers, slot]
-    pair, at = np.nonzero(here & uses[data.holding_lot[holding]])
+    pair, at = np.nonzero(here & uses[data.holding_option[holding]])
     there = running[point] >= 0  # [use, slot]
     use, when = np.nonzero(there)
     program.add_rows(
         "installed",
         -np.inf,
         0.0,
-        np.concatenate([row_of[lot[use], when], row_of[data.holding_lot[holding[pair]], at]]),
+        np.concatenate([row_of[option[use], when], row_of[data.holding_option[holding[pair]], at]]),
         np.concatenate([running[point[use], when], program.columns["n"][holding[pair]]]),
         np.concatenate([data.point_uses_systems[use], -np.ones(len(pair))]),
-        index=np.column_stack([lots, slot]),
+        index=np.column_stack([fleet_options, slot]),
     )
 
 
@@ -123,7 +123,7 @@ def add_power(program: Program, data: PlanData) -> None:
     """A site's power in every slot: systems at idle, plus what running them adds; none where it is not open."""
     running, held, opened = _running(program), program.columns["n"], program.columns["open"]
     covers = data.covers()[:, data.slot_window]  # [U, T]
-    holding_site, point_site = data.lot_site[data.holding_lot], data.point_site()
+    holding_site, point_site = data.option_site[data.holding_option], data.point_site()
     most, number = (by_window[:, data.slot_window] for by_window in data.power_limit())  # [R, T]
     site, slot = np.nonzero(np.isfinite(most))
     row = np.full(most.shape, -1)

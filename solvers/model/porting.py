@@ -1,7 +1,7 @@
 """The porting block: what must be paid once before anything of a group of points may run.
 
 Sets        points p, groups g of points (a point may be in several), slots t.
-Data        cost_g; most_{p,t} the replicas of p that could ever run: its lots' largest counts, and the demand of its pool where that is given.
+Data        cost_g; most_{p,t} the replicas of p that could ever run: its fleet options' largest counts, and the demand of its pool where that is given.
 Variables   port_g  1 when the group is paid for
 Objective   sum_g cost_g port_g, for each functional.
 Constraints ported  x_{p,t} <= most_{p,t} port_g    and   y_p <= port_g                              for each p of g
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 def most_replicas(data: PlanData) -> NDArray[np.float64]:
     """[P, T]: no plan runs more of a point than this."""
-    from solvers.model.fleet import lot_upper
+    from solvers.model.fleet import option_upper
 
-    room = lot_upper(data)[:, data.slot_window]  # [K, T]
+    room = option_upper(data)[:, data.slot_window]  # [K, T]
     most = np.full((len(data.point_pool), data.slots), np.inf)
-    point, lot = data.point_uses.T
-    np.minimum.at(most, point, room[lot] / np.maximum(data.point_uses_systems, 1e-300)[:, None])
+    point, option = data.point_uses.T
+    np.minimum.at(most, point, room[option] / np.maximum(data.point_uses_systems, 1e-300)[:, None])
     if data.objective.maximises or data.wait_slots is not None:
         return most
     for q in range(data.pools):

@@ -24,22 +24,22 @@ from numpy.typing import NDArray
 from solvers.model.data import Floats, PlanData
 from solvers.model.deferral import add_waiting, most_served
 from solvers.model.dominance import useful
-from solvers.model.fleet import lot_upper
+from solvers.model.fleet import option_upper
 from solvers.program import Program
 
 
 def pool_capacity(data: PlanData) -> Floats:
-    """[Q, V]: no pool can serve more in a window than this. Each point is charged to the lot it uses that bounds it
-    best; the replicas charged to a lot hold no more of it than can be installed, each at the lot's best rate."""
-    point, lot = data.point_uses.T
+    """[Q, V]: no pool can serve more in a window than this. Each point is charged to the fleet option it uses that bounds it
+    best; the replicas charged to a fleet option hold no more of it than can be installed, each at the fleet option's best rate."""
+    point, option = data.point_uses.T
     serving = data.point_pool[point] >= 0
-    point, lot, systems = point[serving], lot[serving], data.point_uses_systems[serving]
+    point, option, systems = point[serving], option[serving], data.point_uses_systems[serving]
     rate = np.divide(data.point_capacity[point], systems, out=np.full(len(systems), np.inf), where=systems > 0)
     order = np.lexsort((rate, point))
     first = order[np.unique(point[order], return_index=True)[1]]
-    best = np.zeros((data.pools, len(data.lot_site)))
-    np.maximum.at(best, (data.point_pool[point[first]], lot[first]), rate[first])
-    most = lot_upper(data)
+    best = np.zeros((data.pools, len(data.option_site)))
+    np.maximum.at(best, (data.point_pool[point[first]], option[first]), rate[first])
+    most = option_upper(data)
     return np.array([[np.sum(row[row > 0] * most[row > 0, v]) for v in range(data.windows)] for row in best]).reshape(
         data.pools, data.windows
     )

@@ -12,7 +12,7 @@ Floats, Ints = np.ndarray, np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Its own serving points (`uses`: rows (point, lot)), and how fast each point of the plan's jobs is there."""
+    """Its own serving points (`uses`: rows (point, fleet option)), and how fast each point of the plan's jobs is there."""
 
     point_pool: Ints  # [P']
     point_uses: Ints

@@ -1,6 +1,6 @@
 """Worlds that the fleet must be able to carry: in each, capacities and rates of its own, and a dispatch of its own at no cost.
 
-Sets        worlds s, and in each: points p of a pool, arcs a, lots k, sites r, jobs j with their points, slots t of a few.
+Sets        worlds s, and in each: points p of a pool, arcs a, fleet options k, sites r, jobs j with their points, slots t of a few.
 Data        demand_{c,t}, uses_{p,k}; in each world capacity_p (over the growth of demand) and pace_p, the share of its work that a job
             does per second at full width.
 Variables   f_{s,a,t}, x_{s,p,t}, v_{s,p,t}: as in the routing and the schedule, for each world
@@ -87,25 +87,25 @@ def _add(program: Program, data: PlanData, world: World, slots: Ints, seconds: F
     )  # fmt: skip
 
     job_uses = world.pace[data.point_uses[:, 0]] > 0
-    point, lot = data.point_uses[job_uses].T
+    point, option = data.point_uses[job_uses].T
     present = data.covers()[:, data.slot_window[slots]]  # [U, T]
     holding, at = np.nonzero(present)
-    K = len(data.lot_site)
-    lots = np.arange(K * T).reshape(K, T)
+    K = len(data.option_site)
+    fleet_options = np.arange(K * T).reshape(K, T)
     program.add_rows(
         f"{name} installed", -np.inf, 0.0,
-        np.concatenate([lots[world.point_uses[:, 1]].ravel(), lots[lot].ravel(), lots[data.holding_lot[holding], at]]),
+        np.concatenate([fleet_options[world.point_uses[:, 1]].ravel(), fleet_options[option].ravel(), fleet_options[data.holding_option[holding], at]]),
         np.concatenate([x[world.point_uses[:, 0]].ravel(), v[point].ravel(), columns["n"][holding]]),
-        np.concatenate([np.repeat(world.point_systems, T), np.repeat(data.point_uses_systems[job_uses], T), -np.ones(len(holding))]), count=lots.size,
+        np.concatenate([np.repeat(world.point_systems, T), np.repeat(data.point_uses_systems[job_uses], T), -np.ones(len(holding))]), count=fleet_options.size,
     )  # fmt: skip
 
     site = np.zeros(len(world.point_pool), dtype=np.int64)
-    site[world.point_uses[:, 0]] = data.lot_site[world.point_uses[:, 1]]
+    site[world.point_uses[:, 0]] = data.option_site[world.point_uses[:, 1]]
     jobs = np.flatnonzero(world.pace > 0)
     places = np.arange(data.sites * T).reshape(data.sites, T)
     program.add_rows(
         f"{name} power", -np.inf, data.power_limit()[0][:, data.slot_window[slots]].ravel(),
-        np.concatenate([places[site].ravel(), places[data.point_site()[jobs]].ravel(), places[data.lot_site[data.holding_lot[holding]], at]]),
+        np.concatenate([places[site].ravel(), places[data.point_site()[jobs]].ravel(), places[data.option_site[data.holding_option[holding]], at]]),
         np.concatenate([x.ravel(), v[jobs].ravel(), columns["n"][holding]]),
         np.concatenate([np.repeat(world.point_power_w, T), np.repeat(data.point_power_w[jobs], T), data.holding_power_w[holding]]), count=places.size,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The schedule block: jobs that run at one point each, in the slots they choose within their time.
 
 Sets        jobs j, points p of a job, slots t in windows w(t); a job may run in the slots of its mask.
-Data        work_j [work units], cap_p [work units/s at full width], seconds_t, uses_{p,k} systems of lot k;
+Data        work_j [work units], cap_p [work units/s at full width], seconds_t, uses_{p,k} systems of fleet option k;
             restart_p [s], times_t = seconds_t over the length of a slot, before t the slot that precedes it in its ring.
 Variables   y_p      1 when the job runs at p
             run_{p,w} 1 when it runs there in window w; only where its mask reaches over two windows or more, else y_p
@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.model.data import PlanData
-from solvers.model.fleet import lot_upper
+from solvers.model.fleet import option_upper
 from solvers.model.preemption import add_restarts
 from solvers.model.storage import widest
 from solvers.program import Ints, Program
@@ -43,20 +43,20 @@ def able(data: PlanData) -> np.ndarray:
 
 def _fits(data: PlanData) -> np.ndarray:
     """[P, V]: whether there can be the systems that a point takes."""
-    point, lot = data.point_uses.T
+    point, option = data.point_uses.T
     fits = np.ones((len(data.point_job), data.windows), dtype=bool)
-    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= lot_upper(data)[lot] * (1 + 1e-12))
+    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= option_upper(data)[option] * (1 + 1e-12))
     return fits
 
 
 def _powered(data: PlanData) -> np.ndarray:
     """[P, V]: the most of a job's width for which its site has power beside its own idling systems."""
-    least = np.full(len(data.lot_site), np.inf)
-    np.minimum.at(least, data.holding_lot, data.holding_power_w)
+    least = np.full(len(data.option_site), np.inf)
+    np.minimum.at(least, data.holding_option, data.holding_power_w)
     least[np.isinf(least)] = 0.0  # nothing to be had, which is told elsewhere
-    point, lot = data.point_uses.T
+    point, option = data.point_uses.T
     idle = np.zeros(len(data.point_pool))
-    np.add.at(idle, point, data.point_uses_systems * least[lot])
+    np.add.at(idle, point, data.point_uses_systems * least[option])
     room = data.power_limit()[0][data.point_site()] * (1 + 1e-12) - idle[:, None]
     width = np.where(room >= 0, 1.0, 0.0)
     np.divide(room, data.point_power_w[:, None], out=width, where=(data.point_power_w > 0)[:, None] & (room >= 0))
@@ -161,13 +161,13 @@ def _add_halves(program: Program, data: PlanData, points: Ints) -> None:
 
 
 def _add_width(program: Program, data: PlanData, switch) -> None:
-    point, lot = data.point_uses.T
+    point, option = data.point_uses.T
     use, window = np.nonzero(switch[point] >= 0)
-    key = np.column_stack([data.point_job[point[use]], lot[use], window])
+    key = np.column_stack([data.point_job[point[use]], option[use], window])
     index, row = np.unique(key, axis=0, return_inverse=True)
     row = row.reshape(-1)
     holding_of, covers = program.columns["n"], data.covers()
-    there = (index[:, 1][:, None] == data.holding_lot[None, :]) & covers[:, index[:, 2]].T  # [row, holding]
+    there = (index[:, 1][:, None] == data.holding_option[None, :]) & covers[:, index[:, 2]].T  # [row, holding]
     held_row, holding = np.nonzero(there)
     program.add_rows(
         "width",

@@ -193,11 +193,11 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
     others = (running >= 0) & ~np.isin(data.point_pool, surviving_pool)[:, None] & outside[data.point_site()][:, None]
     others &= np.isin(np.arange(data.slots), slots)
     now = np.where(others, running, active)
-    user, lot = data.point_uses.T
+    user, option = data.point_uses.T
     use, slot = np.nonzero(now[user] >= 0)
     held, covers = program.columns["n"], data.covers()[:, data.slot_window]
     holding, there = np.nonzero(covers & np.isin(np.arange(data.slots), slots))
-    rows = lot[use] * data.slots + slot, data.holding_lot[holding] * data.slots + there
+    rows = option[use] * data.slots + slot, data.holding_option[holding] * data.slots + there
     _grouped(
         program,
         "survived installed",
@@ -211,7 +211,10 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
 
     limit, number = (by_window[:, data.slot_window] for by_window in data.power_limit())
     runs, slot = np.nonzero(now >= 0)
-    rows = (data.point_site()[runs] * data.slots + slot, data.lot_site[data.holding_lot[holding]] * data.slots + there)
+    rows = (
+        data.point_site()[runs] * data.slots + slot,
+        data.option_site[data.holding_option[holding]] * data.slots + there,
+    )
     wanted = np.unique(rows[0])
     wanted = wanted[np.isfinite(limit.ravel()[wanted])]
     _grouped(

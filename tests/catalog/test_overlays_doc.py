@@ -50,7 +50,7 @@ def test_every_block_of_the_document_is_tried():
 
 def test_the_examples_are_planned_and_the_plan_holds(plan, folder):
     assert plan.status in ("optimal", "within_gap")
-    assert [(lot["site"], lot["system"], lot["how"]) for lot in plan["fleet"]] == [
+    assert [(option["site"], option["system"], option["how"]) for option in plan["fleet"]] == [
         ("cn-guizhou", "Example A1 node", "buy")
     ]
     assert planner.verify_plan(plan, overlays=[folder]) == []

@@ -69,11 +69,11 @@ def cost(spec: dict[str, Any]) -> tuple[float, float]:
 
 
 def widths_kept(spec: dict[str, Any]) -> dict[str, list[Point]]:
-    """By lot, narrowest first."""
-    by_lot: dict[str, list[Point]] = {}
+    """By fleet option, narrowest first."""
+    by_option: dict[str, list[Point]] = {}
     for point in find_candidates(resolve_document(copy.deepcopy(spec)), GRIDS).training["pretrain"]:
-        by_lot.setdefault(point.uses[0].lot.name, []).append(point)
-    return by_lot
+        by_option.setdefault(point.uses[0].option.name, []).append(point)
+    return by_option
 
 
 relaxed_jobs = st.tuples(st.floats(0.5, 250), st.integers(60, 365), st.floats(0.3, 1.0), st.floats(1.0, 1.5)).map(
@@ -86,8 +86,8 @@ relaxed_jobs = st.tuples(st.floats(0.5, 250), st.integers(60, 365), st.floats(0.
 def test_less_work_or_more_time_loses_no_width_where_all_may_go_on(pair):
     tight, loose = (widths_kept(question(job(*asked), points=EVERY)) for asked in pair)
     assert tight.keys() <= loose.keys()
-    for lot, points in tight.items():
-        assert {repr(p.uses[0].layout) for p in points} <= {repr(p.uses[0].layout) for p in loose[lot]}
+    for option, points in tight.items():
+        assert {repr(p.uses[0].layout) for p in points} <= {repr(p.uses[0].layout) for p in loose[option]}
 
 
 @few
@@ -95,8 +95,8 @@ def test_less_work_or_more_time_loses_no_width_where_all_may_go_on(pair):
 def test_less_work_or_more_time_takes_only_the_widest_of_the_wider_ones_away(pair, most):
     tight, loose = (widths_kept(question(job(*asked), points=most)) for asked in pair)
     assert tight.keys() <= loose.keys()
-    for lot, points in tight.items():
-        needs, those = ([(point.uses[0].systems, point.capacity) for point in some] for some in (points, loose[lot]))
+    for option, points in tight.items():
+        needs, those = ([(point.uses[0].systems, point.capacity) for point in some] for some in (points, loose[option]))
         assert len(needs) <= most and those[0][0] <= needs[0][0]
         assert needs == sorted(needs) and all(a[1] < b[1] for a, b in pairwise(needs))
         for one in needs[1:]:
@@ -153,10 +153,10 @@ def points_kept(ttft_ms: int, tpot_ms: int, disaggregation: str) -> list[Point]:
 
 
 def needs(point: Point) -> dict[str, float]:
-    """Of one request per second: systems by lot, and power above idle."""
+    """Of one request per second: systems by fleet option, and power above idle."""
     found = {"W": sum(use.extra_it_w for use in point.uses) / point.capacity}
     for use in point.uses:
-        found[use.lot.name] = found.get(use.lot.name, 0.0) + use.systems / point.capacity
+        found[use.option.name] = found.get(use.option.name, 0.0) + use.systems / point.capacity
     return found
 
 
@@ -187,18 +187,18 @@ def test_looser_limits_never_raise_what_the_leanest_group_ties_up(seed, worth, m
 
 def ties_up(point: Point) -> float:
     worth = [
-        use.lot.capital + use.lot.fabric_capital + use.lot.facility_capital if use.lot.owned else 1.0
+        use.option.capital + use.option.fabric_capital + use.option.facility_capital if use.option.owned else 1.0
         for use in point.uses
     ]
     return sum(each * use.systems for each, use in zip(worth, point.uses)) / point.capacity
 
 
 def leanest(points: list[Point]) -> dict[frozenset[str], float]:
-    """What serves a request per second on some lots with the least that is tied up, by those lots."""
+    """What serves a request per second on some fleet options with the least that is tied up, by those fleet options."""
     found: dict[frozenset[str], float] = {}
     for point in points:
-        lots = frozenset(use.lot.name for use in point.uses)
-        found[lots] = min(found.get(lots, np.inf), ties_up(point))
+        fleet_options = frozenset(use.option.name for use in point.uses)
+        found[fleet_options] = min(found.get(fleet_options, np.inf), ties_up(point))
     return found
 
 
@@ -206,9 +206,9 @@ def leanest(points: list[Point]) -> dict[frozenset[str], float]:
 @given(limits)
 def test_looser_limits_never_tie_up_more_in_one_kind_of_system(pair):
     tight, loose = (leanest(points_kept(*asked, "allowed")) for asked in pair)
-    for lots, least in tight.items():
-        if len(lots) == 1:
-            assert loose[lots] <= least * SLACK
+    for fleet_options, least in tight.items():
+        if len(fleet_options) == 1:
+            assert loose[fleet_options] <= least * SLACK
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ class Reference:
             len(data.point_pool),
             len(data.site_power_limit_w),
         )
-        self.U, self.W, self.O = len(data.holding_lot), *data.demand.shape[:2]
+        self.U, self.W, self.O = len(data.holding_option), *data.demand.shape[:2]
         self.uses = [
             [(int(k), float(s)) for (q, k), s in zip(data.point_uses, data.point_uses_systems, strict=True) if q == p]
             for p in range(self.P)
         ]
-        self.point_site = [int(data.lot_site[uses[0][0]]) for uses in self.uses]
-        self.holding_site = [int(data.lot_site[k]) for k in data.holding_lot]
+        self.point_site = [int(data.option_site[uses[0][0]]) for uses in self.uses]
+        self.holding_site = [int(data.option_site[k]) for k in data.holding_option]
         self.serving = [p for p in range(self.P) if data.point_pool[p] >= 0]
         self.maximised = data.objective.maximises
         self.zone_of = None if data.spread is None else data.spread.site_zone.tolist()
@@ -250,9 +250,9 @@ class Reference:
                 [(flow(a), 1.0) for a in flows if data.arc_pool[a] == q]
                 + [(run(p), -data.point_capacity[p]) for p in runs if data.point_pool[p] == q]
             )
-        for k in range(len(data.lot_site)):
-            table.at_most([(run(p), s) for p in runs for lot, s in self.uses[p] if lot == k]
-                          + [(("n", u), -1.0) for u in range(self.U) if data.holding_lot[u] == k and self.covers(u, t)])  # fmt: skip
+        for k in range(len(data.option_site)):
+            table.at_most([(run(p), s) for p in runs for option, s in self.uses[p] if option == k]
+                          + [(("n", u), -1.0) for u in range(self.U) if data.holding_option[u] == k and self.covers(u, t)])  # fmt: skip
         for r in range(self.R):
             if np.isfinite(limit := self.most_w(r, t)):
                 table.at_most(self.load(r, t, runs, run), limit)
@@ -474,12 +474,13 @@ class Reference:
         is_on, can = (lambda *key: low[at[key]] > 0), (lambda *key: high[at[key]] > 0)
         designs = {}
         for u in range(self.U):
-            lot = data.holding_lot[u]
+            option = data.holding_option[u]
             if is_on("n", u):
                 lower[at["open", self.holding_site[u]]] = 1
                 if (
-                    data.lot_fabric[lot] >= 0
-                    and designs.setdefault(data.lot_group[lot], data.lot_fabric[lot]) != data.lot_fabric[lot]
+                    data.option_fabric[option] >= 0
+                    and designs.setdefault(data.option_group[option], data.option_fabric[option])
+                    != data.option_fabric[option]
                 ):
                     return None
         for w, r in self.placing:
@@ -495,7 +496,7 @@ class Reference:
                 continue
             for t in range(self.T):
                 room = lambda k, t=t: sum(
-                    high[at["n", u]] for u in range(self.U) if data.holding_lot[u] == k and self.covers(u, t)
+                    high[at["n", u]] for u in range(self.U) if data.holding_option[u] == k and self.covers(u, t)
                 )
                 wide = (
                     can("y", p)

@@ -40,8 +40,8 @@ def problem(rng, objectives=OBJECTIVES):
     window -= window.min()
     V = int(window.max()) + 1
 
-    # lots: two designs at site 0, one way of obtaining at the others
-    lot_site = np.array([0, 0, *range(1, R)])
+    # fleet options: two designs at site 0, one way of obtaining at the others
+    option_site = np.array([0, 0, *range(1, R)])
     by_window = V > 1 and chance(0.3)
     holdings = [
         (0, -1),
@@ -49,14 +49,14 @@ def problem(rng, objectives=OBJECTIVES):
         *((k, w) for k in range(2, R + 1) for w in (range(V) if by_window and k == 2 else [-1])),
     ]
     U = len(holdings)
-    holding_lot, holding_window = np.array(holdings).T
+    holding_option, holding_window = np.array(holdings).T
     last = np.where((holding_window >= 0) & chance(0.5), V - 1, holding_window)
 
     # points: each pool = (workload, site) has one or two, the job one or two
     point_pool, point_job, uses = [], [], []
     for w, r in itertools.product(range(W), range(R)):
-        for lot in np.flatnonzero(lot_site == r).tolist() if r == 0 else [r + 1] * whole(1, 2):
-            uses.append((len(point_pool), lot))
+        for option in np.flatnonzero(option_site == r).tolist() if r == 0 else [r + 1] * whole(1, 2):
+            uses.append((len(point_pool), option))
             point_pool.append(w * R + r)
             point_job.append(-1)
     for _ in range(whole(1, 2)):
@@ -90,8 +90,8 @@ def problem(rng, objectives=OBJECTIVES):
         survives=np.array([chance(0.25) for _ in range(W)]), tried_slots=np.array([int(demand.sum(axis=(0, 1)).argmax())]))  # fmt: skip
     data = PlanData(
         slot_window=window, slot_hours_s=table(T, low=1, high=3), site_power_limit_w=np.where([chance(0.4) for _ in range(R)], table(R, low=7, high=14), np.inf),
-        site_fixed={"cost": table(R, high=4)}, lot_site=lot_site, lot_group=lot_site, lot_fabric=np.array([0, 1, *[-1] * (R - 1)]),
-        holding_lot=holding_lot, holding_window=holding_window, holding_last=last, holding_upper=table(U, low=1, high=2),
+        site_fixed={"cost": table(R, high=4)}, option_site=option_site, option_group=option_site, option_fabric=np.array([0, 1, *[-1] * (R - 1)]),
+        holding_option=holding_option, holding_window=holding_window, holding_last=last, holding_upper=table(U, low=1, high=2),
         holding_cost={"cost": table(U, low=1, high=9), "carbon_kg": table(U)}, holding_power_w=table(U, high=2),
         supply_limit=table(1, low=2, high=5), supply_member=np.array([(0, u) for u in range(U) if chance(0.7)], dtype=int).reshape(-1, 2),
         point_pool=np.array(point_pool), point_job=np.array(point_job), point_uses=np.array(uses), point_uses_systems=table(P, low=1, high=2) / 2,
@@ -182,7 +182,7 @@ RELAXED = {
     "systems": lambda d: replace(d, holding_upper=d.holding_upper + 1),
     "functionals": lambda d: replace(d, limits=tuple(replace(limit, upper=limit.upper + 10) for limit in d.limits)),
     "time of the job": lambda d: replace(d, job_window_mask=np.ones_like(d.job_window_mask)),
-    "design": lambda d: replace(d, lot_fabric=np.full_like(d.lot_fabric, -1)),
+    "design": lambda d: replace(d, option_fabric=np.full_like(d.option_fabric, -1)),
     "patience": lambda d: replace(d, wait_slots=d.wait_slots + 1),
     "units of a line": within("lines", line_upper=lambda units: units + 1),
     "capacity of a line": within("lines", line_capacity=lambda rate: 2 * rate),

@@ -34,15 +34,17 @@ def problem(rng, objectives):
     sites, slots, windows = whole(1, 2), whole(1, 3), whole(1, 2)
     window = np.sort(counts(slots, 0, windows - 1))
     windows = int(window.max()) + 1
-    lots = whole(sites, 3)
-    lot_site = np.concatenate([np.arange(sites), counts(lots - sites, 0, sites - 1)])
-    system = counts(lots, 0, 1) if chance(0.3) else np.zeros(lots, dtype=int)  # mostly one group per site
-    group = lot_site * 2 + system
-    fabric = np.where([chance(0.8) for _ in range(lots)], np.arange(lots) % 2, -1)
-    holdings = [(k, w) for k in range(lots) for w in ([-1] if chance() else range(windows))][:4]
+    fleet_options = whole(sites, 3)
+    option_site = np.concatenate([np.arange(sites), counts(fleet_options - sites, 0, sites - 1)])
+    system = (
+        counts(fleet_options, 0, 1) if chance(0.3) else np.zeros(fleet_options, dtype=int)
+    )  # mostly one group per site
+    group = option_site * 2 + system
+    fabric = np.where([chance(0.8) for _ in range(fleet_options)], np.arange(fleet_options) % 2, -1)
+    holdings = [(k, w) for k in range(fleet_options) for w in ([-1] if chance() else range(windows))][:4]
     U = len(holdings)
-    holding_lot = np.array([k for k, _ in holdings])
-    owned = fabric[holding_lot] >= 0
+    holding_option = np.array([k for k, _ in holdings])
+    owned = fabric[holding_option] >= 0
 
     workloads, origins = whole(0, 2), whole(1, 2)
     pools, arcs = {}, []
@@ -53,12 +55,12 @@ def problem(rng, objectives):
     jobs = whole(0, 1) if workloads else 1
 
     def add(pool, job, site):
-        here = [k for k in range(lots) if lot_site[k] == site]
+        here = [k for k in range(fleet_options) if option_site[k] == site]
         if not here or len(point_pool) >= 5:
             return
         chosen = here[:2] if chance() and len(here) > 1 else [here[whole(0, len(here) - 1)]]
-        for lot in chosen:
-            uses.append((len(point_pool), lot))
+        for option in chosen:
+            uses.append((len(point_pool), option))
             systems.append(float(whole(1, 2)))
         point_pool.append(pool)
         point_job.append(job)
@@ -90,10 +92,10 @@ def problem(rng, objectives):
         slot_hours_s=table(slots, low=1, high=3),
         site_power_limit_w=np.where([chance(0.6) for _ in range(sites)], table(sites, low=2, high=9), np.inf),
         site_fixed={"cost": table(sites, high=6) if chance() else np.zeros(sites)},
-        lot_site=lot_site,
-        lot_group=group,
-        lot_fabric=fabric,
-        holding_lot=holding_lot,
+        option_site=option_site,
+        option_group=group,
+        option_fabric=fabric,
+        holding_option=holding_option,
         holding_window=np.array([w for _, w in holdings]),
         holding_upper=np.minimum(table(U, low=0, high=8), 3),
         holding_cost={"cost": table(U), "carbon_kg": table(U)},
@@ -142,11 +144,11 @@ def counts_allowed(data, n):
             return False
     designs = {}
     for u, count in enumerate(n):
-        lot = data.holding_lot[u]
+        option = data.holding_option[u]
         if (
             count
-            and data.lot_fabric[lot] >= 0
-            and designs.setdefault(data.lot_group[lot], data.lot_fabric[lot]) != data.lot_fabric[lot]
+            and data.option_fabric[option] >= 0
+            and designs.setdefault(data.option_group[option], data.option_fabric[option]) != data.option_fabric[option]
         ):
             return False
     return True
@@ -172,14 +174,15 @@ def assert_holds(data, solution):
                 f[data.arc_pool == q, t].sum()
                 <= (x[:, t] * data.point_capacity)[data.point_pool == q].sum() + TOLERANCE
             )
-        for k in range(len(data.lot_site)):
+        for k in range(len(data.option_site)):
             busy = sum(
                 s * (x[p, t] + v[p, t])
-                for (p, lot), s in zip(data.point_uses, data.point_uses_systems, strict=True)
-                if lot == k
+                for (p, option), s in zip(data.point_uses, data.point_uses_systems, strict=True)
+                if option == k
             )
             assert (
-                busy <= sum(n[u] for u in range(len(n)) if data.holding_lot[u] == k and covers(data, u, t)) + TOLERANCE
+                busy
+                <= sum(n[u] for u in range(len(n)) if data.holding_option[u] == k and covers(data, u, t)) + TOLERANCE
             )
     for j, work in enumerate(data.job_work):
         done = (v * data.slot_hours_s * data.point_capacity[:, None])[data.point_job == j]

@@ -80,9 +80,9 @@ def test_a_program_with_one_point_less_starts_from_the_one_before():
     assert same.any() and all(one.row_of(int(rows[i])) == other.row_of(int(i)) for i in np.flatnonzero(same)[:50])
 
 
-def test_other_lots_have_nothing_in_common():
+def test_other_options_have_nothing_in_common():
     data = problem(np.random.default_rng(3), ("cost",))
-    moved = replace(data, lot_group=data.lot_group + 1)
+    moved = replace(data, option_group=data.option_group + 1)
     assert kept_module._same_points(moved, data) is None and kept_module._same_points(data, data).tolist() == list(
         range(len(data.point_pool))
     )

@@ -51,10 +51,10 @@ Matrix = sparse.csr_array | Floats
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One site's rows (lots, pools, power where it has a limit) in a part's slots, its columns among those that link slots, and maps from
+    """One site's rows (fleet options, pools, power where it has a limit) in a part's slots, its columns among those that link slots, and maps from
     what each arc, point or place is worth in a slot to entries of its matrices, flattened. b rows, l linking columns, which no other site has."""
 
-    lots: Ints
+    fleet_options: Ints
     pools: Ints
     power: Ints  # its own position, or nothing
     points: Ints
@@ -72,7 +72,7 @@ class Site:
 
     @property
     def rows(self) -> int:
-        return len(self.lots) + len(self.pools) + len(self.power)
+        return len(self.fleet_options) + len(self.pools) + len(self.power)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Part:
 
 
 class Blocks:
-    """The program over linked lots and places and of these serving points, with the structure within bounds."""
+    """The program over linked fleet options and places and of these serving points, with the structure within bounds."""
 
     def __init__(self, linked: Linked, points: Ints, least: Floats | None = None, most: Floats | None = None, across: Callable[..., Iterable] = map, threads: int = 1,
                  unmet: Floats | None = None):  # fmt: skip
@@ -100,7 +100,12 @@ class Blocks:
         data = view.data
         self.linked, self.view, self.structure, self.points, self.places = linked, view, s, points, linked.places
         self.slots, self.windows, self.window = view.slots, data.windows, view.window
-        self.lots, self.pools, self.sites, self.demands = len(linked.lots), data.pools, data.sites, len(view.demand)
+        self.fleet_options, self.pools, self.sites, self.demands = (
+            len(linked.fleet_options),
+            data.pools,
+            data.sites,
+            len(view.demand),
+        )
         least, top = (
             np.zeros(s.size) if least is None else least,
             s.most.copy() if most is None else np.minimum(most, s.most),
@@ -121,7 +126,9 @@ class Blocks:
         self.column[self.moving] = np.arange(len(self.moving))
         systems = linked.systems[:, self.moving]
         held = (np.diff(systems.tocsr().indptr) > 0) | (linked.systems @ self.least > 0)
-        self.there = held.reshape(self.lots, self.windows)[:, self.window]  # [lots, T] where there may be any systems
+        self.there = held.reshape(self.fleet_options, self.windows)[
+            :, self.window
+        ]  # [fleet options, T] where there may be any systems
         self._points()
         self._arcs()
         self._places()
@@ -146,7 +153,7 @@ class Blocks:
         """Of the structure's columns, the number of sites for those of no site."""
         data, columns = self.view.data, self.structure.columns
         result = np.full(self.structure.size + 1, self.sites)
-        result[columns["n"]] = data.lot_site[data.holding_lot]
+        result[columns["n"]] = data.option_site[data.holding_option]
         result[columns["open"]] = np.arange(self.sites)
         result[columns["host"]] = np.arange(self.sites)
         result[columns["y"]] = self.view.site
@@ -172,18 +179,18 @@ class Blocks:
 
     def _points(self) -> None:
         view, data, points = self.view, self.view.data, self.points
-        position, place = np.full(len(data.lot_site), -1), np.full(len(data.point_pool), -1)
-        position[self.linked.lots], place[points] = np.arange(self.lots), np.arange(len(points))
+        position, place = np.full(len(data.option_site), -1), np.full(len(data.point_pool), -1)
+        position[self.linked.fleet_options], place[points] = np.arange(self.fleet_options), np.arange(len(points))
         use, count = np.flatnonzero(place[view.use_point] >= 0), np.arange(len(points))
         here = np.zeros(self.sites, dtype=bool)
-        here[data.lot_site[self.linked.lots]] = True
+        here[data.option_site[self.linked.fleet_options]] = True
         self.limited = self.linked.limited & here
         steady = self.linked.steady
         enough = AMPLE * np.abs(self.linked.idle).max() if self.linked.idle.nnz else AMPLE
         self.limit = np.where(np.isfinite(steady), steady, np.where(self.limited[:, None], enough, 0.0))[:, self.window]
         self.uses = sparse.csr_array(
-            (view.use_systems[use], (position[view.use_lot[use]], place[view.use_point[use]])),
-            shape=(self.lots, len(points)),
+            (view.use_systems[use], (position[view.use_option[use]], place[view.use_point[use]])),
+            shape=(self.fleet_options, len(points)),
         )
         self.watts = sparse.csr_array(
             (data.point_power_w[points] * self.limited[view.site[points]], (view.site[points], count)),
@@ -279,12 +286,15 @@ class Blocks:
     def _site(self, r: int, together: list[Ints]) -> list[Site]:
         """The site in the slots of each part."""
         view, data, linked = self.view, self.view.data, self.linked
-        lots = np.flatnonzero(data.lot_site[linked.lots] == r)
+        fleet_options = np.flatnonzero(data.option_site[linked.fleet_options] == r)
         pools = np.unique(data.point_pool[self.points[view.site[self.points] == r]])
         power = np.flatnonzero(self.limited[r : r + 1]) + r
-        b = len(lots) + len(pools) + len(power)
-        of_lot, of_pool = np.full(self.lots, -1), np.full(self.pools, -1)
-        of_lot[lots], of_pool[pools] = np.arange(len(lots)), len(lots) + np.arange(len(pools))
+        b = len(fleet_options) + len(pools) + len(power)
+        of_option, of_pool = np.full(self.fleet_options, -1), np.full(self.pools, -1)
+        of_option[fleet_options], of_pool[pools] = (
+            np.arange(len(fleet_options)),
+            len(fleet_options) + np.arange(len(pools)),
+        )
         points = np.flatnonzero(view.site[self.points] == r)
         all_places = np.flatnonzero((view.site[self.places] == r) & self.runs)
         arcs = np.flatnonzero(of_pool[self.arc_pool] >= 0)
@@ -292,33 +302,33 @@ class Blocks:
         served = _ready(
             _squares(
                 sparse.vstack(
-                    [-self.uses[lots][:, points], self.serves[pools][:, points], -self.watts[power][:, points]]
+                    [-self.uses[fleet_options][:, points], self.serves[pools][:, points], -self.watts[power][:, points]]
                 )
             )
         )
         own = np.arange(self.first[r], self.first[r + 1])
-        lot_window, power_window = (
-            lots[:, None] * self.windows + np.arange(self.windows),
+        option_window, power_window = (
+            fleet_options[:, None] * self.windows + np.arange(self.windows),
             power[:, None] * self.windows + np.arange(self.windows),
         )
         systems, idle = (
-            self.systems[lot_window.ravel()][:, own].toarray(),
+            self.systems[option_window.ravel()][:, own].toarray(),
             self.idle[power_window.ravel()][:, own].toarray(),
         )
         fixed = np.zeros((self.windows, b, len(own)))
-        fixed[:, : len(lots)] = systems.reshape(len(lots), self.windows, len(own)).transpose(1, 0, 2)
+        fixed[:, : len(fleet_options)] = systems.reshape(len(fleet_options), self.windows, len(own)).transpose(1, 0, 2)
         fixed[:, b - len(power) :] = -idle.reshape(len(power), self.windows, len(own)).transpose(1, 0, 2)
         some = lambda values, rows, columns, shape: _ready(sparse.csr_array((values, (rows, columns)), shape=shape))
         count, arc = np.arange(len(gated)), np.arange(len(arcs))
         balance = some(
             -np.ones(len(arcs)),
-            (of_pool[self.arc_pool[arcs]] - len(lots)) * self.demands + self.arc_demand[arcs],
+            (of_pool[self.arc_pool[arcs]] - len(fleet_options)) * self.demands + self.arc_demand[arcs],
             arc,
             (len(pools) * self.demands, len(arcs)),
         )
         job_runs = sparse.vstack(
             [
-                -self.job_uses[lots][:, all_places],
+                -self.job_uses[fleet_options][:, all_places],
                 sparse.csr_array((len(pools), len(all_places))),
                 -self.job_watts[power][:, all_places],
             ]
@@ -338,7 +348,7 @@ class Blocks:
             at = switch[run.col]
             here = at >= 0
             result.append(Site(
-                lots, pools, power, points, np.searchsorted(self.gated, gated), arcs, places, columns, (served, _ready(job_squares[:, going].tocsr())), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
+                fleet_options, pools, power, points, np.searchsorted(self.gated, gated), arcs, places, columns, (served, _ready(job_squares[:, going].tocsr())), np.hstack([fixed[w][:, used], np.zeros((b, len(places)))]),
                 some(-np.ones(len(gated)), of_pool[self.arc_pool[gated]] * l + link[self.gate[gated]], count, (b * l, len(gated))),
                 some(np.ones(len(gated)), self.arc_demand[gated] * l + link[self.gate[gated]], count, (self.demands * l, len(gated))), balance,
                 some(run.data, run.row * l + link[self.progress[places[run.col]]], run.col, (b * l, len(places))),

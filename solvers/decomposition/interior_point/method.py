@@ -1,6 +1,6 @@
 """The linear part over all slots from within: a primal-dual method that starts anywhere and takes the slots apart (newton.py).
 
-Its prices are central among all that are as good, so lots and places that were left out seldom seem to pay; and it needs no cuts.
+Its prices are central among all that are as good, so fleet options and places that were left out seldom seem to pay; and it needs no cuts.
 Mehrotra, SIAM Journal on Optimization 2 (1992).
 """
 
@@ -92,10 +92,10 @@ class Inside:
         return Point(structure, self.at.z["v"] * o.reach)
 
     def prices(self) -> Prices:
-        """Of all lots, sites, pools and demand in each slot and of the rows of the structure; 0 where the program has none."""
+        """Of all fleet options, sites, pools and demand in each slot and of the rows of the structure; 0 where the program has none."""
         o, w = self.blocks, self.at.w
-        alpha, sigma = np.zeros((len(o.view.data.lot_site), o.slots)), np.where(o.limited[:, None], w["power"], 0.0)
-        alpha[o.linked.lots] = w["installed"]
+        alpha, sigma = np.zeros((len(o.view.data.option_site), o.slots)), np.where(o.limited[:, None], w["power"], 0.0)
+        alpha[o.linked.fleet_options] = w["installed"]
         rows = np.zeros(o.structure.matrix.shape[0])
         equal, low, high = o.row_parts
         rows[equal] = self.at.free["equal"]
@@ -279,7 +279,7 @@ def _anywhere(blocks: Blocks) -> Iterate:
     z["most"] = np.where(o.mask["most"], most - z["m"], 1.0)
     z |= {
         "capacity": ones(o.pools, 0.5),
-        "installed": ones(o.lots, 0.5),
+        "installed": ones(o.fleet_options, 0.5),
         "power": np.maximum(ones(o.sites, 1.0), ROOM * o.limit),
     }
     z |= {
@@ -297,7 +297,7 @@ def _anywhere(blocks: Blocks) -> Iterate:
     cost = o.cost["m"]
     usual = max(float(np.abs(cost).mean()) if len(cost) else 0.0, 1e-3)
     held = o.systems.tocsc()
-    each = np.zeros(o.lots)
+    each = np.zeros(o.fleet_options)
     np.maximum.at(each, held.indices // o.windows, np.repeat(cost, np.diff(held.indptr)))
     alpha = (
         np.maximum(each, 0.1 * max(float(np.median(each)) if len(each) else 0.0, 1e-3))[:, None]
@@ -354,7 +354,7 @@ def taken_over(old: Blocks, at: Iterate, new: Blocks, group: Ints, paced: bool =
     )
     known = {
         "x": (old.points, new.points, len(data.point_pool)), "f": arcs, "hosted": gated, "v": places, "running": places, "power": same(old.sites),
-        "unmet": same(old.demands), "installed": (old.linked.lots, new.linked.lots, len(data.lot_site)), "capacity": same(old.pools),
+        "unmet": same(old.demands), "installed": (old.linked.fleet_options, new.linked.fleet_options, len(data.option_site)), "capacity": same(old.pools),
     }  # fmt: skip
     for name, which in known.items():
         row = _rows_of(*which)

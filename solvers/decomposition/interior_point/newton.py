@@ -108,14 +108,18 @@ class Newton:
             )
             own = np.ascontiguousarray(own.T).reshape(slots, b, b)
             slack = [
-                theta["installed"][site.lots],
+                theta["installed"][site.fleet_options],
                 theta["capacity"][site.pools] + into_pool[site.pools],
                 theta["power"][site.power],
             ]
             none = np.concatenate(
                 [
                     ~o.mask[name][which][:, at]
-                    for name, which in (("installed", site.lots), ("capacity", site.pools), ("power", site.power))
+                    for name, which in (
+                        ("installed", site.fleet_options),
+                        ("capacity", site.pools),
+                        ("power", site.power),
+                    )
                 ]
             )
             own[:, rows, rows] += (np.concatenate(slack) * (1 + 10 * TINY) + none).T
@@ -123,7 +127,7 @@ class Newton:
             if len(site.places):
                 link += site.progress @ (run * rate * reach)[site.places] + site.switches @ switched[site.places]
             link = np.ascontiguousarray(link.T).reshape(slots, b, l)
-            pools, here = slice(len(site.lots), len(site.lots) + n), slice(before, before + n)
+            pools, here = slice(len(site.fleet_options), len(site.fleet_options) + n), slice(before, before + n)
             to_demand = np.ascontiguousarray((site.balance @ flow[site.arcs]).T).reshape(slots, n, demands)
             inverse = _inverse(own)
             solved = inverse @ link  # [T, b, l]
@@ -218,7 +222,7 @@ class Newton:
         here, replicas = run * o.reach, theta["x"] * h["x"]
         balance = (short["balance"] + o.go["into_demand"] @ flow + theta["unmet"] * h["unmet"]).T
         pools = side["capacity"] + o.go["serves"] @ replicas - o.go["into_pool"] @ flow
-        lots = side["installed"] - o.go["uses"] @ replicas - o.go["job_uses"] @ here
+        fleet_options = side["installed"] - o.go["uses"] @ replicas - o.go["job_uses"] @ here
         power = side["power"] - o.go["watts"] @ replicas - o.go["job_watts"] @ here
         count = len(o.moving)
         right = np.zeros(o.links)
@@ -235,7 +239,7 @@ class Newton:
         right[o.progress[runs]] = (short["progress"] + (o.rate * run).sum(axis=1))[runs]
         price = {
             "capacity": np.zeros((o.pools, o.slots)),
-            "installed": np.zeros((o.lots, o.slots)),
+            "installed": np.zeros((o.fleet_options, o.slots)),
             "power": np.zeros((o.sites, o.slots)),
         }
         delta = np.zeros((o.demands, o.slots))
@@ -244,14 +248,16 @@ class Newton:
             """(what each site's rows come to, what is left to demand, what the links of each site and of all are to make up for)."""
             at, found, linked = part.slots, [], []
             for site, (inverse, link) in zip(part.sites, done.sites, strict=True):
-                rows = np.concatenate([lots[site.lots][:, at], pools[site.pools][:, at], power[site.power][:, at]]).T
+                rows = np.concatenate(
+                    [fleet_options[site.fleet_options][:, at], pools[site.pools][:, at], power[site.power][:, at]]
+                ).T
                 found.append((inverse @ rows[:, :, None])[:, :, 0])
                 linked.append(found[-1].ravel() @ link.reshape(found[-1].size, len(site.linked)))
             of_pools = np.concatenate(
                 [
                     np.zeros((len(at), 0)),
                     *(
-                        mine[:, len(site.lots) :][:, : len(site.pools)]
+                        mine[:, len(site.fleet_options) :][:, : len(site.pools)]
                         for site, mine in zip(part.sites, found, strict=True)
                     ),
                 ],
@@ -269,12 +275,12 @@ class Newton:
             delta[:, at] = of_demand.T
             of_pools = (done.pools.transpose(0, 2, 1) @ of_demand[:, :, None])[:, :, 0]
             for site, (inverse, link), mine in zip(part.sites, done.sites, found, strict=True):
-                first, last = len(site.lots), len(site.lots) + len(site.pools)
+                first, last = len(site.fleet_options), len(site.fleet_options) + len(site.pools)
                 tied = link @ linked[site.linked]
                 tied[:, first:last] += of_pools[:, before : before + last - first]
                 rows, before = (mine - (inverse @ tied[:, :, None])[:, :, 0]).T, before + last - first
                 for name, which, values in (
-                    ("installed", site.lots, rows[:first]),
+                    ("installed", site.fleet_options, rows[:first]),
                     ("capacity", site.pools, rows[first:last]),
                     ("power", site.power, rows[last:]),
                 ):

@@ -330,7 +330,17 @@ def test_fit_and_tightness_agree_at_the_edges():
 
 def test_one_chip_does_what_the_roofline_says():
     """Without size effects, overheads and traffic the step is FLOPs over sustained peak."""
-    free = dict.fromkeys(("saturation_size", "elementwise_factor", "launch_floor_s", "step_overhead_s", "optimizer_factor", "release_rate_dense"), 1e-12)
+    free = dict.fromkeys(
+        (
+            "saturation_size",
+            "elementwise_factor",
+            "launch_floor_s",
+            "step_overhead_s",
+            "optimizer_factor",
+            "release_rate_dense",
+        ),
+        1e-12,
+    )
     constants = replace(
         TRAINING,
         **free,

@@ -66,10 +66,10 @@ def quick(monkeypatch):
     """The closed forms are pure functions of a point's row: a row that is as before is not evaluated again."""
     evaluate, known = planner.verify.decisions.evaluate_point, {}
 
-    def remembered(problem, lots, facts, row):
+    def remembered(problem, fleet_options, facts, row):
         key = (id(problem), json.dumps(row))
         if key not in known:
-            known[key] = evaluate(problem, lots, facts, row)
+            known[key] = evaluate(problem, fleet_options, facts, row)
         return known[key]
 
     monkeypatch.setattr(planner.verify.decisions, "evaluate_point", remembered)

@@ -75,7 +75,7 @@ def job(restart_s, price=(1.0, 9.0, 1.0), work=2.0, **other):
     T = len(price)
     return PlanData(
         slot_window=np.zeros(T, dtype=int), slot_hours_s=np.full(T, 3600.0), site_power_limit_w=np.array([np.inf]),
-        lot_site=np.array([0]), lot_group=np.array([0]), lot_fabric=np.array([-1]), holding_lot=np.array([0]), holding_window=np.array([-1]),
+        option_site=np.array([0]), option_group=np.array([0]), option_fabric=np.array([-1]), holding_option=np.array([0]), holding_window=np.array([-1]),
         holding_upper=np.array([1.0]), holding_cost={"cost": np.array([10.0])}, holding_power_w=np.zeros(1), point_pool=np.array([-1]), point_job=np.array([0]),
         point_uses=np.array([[0, 0]]), point_uses_systems=np.ones(1), point_capacity=np.array([1 / 3600.0]), point_power_w=np.zeros(1),
         point_cost={"cost": np.array([price])}, demand=np.zeros((0, 0, T)), job_work=np.array([work]), job_window_mask=np.ones((1, T), dtype=bool),

@@ -13,7 +13,7 @@ from catalog.lookup import shipped_catalog
 from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
-from planner.candidates.fleet_options import build_lots
+from planner.candidates.fleet_options import build_options
 from planner.candidates.layouts import search, space
 from planner.candidates.search import find_candidates
 from planner.evaluate.layouts import carries, evaluate
@@ -119,17 +119,17 @@ def test_more_reach_never_costs_more(parts, design):
 
 
 def test_a_network_that_costs_no_less_and_carries_no_more_is_dropped(problem):
-    kept = build_lots(problem)[0]
-    names = {(lot.fabric, lot.size) for lot in kept}
+    kept = build_options(problem)[0]
+    names = {(option.fabric, option.size) for option in kept}
     assert ("rail-only", 64) in names and ("fat-tree:2", 336) in names
     assert not any(
         fabric in ("fat-tree", "rail-optimised") and size <= 256 for fabric, size in names if size
     )  # rails cost less and carry as much
-    for lot in kept:
+    for option in kept:
         beaten = [
             other.name for other in kept
-            if other is not lot and other.fabric_capital <= lot.fabric_capital and other.idle_it_w <= lot.idle_it_w
-            and other.largest >= lot.largest and carries_as_much(other.plant, lot.plant)
+            if other is not option and other.fabric_capital <= option.fabric_capital and other.idle_it_w <= option.idle_it_w
+            and other.largest >= option.largest and carries_as_much(other.plant, option.plant)
         ]  # fmt: skip
         assert beaten == []
 
@@ -244,7 +244,7 @@ def test_what_is_bought_in_two_ways_shares_one_network():
     ]  # of two tiers and of three
     for limit in (2, 3):
         held = data.supply_member[data.supply_member[:, 0] == limit, 1]
-        assert len(set(data.holding_lot[held])) == 2 and len(set(data.lot_fabric[data.holding_lot[held]])) == 1
+        assert len(set(data.holding_option[held])) == 2 and len(set(data.option_fabric[data.holding_option[held]])) == 1
 
 
 def test_gradients_alone_do_with_half_the_links():

@@ -128,19 +128,19 @@ def test_a_level_derates_more_than_a_lower_one_and_never_helps(spec):
 # -- re-dispatch -------------------------------------------------------------------------------------------------------
 
 
-def one_lot(count: float, demand: list[float]) -> HeldFleet:
+def one_option(count: float, demand: list[float]) -> HeldFleet:
     """One class of demand, one point of one system per replica."""
     T, whole = len(demand), lambda *values: np.array(values, dtype=np.int64)
     return HeldFleet(
         demand=np.array([demand]), class_workload=whole(0), arcs=whole(0, 0).reshape(1, 2), pools=1, point_pool=whole(0), point_uses=whole(0, 0).reshape(1, 2),
         point_systems=np.ones(1), point_power_w=np.zeros(1), point_site=whole(0), job_uses=np.zeros((0, 2), dtype=np.int64), job_systems=np.zeros(0),
         job_power_w=np.zeros(0), job_site=np.zeros(0, dtype=np.int64), job_mask=np.zeros((0, T), dtype=bool), job_work=np.zeros(0),
-        lot_count=np.full((1, T), count), room_w=np.full((1, T), np.inf), seconds=np.full(T, 3600.0), workloads=1,
+        option_count=np.full((1, T), count), room_w=np.full((1, T), np.inf), seconds=np.full(T, 3600.0), workloads=1,
     )  # fmt: skip
 
 
 def test_what_a_fleet_leaves_undone_is_what_it_lacks():
-    program = Redispatch(one_lot(10, [80.0, 50.0]))
+    program = Redispatch(one_option(10, [80.0, 50.0]))
     assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])
     assert program.undone(np.array([6.0]), np.zeros(0)) == pytest.approx([0.25])
     assert program.undone(np.array([0.0]), np.zeros(0)) == pytest.approx([1.0])
@@ -157,7 +157,7 @@ def test_easier_slots_stand_for_none_of_their_own():
     assert stands.sum() == pytest.approx(seconds.sum())
     for t in range(12):
         assert any((demand[:, t] <= demand[:, k]).all() for k in kept)
-    whole, short = one_lot(10, [80.0, 50.0, 80.0]), one_lot(10, [80.0, 50.0, 80.0]).merged()
+    whole, short = one_option(10, [80.0, 50.0, 80.0]), one_option(10, [80.0, 50.0, 80.0]).merged()
     assert len(short.seconds) == 1
     assert Redispatch(whole).undone(np.array([6.0]), np.zeros(0)) == pytest.approx(
         Redispatch(short).undone(np.array([6.0]), np.zeros(0))
@@ -167,15 +167,15 @@ def test_easier_slots_stand_for_none_of_their_own():
 # -- worlds in the program ---------------------------------------------------------------------------------------------
 
 
-def two_lots(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
-    """100 requests/s; a system of either lot does 10 of them as predicted, and in each world what `capacities` says."""
+def two_options(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
+    """100 requests/s; a system of either fleet option does 10 of them as predicted, and in each world what `capacities` says."""
     whole = np.arange(2)
     world = lambda able: World(
         np.zeros(2, dtype=int), np.column_stack([whole, whole]), np.ones(2), np.zeros(2), np.array(able), np.zeros(2)
     )
     return PlanData(
-        slot_window=np.zeros(1, dtype=int), slot_hours_s=np.ones(1), site_power_limit_w=np.array([np.inf]), lot_site=np.zeros(2, dtype=int), lot_group=whole,
-        lot_fabric=np.full(2, -1), holding_lot=whole, holding_window=np.full(2, -1), holding_upper=np.full(2, 100.0),
+        slot_window=np.zeros(1, dtype=int), slot_hours_s=np.ones(1), site_power_limit_w=np.array([np.inf]), option_site=np.zeros(2, dtype=int), option_group=whole,
+        option_fabric=np.full(2, -1), holding_option=whole, holding_window=np.full(2, -1), holding_upper=np.full(2, 100.0),
         holding_cost={"cost": np.array([1.0, 1.1]) * (risk is None)}, holding_power_w=np.zeros(2), point_pool=np.zeros(2, dtype=int), point_job=np.full(2, -1),
         point_uses=np.column_stack([whole, whole]), point_uses_systems=np.ones(2), point_capacity=np.full(2, 10.0), point_power_w=np.zeros(2),
         point_cost={"cost": np.zeros((2, 1))}, arc_workload=np.zeros(1, dtype=int), arc_origin=np.zeros(1, dtype=int), arc_site=np.zeros(1, dtype=int),
@@ -185,10 +185,10 @@ def two_lots(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
 
 
 def test_a_fleet_carries_every_world_in_the_program():
-    held = lambda *worlds: np.rint(solve(two_lots(None, *worlds), Options(gap=0.0)).values["n"]).tolist()
+    held = lambda *worlds: np.rint(solve(two_options(None, *worlds), Options(gap=0.0)).values["n"]).tolist()
     assert held() == [10, 0]
-    assert held((8.0, 10.0)) == [0, 10]  # 12.5 systems of the cheaper lot, or 10 of the other
-    assert held((10.0, 0.0), (0.0, 10.0)) == [10, 10]  # either lot may fail altogether
+    assert held((8.0, 10.0)) == [0, 10]  # 12.5 systems of the cheaper fleet option, or 10 of the other
+    assert held((10.0, 0.0), (0.0, 10.0)) == [10, 10]  # either fleet option may fail altogether
     assert held((9.9, 9.9)) == [11, 0]
 
 
@@ -196,7 +196,7 @@ def test_a_fleet_carries_every_world_in_the_program():
 def test_the_cost_of_a_fleet_is_its_mean_over_the_dearest_worlds(seed):
     rng, share = np.random.default_rng(seed), 0.75
     cost = np.column_stack([rng.uniform(0.2, 2.0, 20), rng.uniform(1.0, 1.3, 20)])
-    found = solve(two_lots(Risk(cost, share)), Options(gap=0.0))
+    found = solve(two_options(Risk(cost, share)), Options(gap=0.0))
     dearest = lambda n: np.sort(cost @ n)[-5:].mean()
     assert found.value == pytest.approx(dearest(np.rint(found.values["n"])))
     assert found.value == pytest.approx(min(dearest(np.array([k, 10.0 - k])) for k in range(11)))

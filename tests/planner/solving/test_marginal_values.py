@@ -315,10 +315,19 @@ def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
     )  # which may put all of it on rows
     form = formulate(problem, find_candidates(problem))
     solution = solve(form.data, options)
-    ways = [[u for u, (k, _) in enumerate(form.holdings) if form.lots[k].offer is offer] for offer in problem.offers]
+    ways = [
+        [u for u, (k, _) in enumerate(form.holdings) if form.fleet_options[k].offer is offer]
+        for offer in problem.offers
+    ]
     ways = [way for way in ways if way and solution.values["n"][way].max() < 0.5]
     rivals = ["us-texas"] * len(ways)
-    asked = form.data, solution.values, np.array([form.lots[k].largest for k, _ in form.holdings]), ways, options
+    asked = (
+        form.data,
+        solution.values,
+        np.array([form.fleet_options[k].largest for k, _ in form.holdings]),
+        ways,
+        options,
+    )
     every, some = prices(*asked).entries, prices(*asked, rivals=rivals, program=solution.program_of(form.data)).entries
     assert sum(entry is not None for entry in some) < sum(entry is not None for entry in every)
     least = lambda entries: min(entry for entry in entries if entry is not None)

@@ -151,8 +151,7 @@ def is_number(path: Path, value: Any) -> bool:
     if (
         isinstance(value, bool)
         or is_free(path)
-        or (path[-1] in ("start", "schema_version")
-        and value in ("2027-01-01", 1))
+        or (path[-1] in ("start", "schema_version") and value in ("2027-01-01", 1))
     ):
         return False
     return isinstance(value, (int, float)) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
@@ -192,12 +191,9 @@ def missing() -> Iterator[Case]:
     for base, document in BASES.items():
         for path, _ in nodes(document):
             required = (
-                (path[-1] in REQUIRED
-                and "residency" not in path)
-                or (path[-2:-1] == ("figures",)
-                and path[-1] == "chips")
-                or (path[-1] == "note"
-                and "figures" in path)
+                (path[-1] in REQUIRED and "residency" not in path)
+                or (path[-2:-1] == ("figures",) and path[-1] == "chips")
+                or (path[-1] == "note" and "figures" in path)
             )
             if required or (len(path) <= 3 and isinstance(path[-1], str) and base == "serving"):
                 # a record without a figure is told where the record is used

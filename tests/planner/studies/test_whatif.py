@@ -166,7 +166,7 @@ def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
             data,
             holding_cost={
                 **data.holding_cost,
-                "cost": data.holding_cost["cost"] * np.linspace(1.0, factor, len(data.holding_lot)),
+                "cost": data.holding_cost["cost"] * np.linspace(1.0, factor, len(data.holding_option)),
             },
         )
         found, expected = program.solve(changed, options), joint.solve(changed, options)

@@ -43,7 +43,7 @@ def planned(seed: int):
 def some_prices(dec: Decomposition, rng: np.random.Generator) -> Prices:
     usual = 2.0 * float(dec.each.mean()) + 1e-9
     shape = {
-        "alpha": len(dec.data.lot_site),
+        "alpha": len(dec.data.option_site),
         "sigma": dec.data.sites,
         "beta": dec.data.pools,
         "delta": len(dec.view.demand),
@@ -114,7 +114,7 @@ def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
         if start is None or not dec.whole.integer.all():
             continue
         proposals = Proposals(dec, dec.whole.integer, start.bound)
-        search = Looks(dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer, 1e-4, lambda: 60.0)
+        search = Looks(dec, dec.view, np.arange(len(dec.data.option_site)), dec.whole.integer, 1e-4, lambda: 60.0)
         search.proposals, cutoff = proposals, value + 0.05 * max(abs(value), 1.0)
         for _ in range(4):
             goal, cuts = proposals.propose(cutoff, 10.0), len(proposals._cuts)

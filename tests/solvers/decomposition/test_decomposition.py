@@ -13,7 +13,7 @@ from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
 from solvers.model.data import Limit, Objective, PlanData
-from solvers.model.fleet import lot_upper
+from solvers.model.fleet import option_upper
 from tests.solvers.test_bruteforce import problem
 
 
@@ -95,12 +95,12 @@ def test_there_is_a_bound_where_nothing_was_found_in_time(monkeypatch, data):
 
 
 def _counts(data):
-    """Over all lots and places."""
+    """Over all fleet options and places."""
     from solvers.decomposition.integer_recovery import Counts
     from solvers.decomposition.reformulation import Decomposition
 
     dec = Decomposition(data, "cost", build, 1, Standing())
-    level = dec.level(np.arange(len(data.lot_site)), dec.view.training)
+    level = dec.level(np.arange(len(data.option_site)), dec.view.training)
     most = level.master.structure.most
     return Counts(dec, level, np.zeros_like(most), most, 1e-3, 0, lambda: 1e9)
 
@@ -163,11 +163,11 @@ def test_what_is_missing_rules_out_counts_that_miss_it_and_no_plan(seed):
 
 
 def two_jobs(supply):
-    """Two jobs that take all of two hours on 2 systems, at 10 each in the first lot, of which there are so many, or at 30 in the second."""
+    """Two jobs that take all of two hours on 2 systems, at 10 each in the first fleet option, of which there are so many, or at 30 in the second."""
     whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)
     return PlanData(
-        slot_window=whole(0, 0), slot_hours_s=np.full(2, 3600.0), site_power_limit_w=real(np.inf), lot_site=whole(0, 0), lot_group=whole(0, 0), lot_fabric=whole(-1, -1),
-        holding_lot=whole(0, 0, 1), holding_window=whole(-1, -1, -1), holding_upper=real(9, 9, 9), holding_cost={"cost": real(10, 10, 30)}, holding_power_w=real(0, 0, 0),
+        slot_window=whole(0, 0), slot_hours_s=np.full(2, 3600.0), site_power_limit_w=real(np.inf), option_site=whole(0, 0), option_group=whole(0, 0), option_fabric=whole(-1, -1),
+        holding_option=whole(0, 0, 1), holding_window=whole(-1, -1, -1), holding_upper=real(9, 9, 9), holding_cost={"cost": real(10, 10, 30)}, holding_power_w=real(0, 0, 0),
         supply_limit=real(supply), supply_member=whole([0, 0], [0, 1]), point_pool=np.full(4, -1), point_job=whole(0, 0, 1, 1),
         point_uses=whole([0, 0], [1, 1], [2, 0], [3, 1]), point_uses_systems=np.full(4, 2.0), point_capacity=np.ones(4), point_power_w=np.zeros(4),
         point_cost={"cost": np.zeros((4, 2))}, demand=np.zeros((0, 0, 2)), job_work=real(7200, 7200), job_window_mask=np.ones((2, 2), dtype=bool))  # fmt: skip
@@ -175,10 +175,10 @@ def two_jobs(supply):
 
 @pytest.mark.parametrize(("supply", "cost"), [(4, 40), (3, 80), (2, 80), (1, 120)])
 def test_jobs_that_each_fit_are_not_put_where_both_do_not(supply, cost):
-    data = two_jobs(supply)  # at 3 the linear part has three quarters of each job in the first lot
+    data = two_jobs(supply)  # at 3 the linear part has three quarters of each job in the first fleet option
     found = decomposed.solve(data, Options(gap=1e-4, time_limit_s=60), build)
     assert found.value == pytest.approx(cost) and found.bound <= cost * (1 + 1e-9)
-    assert lot_upper(data).ravel().tolist() == [supply, 9]
+    assert option_upper(data).ravel().tolist() == [supply, 9]
 
 
 def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
@@ -190,13 +190,20 @@ def test_a_program_in_which_nothing_is_left_to_be_decided_has_an_answer():
 
 
 def _search(dec):
-    """Choices over all slots, lots and places, and the linear answer."""
+    """Choices over all slots, fleet options and places, and the linear answer."""
     from solvers.decomposition.dive_and_branch import COSTS, Search
     from solvers.decomposition.node_relaxation import counted
     from solvers.decomposition.root_relaxation import linear
 
     search = Search(
-        dec, dec.view, np.arange(len(dec.data.lot_site)), dec.whole.integer & ~counted(dec), 1e-6, COSTS, 1, lambda: 1e9
+        dec,
+        dec.view,
+        np.arange(len(dec.data.option_site)),
+        dec.whole.integer & ~counted(dec),
+        1e-6,
+        COSTS,
+        1,
+        lambda: 1e9,
     )
     return search, search.look(np.zeros(dec.whole.size), dec.whole.most, linear(dec, 1e-6).found)
 
@@ -221,7 +228,7 @@ def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     best = min(whole.found.value for whole in wholes)
     assert max(whole.found.value for whole in wholes) > best * 1.01
     for whole in wholes:
-        proposing = Proposing(dec, dec.view, search.lots, search.fixing, search.tolerance, search.left)
+        proposing = Proposing(dec, dec.view, search.fleet_options, search.fixing, search.tolerance, search.left)
         better = proposing.proposed(Proposals(dec, search.fixing, linear(dec, 1e-6).bound), whole, lambda value: np.inf)
         assert better.found.value == pytest.approx(best, rel=1e-4) and search.open(better) == []
 

@@ -44,7 +44,8 @@ def test_bound_and_value_enclose_the_best_of_all_plans(in_one_piece, monkeypatch
         if seed % 3 == 0:
             data = replace(
                 data,
-                holding_cost=data.holding_cost | {"capital": rng.integers(0, 6, len(data.holding_lot)).astype(float)},
+                holding_cost=data.holding_cost
+                | {"capital": rng.integers(0, 6, len(data.holding_option)).astype(float)},
             )
             paid = decomposed.solve(data, Options(gap=GAP, time_limit_s=60), build).functionals.get("capital", 0.0)
             data = replace(data, limits=(Limit("limits.capital", "capital", max(paid - 1.0, 0.0)),))
@@ -205,8 +206,8 @@ def test_choices_made_on_merged_slots_have_plans_that_meet_every_row_of_all_slot
     assert asked > 20 and plans >= asked / 2
 
 
-def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
-    """The way of very large questions: few merged slots for all lots, more for those of which much is held, prices for the rest."""
+def test_options_left_out_of_large_questions_weaken_the_bound_and_never_break_it(monkeypatch):
+    """The way of very large questions: few merged slots for all fleet options, more for those of which much is held, prices for the rest."""
     for name, value in (
         ("LARGE", 0.0),
         ("FEW_LARGE", 1),
@@ -223,8 +224,8 @@ def test_lots_left_out_of_large_questions_weaken_the_bound_and_never_break_it(mo
         lines = []
         found = decomposed.solve(data, Options(gap=GAP, time_limit_s=60, progress=lines.append), build)
         encloses(data, found)
-        matter = [int(line.split()[0]) for line in lines if "lots matter" in line]
-        asked, left_out = asked + 1, left_out + any(lots < len(data.lot_site) for lots in matter)
+        matter = [int(line.split()[0]) for line in lines if "fleet options matter" in line]
+        asked, left_out = asked + 1, left_out + any(fleet_options < len(data.option_site) for fleet_options in matter)
         bounds, plans = (
             bounds + (found.bound is not None and found.bound > 0.5 * best(data)),
             plans + (found.value is not None),

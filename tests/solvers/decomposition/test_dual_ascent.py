@@ -21,11 +21,11 @@ def beyond(dec, prices):
     data, place = dec.data, dec.whole.columns["n"]
     windows = dec.view.window[:, None] == np.arange(data.windows)
     power, earned = prices.sigma @ windows, prices.alpha @ windows
-    lot, covers = data.holding_lot, data.covers()
+    option, covers = data.holding_option, data.covers()
     cost = dec.whole.cost - dec.whole.matrix.T @ prices.rows
-    result = cost[place] + (covers * (data.holding_power_w[:, None] * power[data.lot_site[lot]] - earned[lot])).sum(
-        axis=1
-    )
+    result = cost[place] + (
+        covers * (data.holding_power_w[:, None] * power[data.option_site[option]] - earned[option])
+    ).sum(axis=1)
     return result[place >= 0]
 
 

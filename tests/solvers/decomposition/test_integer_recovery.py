@@ -32,7 +32,7 @@ def master():
 
 
 def point(master, systems):
-    """Both jobs on the first lot in the first two hours."""
+    """Both jobs on the first fleet option in the first two hours."""
     structure, running = np.zeros(master.structure.size), np.zeros((len(master.places), master.view.slots))
     structure[master.structure.columns["n"][0]] = systems
     first = np.isin(master.places, (0, 2))

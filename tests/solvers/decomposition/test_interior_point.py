@@ -31,7 +31,7 @@ def questions(seeds, dear=None):
         if not (unserved(data) or unfinished(data)) and build(data).column_count:
             dec = Decomposition(data, "cost", build, 1, Standing())
             unmet = None if dear is None else np.full(dec.view.demand.shape, dear)
-            yield data, dec, blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, unmet=unmet)
+            yield data, dec, blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, unmet=unmet)
 
 
 def linear_optimum(data) -> float | None:
@@ -149,7 +149,7 @@ def test_a_job_that_is_sent_elsewhere_starts_on_its_way():
                 sent = blocks(
                     dec,
                     dec.view,
-                    np.arange(len(data.lot_site)),
+                    np.arange(len(data.option_site)),
                     np.append(np.setdiff1d(dec.view.training, mine), p),
                     least,
                     most,
@@ -185,7 +185,7 @@ def test_a_job_that_is_decided_for_a_place_where_it_ran_in_part_starts_with_the_
             most, least = dec.whole.most.copy(), np.zeros(dec.whole.size)
             most[y[program.places[data.point_job[program.places] == data.point_job[place]]]] = 0.0
             most[y[place]] = least[y[place]] = 1.0
-            decided = blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most)
+            decided = blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, least, most)
             at = int(np.flatnonzero(decided.places == place)[0])
             if decided.impossible or decided.done[at] >= 0 or decided.rate[at].sum() < 1.2:
                 continue
@@ -209,7 +209,7 @@ def test_the_way_to_an_answer_does_not_change_it():
             continue
         group = np.unique(dec.view.window, return_inverse=True)[1]
         merged = inside(
-            blocks(dec, dec.view.merged(group), np.arange(len(data.lot_site)), dec.view.training), 1e-3, lambda: 1e9
+            blocks(dec, dec.view.merged(group), np.arange(len(data.option_site)), dec.view.training), 1e-3, lambda: 1e9
         )
         starts = [(program, found.warm, np.arange(dec.view.slots))] + (
             [(merged.blocks, merged.warm, group)] if merged is not None else []
@@ -243,7 +243,7 @@ def test_a_job_that_may_not_run_where_it_is_to_be_done_has_no_answer():
             most[run[p][run[p] >= 0]] = 0.0
             assert (
                 inside(
-                    blocks(dec, dec.view, np.arange(len(data.lot_site)), dec.view.training, least, most),
+                    blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, least, most),
                     1e-4,
                     lambda: 1e9,
                 )

@@ -44,7 +44,7 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
     dec = Decomposition(data, "cost", build, 1, Standing())
     run, y, view = dec.whole.columns["run"], dec.whole.columns["y"], dec.view
     alpha, sigma = (
-        rng.uniform(0.0, 2.0, (len(data.lot_site), view.slots)),
+        rng.uniform(0.0, 2.0, (len(data.option_site), view.slots)),
         rng.uniform(0.0, 1.0, (data.sites, view.slots)),
     )
     reduced = rng.uniform(-1.0, 4.0, dec.whole.size)
@@ -123,7 +123,7 @@ def test_no_more_is_proven_than_the_rows_of_the_whole_program_say_at_the_same_pr
     some = lambda count, high: rng.uniform(0.0, high, (count, slots)) * (rng.random((count, slots)) < 0.7)
     shape = data.demand.shape
     prices = Prices(
-        some(len(data.lot_site), 2.0),
+        some(len(data.option_site), 2.0),
         some(data.sites, 1.0),
         some(data.pools, 2.0),
         some(shape[0] * shape[1], 6.0),

@@ -28,7 +28,7 @@ def question(seed: int, *, jobs: int = 0, fixed: float = 0.0, staged: bool = Fal
     """Two kinds of system at two sites, of which one serves more per watt and the other per USD; demand from two places in four hours."""
     rng = np.random.default_rng(seed)
     vary = lambda *shape: rng.uniform(0.8, 1.25, shape)
-    lot_site, kind, slots = np.repeat([0, 1], 2), np.tile([0, 1], 2), 4
+    option_site, kind, slots = np.repeat([0, 1], 2), np.tile([0, 1], 2), 4
     price, idle, busy, rate = (
         np.array(pair) for pair in ((90e3, 40e3), (700.0, 900.0), (2400.0, 2900.0), (130.0, 70.0))
     )
@@ -47,7 +47,7 @@ def question(seed: int, *, jobs: int = 0, fixed: float = 0.0, staged: bool = Fal
     )
     supply = np.floor(need * np.array([0.6, 1.0]) * rng.uniform(0.7, 1.4, 2))
     hours = np.full(slots, 2190 * HOUR_S)
-    lots, width = (
+    fleet_options, width = (
         np.tile(np.arange(4), 1 + jobs),
         np.repeat([1.0, 12.0], [4, 4 * jobs]),
     )  # of points: those that serve, then those of each job
@@ -55,14 +55,14 @@ def question(seed: int, *, jobs: int = 0, fixed: float = 0.0, staged: bool = Fal
     return PlanData(
         slot_window=np.arange(slots) // 2 if staged else np.zeros(slots, dtype=int), slot_hours_s=hours,
         site_power_limit_w=np.array([np.inf, power[1]]) if staged else power, power_stages=stages, site_fixed={"cost": np.full(2, fixed)},
-        lot_site=lot_site, lot_group=np.arange(4), lot_fabric=np.full(4, -1),
-        holding_lot=np.arange(4), holding_window=np.full(4, -1), holding_upper=np.full(4, 500.0), holding_power_w=idle[kind],
+        option_site=option_site, option_group=np.arange(4), option_fabric=np.full(4, -1),
+        holding_option=np.arange(4), holding_window=np.full(4, -1), holding_upper=np.full(4, 500.0), holding_power_w=idle[kind],
         holding_cost={"cost": price[kind] * vary(4), "capital": price[kind], "places": np.ones(4)},
         supply_limit=supply, supply_member=np.column_stack([kind, np.arange(4)]),
-        point_pool=np.where(which < 0, lot_site[lots], -1), point_job=which,
-        point_uses=np.column_stack([np.arange(len(lots)), lots]), point_uses_systems=width,
-        point_capacity=rate[kind[lots]] * width, point_power_w=busy[kind[lots]] * width,
-        point_cost={"cost": (busy[kind[lots]] * width)[:, None] * 0.2 * vary(len(lots), slots)},
+        point_pool=np.where(which < 0, option_site[fleet_options], -1), point_job=which,
+        point_uses=np.column_stack([np.arange(len(fleet_options)), fleet_options]), point_uses_systems=width,
+        point_capacity=rate[kind[fleet_options]] * width, point_power_w=busy[kind[fleet_options]] * width,
+        point_cost={"cost": (busy[kind[fleet_options]] * width)[:, None] * 0.2 * vary(len(fleet_options), slots)},
         arc_workload=np.zeros(4, dtype=int), arc_origin=np.repeat([0, 1], 2), arc_site=kind, arc_pool=kind,
         arc_cost={"cost": 0.5 * vary(4, slots)}, demand=demand,
         job_work=np.full(jobs, 3 * 70.0 * hours.sum() * 0.6 * 4), job_window_mask=np.ones((jobs, slots), dtype=bool),
@@ -167,8 +167,8 @@ def test_a_supply_on_one_of_two_networks_saves_what_is_rented_instead(fixed):
     """Ten of twenty systems can be bought, for 100 on one network or 130 on the other; the rest is rented for 300 each."""
     data = PlanData(
         slot_window=np.zeros(1, dtype=int), slot_hours_s=np.array([HOUR_S]), site_power_limit_w=np.array([np.inf]), site_fixed={"cost": np.array([fixed])},
-        lot_site=np.zeros(3, dtype=int), lot_group=np.array([0, 0, 1]), lot_fabric=np.array([0, 1, -1]),
-        holding_lot=np.arange(3), holding_window=np.full(3, -1), holding_upper=np.full(3, 50.0), holding_power_w=np.zeros(3),
+        option_site=np.zeros(3, dtype=int), option_group=np.array([0, 0, 1]), option_fabric=np.array([0, 1, -1]),
+        holding_option=np.arange(3), holding_window=np.full(3, -1), holding_upper=np.full(3, 50.0), holding_power_w=np.zeros(3),
         holding_cost={"cost": np.array([100.0, 130.0, 300.0])}, supply_limit=np.array([10.0]), supply_member=np.array([[0, 0], [0, 1]]),
         point_pool=np.zeros(3, dtype=int), point_job=np.full(3, -1), point_uses=np.column_stack([np.arange(3), np.arange(3)]), point_uses_systems=np.ones(3),
         point_capacity=np.full(3, 2.0), point_power_w=np.zeros(3), point_cost={"cost": np.zeros((3, 1))},

@@ -12,18 +12,23 @@ from solvers.decomposition.slot_clustering import APART, APART_LARGE, SUPPLIED, 
 
 
 def view_of(jobs: int, sites: int, kinds: int, supply: np.ndarray, systems: np.ndarray, limited: int):
-    """One lot of each kind at each site, of which the first kinds are limited, and one point of each job on each."""
-    lot_site, of_kind = np.divmod(np.arange(sites * kinds), kinds)
-    job, lot = np.divmod(np.arange(jobs * sites * kinds), sites * kinds)
+    """One fleet option of each kind at each site, of which the first kinds are limited, and one point of each job on each."""
+    option_site, of_kind = np.divmod(np.arange(sites * kinds), kinds)
+    job, option = np.divmod(np.arange(jobs * sites * kinds), sites * kinds)
     members = np.flatnonzero(of_kind < limited)
     data = SimpleNamespace(
-        sites=sites, job_work=np.ones(jobs), point_job=job, point_pool=np.full(len(job), -1), lot_site=lot_site, holding_lot=np.arange(len(lot_site)),
+        sites=sites, job_work=np.ones(jobs), point_job=job, point_pool=np.full(len(job), -1), option_site=option_site, holding_option=np.arange(len(option_site)),
         supply_limit=supply[:limited], supply_member=np.column_stack([of_kind[members], members]),
     )  # fmt: skip
     points = np.arange(len(job))
     return SimpleNamespace(
-        data=data, training=points, site=lot_site[lot], use_point=points, use_lot=lot, use_systems=systems[job]
-    ), of_kind[lot]
+        data=data,
+        training=points,
+        site=option_site[option],
+        use_point=points,
+        use_option=option,
+        use_systems=systems[job],
+    ), of_kind[option]
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 30), st.integers(2, 12))

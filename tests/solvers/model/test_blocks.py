@@ -18,17 +18,17 @@ whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.ar
 
 
 def serving(asked=12.0, **other):
-    """One site, one lot, a holding at 10 each, one point of 5 requests/s per system, one slot."""
+    """One site, one fleet option, a holding at 10 each, one point of 5 requests/s per system, one slot."""
     return PlanData(
         **dict(
             dict(
                 slot_window=whole(0),
                 slot_hours_s=real(3600),
                 site_power_limit_w=real(np.inf),
-                lot_site=whole(0),
-                lot_group=whole(0),
-                lot_fabric=whole(-1),
-                holding_lot=whole(0),
+                option_site=whole(0),
+                option_group=whole(0),
+                option_fabric=whole(-1),
+                holding_option=whole(0),
                 holding_window=whole(-1),
                 holding_upper=real(9),
                 holding_cost={"cost": real(10)},
@@ -52,15 +52,15 @@ def serving(asked=12.0, **other):
     )
 
 
-def two_lots(**other):
-    """As above with a second lot at 11 a system of the same group; both could serve everything."""
+def two_options(**other):
+    """As above with a second fleet option at 11 a system of the same group; both could serve everything."""
     return serving(
         **dict(
             dict(
-                lot_site=whole(0, 0),
-                lot_group=whole(0, 0),
-                lot_fabric=whole(-1, -1),
-                holding_lot=whole(0, 1),
+                option_site=whole(0, 0),
+                option_group=whole(0, 0),
+                option_fabric=whole(-1, -1),
+                holding_option=whole(0, 1),
                 holding_window=whole(-1, -1),
                 holding_upper=real(9, 9),
                 holding_cost={"cost": real(10, 11)},
@@ -86,10 +86,10 @@ def training(slots=2, windows=(0, 0), work=3600.0, **other):
                 slot_window=whole(*windows),
                 slot_hours_s=np.full(slots, 3600.0),
                 site_power_limit_w=real(np.inf),
-                lot_site=whole(0),
-                lot_group=whole(0),
-                lot_fabric=whole(-1),
-                holding_lot=whole(0),
+                option_site=whole(0),
+                option_group=whole(0),
+                option_fabric=whole(-1),
+                holding_option=whole(0),
                 holding_window=whole(-1),
                 holding_upper=real(9),
                 holding_cost={"cost": real(10)},
@@ -115,10 +115,10 @@ def test_installed_systems_are_whole():
     assert answer.values["n"].tolist() == [3] and answer.value == pytest.approx(30 + 4.8)
 
 
-def test_supply_pushes_to_the_dearer_lot():
-    limited = two_lots(supply_limit=real(1), supply_member=whole([0, 0]))
+def test_supply_pushes_to_the_dearer_option():
+    limited = two_options(supply_limit=real(1), supply_member=whole([0, 0]))
     assert solve(limited, EXACT).values["n"].tolist() == [1, 2]
-    assert solve(two_lots(), EXACT).values["n"].tolist() == [3, 0]
+    assert solve(two_options(), EXACT).values["n"].tolist() == [3, 0]
 
 
 def test_supply_counts_per_window():
@@ -126,7 +126,7 @@ def test_supply_counts_per_window():
     windows = dict(
         slot_window=whole(0, 1),
         slot_hours_s=real(3600, 3600),
-        holding_lot=whole(0, 0),
+        holding_option=whole(0, 0),
         holding_window=whole(0, 1),
         holding_upper=real(9, 9),
         holding_cost={"cost": real(10, 10)},
@@ -152,21 +152,21 @@ def test_power_counts_idle_systems_and_running_replicas(limit_w, status):
 def test_one_fabric_per_group():
     """Each design can be had twice only, three systems are needed: two designs would do, one cannot."""
     upper = dict(holding_upper=real(2, 2))
-    assert solve(two_lots(**upper), EXACT).values["n"].tolist() == [2, 1]
-    assert solve(two_lots(**upper, lot_fabric=whole(0, 1)), EXACT).status == "infeasible"
-    assert solve(two_lots(**upper, lot_fabric=whole(0, 1), lot_group=whole(0, 1)), EXACT).status == "optimal"
-    chosen = solve(two_lots(lot_fabric=whole(0, 1)), EXACT)
+    assert solve(two_options(**upper), EXACT).values["n"].tolist() == [2, 1]
+    assert solve(two_options(**upper, option_fabric=whole(0, 1)), EXACT).status == "infeasible"
+    assert solve(two_options(**upper, option_fabric=whole(0, 1), option_group=whole(0, 1)), EXACT).status == "optimal"
+    chosen = solve(two_options(option_fabric=whole(0, 1)), EXACT)
     assert chosen.values["z"].tolist() == [[1, 0]]
 
 
 def two_sites(**other):
     """Two workload-free choices of site for the same origin; the second site is dearer by 1 a system."""
-    return two_lots(
+    return two_options(
         **dict(
             dict(
                 site_power_limit_w=real(np.inf, np.inf),
-                lot_site=whole(0, 1),
-                lot_group=whole(0, 1),
+                option_site=whole(0, 1),
+                option_group=whole(0, 1),
                 point_pool=whole(0, 1),
                 arc_workload=whole(0, 0),
                 arc_origin=whole(0, 0),
@@ -206,8 +206,8 @@ def test_flow_follows_the_cheaper_path():
 
 
 def test_a_limit_bounds_its_functional():
-    """Carbon 1 a system of the first lot, 0 of the second: at most 2 of the first, so 2 and 1."""
-    data = two_lots(
+    """Carbon 1 a system of the first fleet option, 0 of the second: at most 2 of the first, so 2 and 1."""
+    data = two_options(
         holding_cost={"cost": real(10, 11), "carbon_kg": real(1, 0)}, limits=(Limit("limits.carbon", "carbon_kg", 2.0),)
     )
     answer = solve(data, EXACT)
@@ -256,7 +256,7 @@ def test_a_job_needs_its_full_width_in_every_window_it_runs_in():
     would cost as much, but is no way to run it; with 1 system per window at most there is none."""
     by_window = dict(
         windows=(0, 1),
-        holding_lot=whole(0, 0),
+        holding_option=whole(0, 0),
         holding_window=whole(0, 1),
         holding_cost={"cost": real(10, 10)},
         holding_power_w=real(0, 0),
@@ -291,7 +291,7 @@ def test_throughput_of_one_workload_serves_the_others_as_asked():
 
 
 def test_ties_go_to_the_cheaper_plan():
-    data = two_lots(holding_cost={"cost": real(11, 10), "carbon_kg": real(1, 1)}, objective=Objective("carbon_kg"))
+    data = two_options(holding_cost={"cost": real(11, 10), "carbon_kg": real(1, 1)}, objective=Objective("carbon_kg"))
     answer = solve(data, EXACT)
     assert answer.value == pytest.approx(3) and answer.values["n"].tolist() == [0, 3]
 
@@ -334,7 +334,7 @@ def test_duals_hold_for_the_fleet_found():
     ("wrong", "word"),
     [
         ({"slot_hours_s": real(1, 2)}, "slot_hours_s"),
-        ({"holding_lot": whole(4)}, "holding_lot"),
+        ({"holding_option": whole(4)}, "holding_option"),
         ({"holding_upper": real(np.inf)}, "holding_upper"),
         ({"objective": Objective("fame")}, "fame"),
         ({"limits": (Limit("limits.x", "fame", 1.0),)}, "fame"),
@@ -349,7 +349,7 @@ def test_broken_input_is_refused_by_name(wrong, word):
 
 
 def points(capacity, systems, power, cost):
-    """Points of one pool on one lot, two slots."""
+    """Points of one pool on one fleet option, two slots."""
     count = len(capacity)
     return serving(
         slot_window=whole(0, 0),

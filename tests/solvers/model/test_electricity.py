@@ -70,7 +70,7 @@ def problem(rng, objectives, least_price=-3):
     site_of = np.array(uses)
     return PlanData(
         slot_window=np.zeros(T, dtype=int), slot_hours_s=table(T, low=1, high=3), site_power_limit_w=np.where([chance(0.3) for _ in range(R)], table(R, low=3, high=9), np.inf),
-        lot_site=np.arange(R), lot_group=np.arange(R), lot_fabric=np.full(R, -1), holding_lot=np.arange(R), holding_window=np.full(R, -1),
+        option_site=np.arange(R), option_group=np.arange(R), option_fabric=np.full(R, -1), holding_option=np.arange(R), holding_window=np.full(R, -1),
         holding_upper=table(R, low=1, high=3), holding_cost={"cost": table(R, low=1), "carbon_kg": table(R)}, holding_power_w=table(R, high=2),
         point_pool=np.array(point_pool), point_job=np.array(point_job), point_uses=np.column_stack([np.arange(P), site_of]),
         point_uses_systems=table(P, low=1, high=2) / 2, point_capacity=table(P, low=2, high=5), point_power_w=table(P, high=3),
@@ -118,7 +118,7 @@ def alone(price=(1.0, 4.0), power=1.0, demand=(1.0, 1.0), **meter):
     )
     return PlanData(
         slot_window=np.zeros(T, dtype=int), slot_hours_s=np.ones(T), site_power_limit_w=np.array([np.inf]),
-        lot_site=np.zeros(1, dtype=int), lot_group=np.zeros(1, dtype=int), lot_fabric=np.array([-1]), holding_lot=np.zeros(1, dtype=int), holding_window=np.array([-1]),
+        option_site=np.zeros(1, dtype=int), option_group=np.zeros(1, dtype=int), option_fabric=np.array([-1]), holding_option=np.zeros(1, dtype=int), holding_window=np.array([-1]),
         holding_upper=np.array([9.0]), holding_cost={"cost": np.zeros(1)}, holding_power_w=np.zeros(1), point_pool=np.zeros(1, dtype=int), point_job=np.array([-1]),
         point_uses=np.zeros((1, 2), dtype=int), point_uses_systems=np.ones(1), point_capacity=np.ones(1), point_power_w=np.array([power]), point_cost={"cost": np.zeros((1, T))},
         arc_workload=np.zeros(1, dtype=int), arc_origin=np.zeros(1, dtype=int), arc_site=np.zeros(1, dtype=int), arc_pool=np.zeros(1, dtype=int), arc_cost={"cost": np.zeros((1, T))},

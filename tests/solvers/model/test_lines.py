@@ -80,8 +80,8 @@ def problem(rng, lines=True, spread=None, objectives=("cost", "cost", "carbon_kg
     return PlanData(
         slot_window=window, slot_hours_s=table(slots, low=1, high=3), site_power_limit_w=np.where([chance(0.3) for _ in range(sites)], 6.0, np.inf),
         site_fixed={"cost": table(sites, high=4) if chance(0.3) else np.zeros(sites)},
-        lot_site=np.arange(sites), lot_group=np.arange(sites), lot_fabric=np.full(sites, -1),
-        holding_lot=np.arange(sites), holding_window=np.full(sites, -1), holding_upper=np.minimum(table(sites, low=1, high=4), 2),
+        option_site=np.arange(sites), option_group=np.arange(sites), option_fabric=np.full(sites, -1),
+        holding_option=np.arange(sites), holding_window=np.full(sites, -1), holding_upper=np.minimum(table(sites, low=1, high=4), 2),
         holding_cost={"cost": table(sites, low=1, high=9), "carbon_kg": table(sites)}, holding_power_w=table(sites, high=2),
         point_pool=np.arange(P), point_job=np.full(P, -1), point_uses=np.array([(p, p % sites) for p in range(P)]),
         point_uses_systems=table(P, low=1, high=2), point_capacity=table(P, low=3, high=6), point_power_w=table(P, high=2),

@@ -21,7 +21,7 @@ def two_sites(asked=10.0, slots=1, **other):
     """Site 0 at 10 a system, site 1 at 30; each system serves 5 requests/s of the one origin."""
     return PlanData(**dict(dict(
         slot_window=np.zeros(slots, dtype=int), slot_hours_s=np.full(slots, 3600.0), site_power_limit_w=real(np.inf, np.inf),
-        lot_site=whole(0, 1), lot_group=whole(0, 1), lot_fabric=whole(-1, -1), holding_lot=whole(0, 1), holding_window=whole(-1, -1),
+        option_site=whole(0, 1), option_group=whole(0, 1), option_fabric=whole(-1, -1), holding_option=whole(0, 1), holding_window=whole(-1, -1),
         holding_upper=real(9, 9), holding_cost={"cost": real(10, 30)}, holding_power_w=real(0, 0), point_pool=whole(0, 1), point_job=whole(-1, -1),
         point_uses=whole([0, 0], [1, 1]), point_uses_systems=real(1, 1), point_capacity=real(5, 5), point_power_w=real(0, 0),
         point_cost={"cost": np.zeros((2, slots))}, arc_workload=whole(0, 0), arc_origin=whole(0, 0), arc_site=whole(0, 1), arc_pool=whole(0, 1),
@@ -94,8 +94,8 @@ def three_sites(**other):
         hop_to=whole(*[b for _, b, _ in hops]), send_hop=np.arange(7), send_stage=np.zeros(7, dtype=int), send_channel=np.zeros(7, dtype=int),
         send_rate=np.ones(7), send_cost={"cost": real(*[c for _, _, c in hops])})  # fmt: skip
     return PlanData(
-        slot_window=whole(0), slot_hours_s=real(1), site_power_limit_w=np.full(3, np.inf), lot_site=np.arange(3), lot_group=np.arange(3),
-        lot_fabric=np.full(3, -1), holding_lot=np.arange(3), holding_window=np.full(3, -1), holding_upper=np.full(3, 9.0),
+        slot_window=whole(0), slot_hours_s=real(1), site_power_limit_w=np.full(3, np.inf), option_site=np.arange(3), option_group=np.arange(3),
+        option_fabric=np.full(3, -1), holding_option=np.arange(3), holding_window=np.full(3, -1), holding_upper=np.full(3, 9.0),
         holding_cost={"cost": np.zeros(3)}, holding_power_w=np.zeros(3), point_pool=np.arange(3), point_job=np.full(3, -1),
         point_uses=np.column_stack([np.arange(3), np.arange(3)]), point_uses_systems=np.ones(3), point_capacity=np.full(3, 5.0), point_power_w=np.zeros(3),
         point_cost={"cost": np.zeros((3, 1))}, arc_workload=np.zeros(3, dtype=int), arc_origin=np.arange(3), arc_site=np.arange(3), arc_pool=np.arange(3),

@@ -46,7 +46,7 @@ def everything(objectives=together.OBJECTIVES):
 
 def roomy(rng, data):
     """Most holdings come early and stay, and other limits leave room, so that it is those of the phases that bind."""
-    U, early = len(data.holding_lot), rng.random(len(data.holding_lot)) < 0.6
+    U, early = len(data.holding_option), rng.random(len(data.holding_option)) < 0.6
     return replace(
         data, holding_window=np.where(early, 0, data.holding_window), holding_last=np.where(rng.random(U) < 0.8, data.slots - 1, data.holding_last),
         holding_upper=np.full(U, 3.0), supply_limit=data.supply_limit + 3, job_window_mask=np.ones_like(data.job_window_mask),
@@ -60,7 +60,7 @@ def limited(rng, made):
     late = data.slot_window == data.windows - 1
     table = lambda *shape: rng.integers(0, 3, shape, endpoint=True).astype(float)
     comes_late = (data.holding_window == data.windows - 1) & (data.windows > 1)
-    holding = table(len(data.holding_lot)) * comes_late
+    holding = table(len(data.holding_option)) * comes_late
     part = {
         "holding_cost": {**data.holding_cost, PAID: holding}, "point_cost": {**data.point_cost, PAID: table(*data.point_cost["cost"].shape) * late},
         "arc_cost": {**data.arc_cost, PAID: table(*data.arc_cost["cost"].shape) * late}, "site_fixed": {**data.site_fixed, PAID: table(data.sites)},
@@ -123,7 +123,7 @@ def test_slot_by_slot_finds_no_better_and_bounds_no_higher(data):
 def test_so_it_does_under_ceilings_on_what_is_bought(data, seed):
     """Of all phases together and of the last one: limits on what is decided once."""
     rng, data = np.random.default_rng(seed), without_money(data)
-    price = 1e6 * rng.integers(1, 5, len(data.holding_lot))
+    price = 1e6 * rng.integers(1, 5, len(data.holding_option))
     late = data.holding_window > 0
     limits = (
         Limit("phases[1].capital", "late", 1e6 * rng.integers(0, 8)),
@@ -177,9 +177,9 @@ def power_holds(data, values):
     """Every slot's watts against the limit of its window, by hand."""
     limit, _ = data.power_limit()
     watts = np.zeros((data.sites, data.slots))
-    for u, (k, n) in enumerate(zip(data.holding_lot, values["n"], strict=True)):
+    for u, (k, n) in enumerate(zip(data.holding_option, values["n"], strict=True)):
         there = (data.holding_window[u] <= data.slot_window) & (data.slot_window <= data.holding_last[u])
-        watts[data.lot_site[k]] += n * data.holding_power_w[u] * there
+        watts[data.option_site[k]] += n * data.holding_power_w[u] * there
     for p, site in enumerate(data.point_site()):
         watts[site] += data.point_power_w[p] * (values["x"][p] + values["v"][p])
     return (watts <= limit[:, data.slot_window] + 1e-5).all()
@@ -200,7 +200,7 @@ def test_the_certificate_holds_at_any_prices(data, seed):
     T = data.slots
     for _ in range(5):
         prices = Prices(
-            draw(len(data.lot_site), T),
+            draw(len(data.option_site), T),
             draw(data.sites, T),
             draw(data.pools, T),
             3 * draw(len(view.demand), T),

@@ -26,7 +26,7 @@ def problems(objectives=("cost", "carbon_kg", "throughput")):
 def phased(rng, objectives):
     """A small problem in which each slot is a window of its own and every holding has its first and last window."""
     data = problem(rng, objectives)
-    T, U = data.slots, len(data.holding_lot)
+    T, U = data.slots, len(data.holding_option)
     ends = np.sort(rng.integers(0, T, (U, 2)), axis=1)
     late = ends[:, 0] > 0
     price = rng.integers(1, 5, U).astype(float)
@@ -78,7 +78,7 @@ def test_more_room_never_costs_more(data, what):
 def test_held_throughout_is_held_in_every_window(seed):
     """From the first window to the last is the same as -1, and one window as one window."""
     data = phased(np.random.default_rng(seed), ("cost", "throughput"))
-    U, T = len(data.holding_lot), data.slots
+    U, T = len(data.holding_option), data.slots
     whole = replace(data, holding_window=np.zeros(U, dtype=int), holding_last=np.full(U, T - 1))
     agree_with_each_other(
         solve(whole, EXACT), solve(replace(data, holding_window=np.full(U, -1), holding_last=None), EXACT)
@@ -93,8 +93,8 @@ def test_nothing_runs_before_it_comes_or_after_it_goes(data):
     solution = solve(data, EXACT)
     if solution.status != "optimal":
         return
-    there = np.zeros((len(data.lot_site), data.slots))
-    for u, (k, first, last) in enumerate(zip(data.holding_lot, data.holding_window, data.holding_last, strict=True)):
+    there = np.zeros((len(data.option_site), data.slots))
+    for u, (k, first, last) in enumerate(zip(data.holding_option, data.holding_window, data.holding_last, strict=True)):
         there[k, first : last + 1] += solution.values["n"][u]
     busy = np.zeros_like(there)
     for (p, k), systems in zip(data.point_uses, data.point_uses_systems, strict=True):

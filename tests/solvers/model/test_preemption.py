@@ -32,7 +32,7 @@ def problem(rng, least_cost):
     T, R = int(rng.integers(2, 4, endpoint=True)), int(rng.integers(1, 2, endpoint=True))
     jobs = int(rng.integers(1, 2, endpoint=True))
     P = R + jobs
-    lots = np.array([*range(R), *rng.integers(0, R, jobs)])
+    fleet_options = np.array([*range(R), *rng.integers(0, R, jobs)])
     following, cut = np.arange(1, T + 1), int(rng.integers(1, T, endpoint=True))
     following[cut - 1], following[T - 1] = (0, cut) if cut < T else (0, 0)
     window = np.zeros(T, dtype=int)
@@ -44,11 +44,11 @@ def problem(rng, least_cost):
         mask[0, rng.integers(0, T)] = False
     return PlanData(
         slot_window=window, slot_hours_s=times * 2, site_power_limit_w=np.full(R, np.inf),
-        lot_site=np.arange(R), lot_group=np.arange(R), lot_fabric=np.full(R, -1),
-        holding_lot=np.arange(R), holding_window=np.full(R, -1), holding_upper=table(R, low=1, high=3),
+        option_site=np.arange(R), option_group=np.arange(R), option_fabric=np.full(R, -1),
+        holding_option=np.arange(R), holding_window=np.full(R, -1), holding_upper=table(R, low=1, high=3),
         holding_cost={"cost": table(R, low=2, high=9)}, holding_power_w=np.zeros(R),
         point_pool=np.array([*range(R), *[-1] * jobs]), point_job=np.array([*[-1] * R, *[0] * jobs]),
-        point_uses=np.column_stack([np.arange(P), lots]), point_uses_systems=np.array([*np.full(R, 0.5), *table(jobs, low=1, high=2)]),
+        point_uses=np.column_stack([np.arange(P), fleet_options]), point_uses_systems=np.array([*np.full(R, 0.5), *table(jobs, low=1, high=2)]),
         point_capacity=table(P, low=2, high=4), point_power_w=np.zeros(P), point_cost={"cost": table(P, T, low=least_cost, high=4)},
         arc_workload=np.zeros(R, dtype=int), arc_origin=np.zeros(R, dtype=int), arc_site=np.arange(R), arc_pool=np.arange(R),
         arc_cost={"cost": np.zeros((R, T))}, demand=table(1, 1, T, high=6), job_work=table(1, low=1, high=12), job_window_mask=mask,
@@ -59,10 +59,10 @@ def problem(rng, least_cost):
 
 def best(data):
     """The least cost, every course of every width tried; infinite where there is no plan."""
-    T, U = len(data.slot_window), len(data.holding_lot)
+    T, U = len(data.slot_window), len(data.holding_option)
     serving, training = np.flatnonzero(data.point_pool >= 0), np.flatnonzero(data.point_job >= 0)
     before = [int(np.flatnonzero(data.order.next == t)[0]) for t in range(T)]
-    lot = dict(zip(data.point_uses[:, 0].tolist(), data.point_uses[:, 1].tolist(), strict=True))
+    option = dict(zip(data.point_uses[:, 0].tolist(), data.point_uses[:, 1].tolist(), strict=True))
     found = np.inf
     for p in training:
         names = (
@@ -96,15 +96,15 @@ def best(data):
             row([(("x", q, t), data.point_capacity[q]) for q in serving], data.demand[0, 0, t], data.demand[0, 0, t])
             row([(("v", t), 1.0), (("ran", data.slot_window[t]), -1.0)], -np.inf, 0.0)
             for k in range(U):
-                mine = [(("x", q, t), data.point_uses_systems[q]) for q in serving if lot[q] == k]
+                mine = [(("x", q, t), data.point_uses_systems[q]) for q in serving if option[q] == k]
                 row(
-                    [*mine, *([(("v", t), data.point_uses_systems[p])] if lot[p] == k else []), (("n", k), -1.0)],
+                    [*mine, *([(("v", t), data.point_uses_systems[p])] if option[p] == k else []), (("n", k), -1.0)],
                     -np.inf,
                     0.0,
                 )
-                row([(("v", t), data.point_storage[p])] if lot[p] == k else [], -np.inf, data.site_storage[k])
+                row([(("v", t), data.point_storage[p])] if option[p] == k else [], -np.inf, data.site_storage[k])
         for w in set(data.slot_window.tolist()):
-            row([(("ran", w), data.point_uses_systems[p]), (("n", lot[p]), -1.0)], -np.inf, 0.0)
+            row([(("ran", w), data.point_uses_systems[p]), (("n", option[p]), -1.0)], -np.inf, 0.0)
         for course in itertools.product((1.0, 0.0), repeat=T):
             count = len(rows)
             done = []
