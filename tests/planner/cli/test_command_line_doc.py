@@ -22,13 +22,22 @@ def commands(parser: argparse.ArgumentParser, name: str = ""):
 
 def options() -> set[str]:
     top = {option for action in _parser()._actions for option in action.option_strings}
-    inner = {option for _, command in commands(_parser()) for action in command._actions for option in action.option_strings}
+    inner = {
+        option
+        for _, command in commands(_parser())
+        for action in command._actions
+        for option in action.option_strings
+    }
     return (top | inner) - {"-h"}
 
 
 def test_every_command_has_a_row():
     section = PAGE.partition("## Options")[0]
-    rows = {re.sub(r"[^a-z ].*", "", line.split("`")[1]).strip() for line in section.splitlines() if line.startswith("| `")}
+    rows = {
+        re.sub(r"[^a-z ].*", "", line.split("`")[1]).strip()
+        for line in section.splitlines()
+        if line.startswith("| `")
+    }
     assert rows == {name for name, _ in commands(_parser())}
 
 
