@@ -71,7 +71,7 @@ class Decisions(Report):
     def _fleet(self) -> None:
         windows = self.problem.calendar.windows
         self.times: list[InTime] = []
-        self.fleet_options: list[CheckedOption] = []
+        self.options_by_row: list[CheckedOption] = []
         self.held: dict[tuple, list[float]] = defaultdict(lambda: [0.0] * windows)
         networks: dict[tuple[str, str], dict[tuple, tuple[list[float], float]]] = defaultdict(dict)
         for i, row in enumerate(self.document["fleet"]):
@@ -83,7 +83,7 @@ class Decisions(Report):
                 self.say(f"{path}.phase", "on-demand and spot systems are held by phase, all others throughout")
             when = in_time(self.problem, option, row)
             self.times.append(when)
-            self.fleet_options.append(option)
+            self.options_by_row.append(option)
             for words in when.wrong:
                 self.say(path, words)
             if not exportable(option.system, option.site, self.problem.spec.limits):

@@ -96,7 +96,7 @@ class Limits(Amounts):
                 yield f"{option.site.path}.fabrics", name, max(counts), option.largest
         prices = [
             row["count"] * (when.price + option.fabric_capital) if option.owned else 0.0
-            for row, when, option in zip(self.document["fleet"], self.times, self.fleet_options)
+            for row, when, option in zip(self.document["fleet"], self.times, self.options_by_row)
         ]
         bought = sum(prices)
         bought += self.electricity.capital if self.electricity else 0.0

@@ -44,7 +44,7 @@ def _paid(check: Amounts, p: int, inside: list[bool]) -> float:
         if inside[int(calendar.window[t])]
     ]
     total = 0.0
-    for row, when, option in zip(check.document["fleet"], check.times, check.fleet_options, strict=True):
+    for row, when, option in zip(check.document["fleet"], check.times, check.options_by_row, strict=True):
         seconds = [(t, s) for t, w, s in slots if w in when.windows]
         each = 0.0
         if option.owned:

@@ -63,7 +63,7 @@ class PhaseCheck:
             self._pools(f"phases[{p}].pools", row["pools"], slots)
 
     def _fleet(self) -> list[tuple[Mapping[str, Any], InTime, CheckedOption]]:
-        return list(zip(self.document["fleet"], self.check.times, self.check.fleet_options, strict=True))
+        return list(zip(self.document["fleet"], self.check.times, self.check.options_by_row, strict=True))
 
     def _day(self, moment_s: float) -> str:
         return (self.problem.calendar.start + timedelta(days=int(moment_s // DAY_S))).isoformat()
