@@ -27,16 +27,16 @@ from models.transformer import architecture as operators
 from models.transformer import moe
 
 MODULES = (
-    "collectives",
-    "layouts",
-    "memory",
-    "moe",
-    "operators",
-    "pipeline",
+    "network.collectives",
     "roofline",
-    "training",
-    "training_exchange",
-    "training_layer",
+    "training.exchange",
+    "training.layer",
+    "training.layouts",
+    "training.memory",
+    "training.pipeline",
+    "training.step",
+    "transformer.architecture",
+    "transformer.moe",
 )
 MLA = replace(
     MOE,
