@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from catalog.units import MILLION
-
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def discount_factor(rate: ArrayLike, years: ArrayLike) -> Result:

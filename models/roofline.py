@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 # Stored bytes of an element, block scales included: one byte per 32 (MX formats), one byte per 16 (4-bit float),
 # a 16-bit scale per 128 (integers of 4 bits). FP8 and INT8 scale per tensor or channel, which is negligible.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def reading_bytes_per_s(tokens_per_s: ArrayLike, bytes_per_token: ArrayLike) -> Result:

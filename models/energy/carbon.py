@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def operational_carbon_kg(energy_j: ArrayLike, intensity_kg_per_j: ArrayLike) -> Result:

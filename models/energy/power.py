@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
+
 ACTIVITIES = ("compute", "memory", "communication", "host")
 
 

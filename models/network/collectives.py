@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def members_per_domain(group: ArrayLike, stride: ArrayLike, domain: ArrayLike) -> Result:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, ndtri
 
-Result = np.ndarray | float
+from models.arrays import Result
+
 _ROUNDS, _CLOSE = 40, 1e-9
 # Skewness beyond which the cube root no longer follows the gamma distribution.
 _MOST_SKEW = 4.0

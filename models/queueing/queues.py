@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaincinv, gammaln, ndtr
 
-Result = np.ndarray | float
+from models.arrays import Result
+
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
 _ROUNDS = 3

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.queueing.queues import closed_loop_response_s
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -20,7 +21,6 @@ from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, wi
 from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture
 
-Result = np.ndarray | float
 # The number in decode and its step time depend on each other; four damped rounds settle to well below the model's error.
 _ROUNDS = 4
 _DAMPING = 0.5
@@ -61,7 +61,7 @@ def closed_loop(
     with outputs of a few tokens the rate dips by up to 10 % as clients are added: the burst term is an overestimate there.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> run = lambda c: closed_loop(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), c, input_tokens=1000, output_tokens=200,
     ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(run(32).tokens_per_s > run(8).tokens_per_s), bool(run(32).tpot_s > run(8).tpot_s)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.queueing.queues import closed_loop_response_s
 from models.serving.constants import ServingConstants
 from models.serving.disaggregation import DisaggregatedPoint
 
-Result = np.ndarray | float
 _ROUNDS = 12
 
 
@@ -31,7 +31,7 @@ def closed_pools(
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Seidmann, Schweitzer and Shalev-Oren, Performance Evaluation 7 (1987)
     (many servers as a faster one); Zhong et al., DistServe, OSDI 2024, section 3.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> from models.serving.decode import ServingLayouts
     >>> from models.serving.disaggregation import disaggregated
     >>> one = ServingLayouts(1, 1, 1, 1)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.roofline import Precision, operand_bits
 
-Result = np.ndarray | float
 # Engines and chip generations with figures of their own; any other takes 1.
 # TensorRT-LLM runs networks through PyTorch (tensorrt_llm) or, before release 1.0, from plans compiled ahead (tensorrt_plan).
 ENGINES = ("tensorrt_llm", "tensorrt_plan", "vllm", "sglang")
@@ -162,7 +162,7 @@ class ServingConstants:
         Engines and generations without figures of their own take 1.
         Shapes: engine, family, year [year] broadcast. Units: as the fields. Reference: fit on published serving measurements.
 
-        >>> from models import examples
+        >>> from models.serving import examples
         >>> fast = examples.SERVING.profile("tensorrt_llm", "blackwell", 2026.0)
         >>> bool(fast.host_step_s < examples.SERVING.host_step_s), bool(examples.SERVING.profile().host_step_s == examples.SERVING.host_step_s)
         (True, True)

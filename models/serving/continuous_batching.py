@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -29,7 +30,6 @@ from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, wi
 from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture
 
-Result = np.ndarray | float
 # Parts of a step by what they wait for.
 BOUNDS = {
     "compute": ("dense_compute", "expert_compute", "prefill_attention"),
@@ -145,7 +145,7 @@ def aggregated(
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
     (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing/queues.py for the waits.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(abs(point.requests_per_s * 199 * point.tpot_s - 16) < 1e-9)
@@ -312,7 +312,7 @@ def unloaded_ttft_s(
     Shapes: broadcast. Units: seconds and tokens; result [s].
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024 (interleaving); constants: first fit on published serving measurements.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> round(float(unloaded_ttft_s(examples.DENSE, 0.1, 0.01, 2048, examples.SERVING)), 6)
     0.135
     """

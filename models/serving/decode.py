@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from catalog.units import GIGA
+from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.transformer.architecture import (
@@ -23,7 +24,6 @@ from models.transformer.architecture import (
     parameter_counts,
 )
 
-Result = np.ndarray | float
 # Activations travel in 16 bit.
 ACTIVATION_BYTES = 2.0
 # A dispatch in 8 bit and a combine in 16 bit make 1.5 byte per element and direction on average.
@@ -96,7 +96,7 @@ def step_time(
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., Efficiently Scaling Transformer
     Inference, MLSys 2023, section 2; the parts' own references.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> step = step_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), decode_sequences=1, prefill_tokens=0,
     ...     context_tokens=1024, prompt_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(abs(sum(step.breakdown.values()) - step.total_s) < 1e-12)
@@ -139,7 +139,7 @@ def dense_times_s(
     layouts broadcast; result [s]. The head is never read below 8 bit.
     Reference: Pope et al., MLSys 2023, section 2; saturation term: first fit on published serving measurements.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> compute, memory = dense_times_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), "bf16", examples.SERVING, 1, 1)
     >>> bool(memory > compute > 0)
     True
@@ -184,7 +184,7 @@ def expert_times_s(
     with R = tp dp, m_e = m k / touched, imb = 1 + i ln(ep), e_x falling with the width f of an expert as 1 / (1 + f0 / f). Shapes: tokens [token] and layouts broadcast; result [s].
     Reference: Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5; constants: first fit on published serving measurements.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> expert_times_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), "bf16", examples.SERVING, 1)
     (0.0, 0.0)
     """
@@ -223,7 +223,7 @@ def decode_attention_s(
     Shapes: sequences [sequence, all ranks], context [token], queries n [token] and layouts broadcast; result [s].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> float(decode_attention_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 0, 1024, "bf16", examples.SERVING))
     0.0
     """
@@ -255,7 +255,7 @@ def prefill_attention_s(
     their number. Shapes: prefill and prompt tokens [token] and layouts broadcast; result [s].
     Reference: Dao et al., FlashAttention, NeurIPS 2022 (no score traffic); Korthikanti et al., MLSys 2023, section 4 (count).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> args = examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1)
     >>> round(float(prefill_attention_s(*args, 10, 200, examples.SERVING) / prefill_attention_s(*args, 10, 100, examples.SERVING)), 9)
     2.0
@@ -282,7 +282,7 @@ def communication_s(
     Reference: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) (ring and tree costs); Shoeybi et al., Megatron-LM,
     arXiv:1909.08053, section 3 (two all-reduces per layer).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> float(communication_s(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 100, examples.SERVING))
     0.0
     """
@@ -315,7 +315,7 @@ def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingCo
     Shapes: as prefill_tokens [token]; result [s].
     Reference: fit on published serving measurements, see the catalog.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> bool(launch_s(examples.DENSE, 512, examples.SERVING) > launch_s(examples.DENSE, 0, examples.SERVING))
     True
     """

@@ -12,6 +12,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -28,8 +29,6 @@ from models.serving.kv_cache import memory_bytes_per_chip, slots, transfer_s
 from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
 from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture
-
-Result = np.ndarray | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def disaggregated(
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
     Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing/queues.py.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> both = disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, ServingLayouts(1, 1, 1, 1), ServingLayouts(2, 1, 1, 1), 32,
     ...     np.array([1, 2]), 1, link_bytes_per_s=25e9, link_start_s=0.0, input_tokens=1000, output_tokens=200, input_scv=0.0,
     ...     output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)

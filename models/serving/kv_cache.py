@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
-Result = np.ndarray | float
 # The smooth minimum of two limits; the higher, the sharper its corner.
 _CORNER = 3.0
 
@@ -25,7 +25,7 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
     different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
     Reference: Pope et al., MLSys 2023, section 3; Rajbhandari et al., DeepSpeed-MoE, ICML 2022, section 5.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> whole = weight_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), "bf16")
     >>> halves = weight_bytes_per_chip(examples.DENSE, ServingLayouts(2, 1, 1, 1), "bf16")
     >>> float(whole / halves)
@@ -52,7 +52,7 @@ def kv_bytes_per_chip(
     the replica this is the cache of a chip. Shapes: layouts and context [token] broadcast; result [byte].
     Reference: Pope et al., MLSys 2023, section 3.3; DeepSeek-V2, arXiv:2405.04434, section 2.1.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> one = kv_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), 1000, "bf16")
     >>> float(one / kv_bytes_per_chip(examples.DENSE, ServingLayouts(2, 1, 2, 1), 1000, "bf16"))
     4.0
@@ -69,7 +69,7 @@ def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, const
     Shapes: broadcast [token]; result [token]. Larger than the mean I + O/2, since blocks are reserved ahead and
     long requests stay longest. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; u: first fit.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> float(held_context_tokens(1000, 100, examples.SERVING)) > 1050
     True
     """
@@ -93,7 +93,7 @@ def slots(
     Shapes: layouts and tokens [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> n = slots(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), input_tokens=1000, output_tokens=100,
     ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(0 < n < examples.SERVING.batch_cap)
@@ -125,7 +125,7 @@ def memory_bytes_per_chip(
     Shapes: layouts, sequences [request of the replica] and tokens [token] broadcast; result [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> use = lambda n: memory_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), n, input_tokens=1000, output_tokens=100,
     ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(use(2) > use(1) > use(0) > examples.SERVING.runtime_bytes)
@@ -149,7 +149,7 @@ def transfer_s(
     Shapes: broadcast. Units: tokens [token], rate of a link [byte/s], links used at once [1], start [s], result [s].
     No overlap with prefill is assumed. Reference: Zhong et al., DistServe, OSDI 2024, section 3; Qin et al., Mooncake, FAST 2025.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> float(transfer_s(examples.DENSE, 0, "bf16", 50e9, 8, 0.001))
     0.001
     """

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.queueing.queues import closed_loop_response_s, wait_mean_s
 from models.roofline import ChipRates, Precision
 from models.serving.constants import ServingConstants
@@ -20,7 +21,6 @@ from models.serving.kv_cache import slots, transfer_s
 from models.serving.prefill import PrefillTime, prefill_time
 from models.transformer.architecture import Architecture
 
-Result = np.ndarray | float
 _ROUNDS = 6
 _HIGHEST_UTILISATION = 0.98
 _PROMPT_SCV = 0.3  # of the occupancy by prompts of a data set
@@ -103,7 +103,7 @@ def best_batch(
     Reference: Kwon et al., PagedAttention, SOSP 2023; MLPerf Inference rules (server scenario of language models); Cooper,
     Introduction to Queueing Theory, 2nd ed. (1981), chapter 5 (exponential tail of the wait).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
     >>> bool(best_batch(run, tpot_limit_s=0.05).tokens_per_s < best_batch(run).tokens_per_s)
     True
@@ -164,7 +164,7 @@ def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
     Shapes: broadcast; sequences [1]. No queue and no server in front.
     Reference: Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, section 2.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
     >>> bool(static_batch(run, 8).ttft_s > static_batch(run, 1).ttft_s)
     True
@@ -181,7 +181,7 @@ def burst(replica: Replica, requests: ArrayLike) -> Served:
     TTFT = half of all prefill, and of the waves that an average request waits for. A rough form: ramp and drain are not resolved.
     Shapes: broadcast; requests [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.5.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
     >>> bool(burst(run, 100).ttft_s > burst(run, 10).ttft_s)
     True
@@ -200,7 +200,7 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
 
     Shapes: broadcast; rate [1/s]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
     >>> bool(request_rate(run, 4.0).tpot_s > request_rate(run, 1.0).tpot_s)
     True
@@ -234,7 +234,7 @@ def two_pools(
     Shapes: broadcast; workers, clients [1], link [byte/s per chip].
     Reference: Zhong et al., DistServe, OSDI 2024, section 3; Seidmann et al., Performance Evaluation 7 (1987) (many servers as one).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> one = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
     >>> bool(two_pools(one, one, 2, 1, 32, 25e9).ttft_s < two_pools(one, one, 1, 1, 32, 25e9).ttft_s)
     True

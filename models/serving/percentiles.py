@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
@@ -27,7 +28,6 @@ from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.transformer.architecture import Architecture
 
-Result = np.ndarray | float
 METRICS = ("ttft", "tpot", "e2e")
 BY_COST = ("ttft", "e2e", "tpot")
 MEAN = "mean"
@@ -62,7 +62,7 @@ def first_token_cumulants(point: ServingPoint) -> Cumulants:
     Prompt: gamma of its squared coefficient of variation; the end of the step under way: uniform; the wait: an atom at 0 and a
     gamma part. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(abs(first_token_cumulants(point).mean - (point.ttft_s - point.slot_wait_s)) < 1e-12)
@@ -83,7 +83,7 @@ def output_token_mixture(point: ServingPoint) -> tuple[np.ndarray, Cumulants]:
     Shapes: nodes x point. Units: [1] and [s]. Reference: Takács (1962), chapter 1 (delay cycles); Cox and Miller, Theory of
     Stochastic Processes (1965), chapter 7 (variance of an average).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=1.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> time = output_token_mixture(point)[1]
@@ -130,7 +130,7 @@ def decode_cumulants(point: ServingPoint) -> Cumulants:
     both vary. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Brillinger, Annals of the Institute of Statistical
     Mathematics 21 (1969) (cumulants by conditioning).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=1.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(abs(decode_cumulants(point).mean - 199 * point.tpot_s) < 1e-12)
@@ -157,7 +157,7 @@ def latency_mixture(point: ServingPoint, metric: str) -> tuple[np.ndarray, Cumul
     "ttft" and "e2e" have two, without and with a wait for a slot (exponential); "tpot" one for each of several lengths.
     Shapes: components x point. Units: [1] and [s]. Reference: as the parts.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> [latency_mixture(point, metric)[1].mean.shape for metric in ("ttft", "tpot")]
@@ -185,7 +185,7 @@ def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
     some ten tokens (up to 90 % high); clumped arrivals, ca^2 = 3, p99 of TPOT 14 % low at light load. At 0.92 TTFT is 10-30 % off.
     Reference: the parts' own; `tails` for curves of sums and mixtures.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(latency_s(point, "ttft", 0.99) > latency_s(point, "ttft", 0.9) >= latency_s(point, "ttft", 0.5))
@@ -212,7 +212,7 @@ def share_within(point: ServingPoint, metric: str, limit_s: ArrayLike) -> Result
 
     Shapes: limit broadcasts to the point. Units: limit [s], result [1]. Reference: as `latency_s`.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> round(float(share_within(point, "tpot", latency_s(point, "tpot", 0.9))), 6)
@@ -244,7 +244,7 @@ def goodput(point: ServingPoint, ttft_s: ArrayLike, tpot_s: ArrayLike) -> Result
     Reference: Zhong et al., DistServe, OSDI 2024, section 2 (goodput); Lehmann, Annals of Mathematical Statistics 37 (1966)
     (quadrant dependence).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> 0.0 < goodput(point, 0.1, 0.015) < min(share_within(point, "ttft", 0.1), share_within(point, "tpot", 0.015)) <= 1.0
@@ -274,7 +274,7 @@ def slo_capacity(
     under the SLO.
     Shapes: as `aggregated`. Units: limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2 (goodput under an SLO).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> found = slo_capacity(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), np.array([1, 64]),
     ...     slo={"tpot": [(0.95, 0.015)]}, input_tokens=1000, output_tokens=200, input_scv=0.0, output_scv=0.0,
     ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
@@ -294,7 +294,7 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
 
     Shapes: as the point; limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
     ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(within_slo(point, {}).satisfied), bool(within_slo(point, {"ttft": [("mean", 1e-6)]}).satisfied)

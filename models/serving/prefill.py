@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepTime, step_time
 from models.transformer.architecture import Architecture
-
-Result = np.ndarray | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def prefill_time(
     `tokens_per_sequence` [token]. Valid for prompt_tokens >= 1.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024, section 4 (chunked prefill with stall-free batching).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> alone = prefill_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), prompt_tokens=1000, decode=None,
     ...     decode_sequences=0, context_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(alone.occupancy_s == alone.latency_s > 0)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -20,7 +21,6 @@ from models.serving.prefill import PrefillTime, prefill_time
 from models.serving.speculation import Speculation, draft_bytes_per_chip
 from models.transformer.architecture import Architecture, kv_bytes
 
-Result = np.ndarray | float
 _GROUPS = 256  # of ranks of nearly equal popularity
 _ROUNDS = 50  # of halving the interval of a characteristic time
 
@@ -223,7 +223,7 @@ def tier_places(
     Shapes: as layouts; result [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.4 (shared prefixes);
     Qin et al., Mooncake, FAST 2025, section 4 (pool of host memory).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> cache = PrefixCache(1000, Zipf(1000, 1.0), (Tier(1e9, np.inf, 0.0, True), Tier(1e9, 5e10, 1e-5)), 8)
     >>> inside, outside = tier_places(examples.DENSE, ServingLayouts(16, 1, 1, 1), cache, "bf16")
     >>> round(float(outside / inside), 6)
@@ -296,7 +296,7 @@ def cached_prefill(
     Reference: Qin et al., Mooncake, FAST 2025, section 5 (load or recompute); Jin et al., Compute or Load KV Cache? Why Not Both?,
     ICML 2025 (the decision).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> from models.serving.prefill import prefill_time
     >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> one = ServingLayouts(1, 1, 1, 1)
@@ -359,7 +359,7 @@ def prompt_cost(
     at which every prefix that may be found is loaded. `run`: further arguments of `prefill.prefill_time`.
     Shapes: layouts and prompt_tokens [token] broadcast; result [s]. Reference: as `cached_prefill`.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", constants=examples.SERVING)
     >>> plain = prompt_cost(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), None, lambda s: 1.0, prompt_tokens=8000,
     ...     kv_precision="bf16", **run)
@@ -391,7 +391,7 @@ def without(chip: ChipRates, held_bytes: ArrayLike, constants: ServingConstants)
     Shapes: as held_bytes; memory M - held / u, with u the share that is filled. Reference: Kwon et al., PagedAttention, SOSP 2023,
     section 4 (the pool of blocks that requests and cached prefixes share).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> bool(without(examples.CHIP, 1e9, examples.SERVING).hbm_bytes < examples.CHIP.hbm_bytes - 1e9)
     True
     """
@@ -412,7 +412,7 @@ def held_bytes(
 
     Shapes: as layouts. Reference: as `without`.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> held_bytes(examples.DENSE, ServingLayouts(1, 1, 1, 1), "bf16", None, None) is None
     True
     """

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepTime, step_time
 from models.transformer.architecture import Architecture, parameter_counts
 
-Result = np.ndarray | float
 HOST = "host"  # the part of a step that drafting does not repeat: the drafts of a step are launched with it
 
 
@@ -76,7 +76,7 @@ def prediction_layer(arch: Architecture) -> Architecture:
     Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2; Gloeckle et al., Better & Faster Large Language Models via
     Multi-token Prediction, ICML 2024.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> prediction_layer(examples.MOE).layers, prediction_layer(examples.MOE).moe_layers
     (1, 1)
     """
@@ -102,7 +102,7 @@ def draft_bytes_per_chip(
     The head is the architecture's own. A separate draft network is taken to be small. Shapes: as layouts; result [byte].
     Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2 (embedding and head are shared).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> one = ServingLayouts(1, 1, 1, 1)
     >>> bool(draft_bytes_per_chip(examples.DENSE, one, "bf16", Speculation(1, 0.8)) > 0)
     True
@@ -139,7 +139,7 @@ def speculative_step(
     `engine`: further arguments of `decode.step_time`.
     Reference: Leviathan, Kalman and Matias, ICML 2023, section 3.3; DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> verify, whole = speculative_step(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Speculation(2, 0.8),
     ...     decode_sequences=4, context_tokens=1024, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> bool(whole.total_s > verify.total_s), bool(abs(sum(whole.breakdown.values()) - whole.total_s) < 1e-12)
@@ -182,7 +182,7 @@ def speculative_speedup(
     a mixture of experts since more drafts touch more experts. Shapes and units: as `speculative_step`; result [1].
     Reference: Leviathan, Kalman and Matias, ICML 2023, theorem 3.8; Sadhukhan et al., MagicDec, ICLR 2025 (the batch).
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> gain = speculative_speedup(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Speculation(3, 0.8),
     ...     decode_sequences=np.array([1, 512]), context_tokens=1024, weight_precision="bf16", kv_precision="bf16",
     ...     constants=examples.SERVING)
@@ -216,7 +216,7 @@ def decode_step(
     Without it both are the same. Shapes and units: as `speculative_step`, result [s].
     Reference: as `speculative_step`.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> mixed, whole = decode_step(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), None, decode_sequences=4,
     ...     context_tokens=1024, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> mixed is whole

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -14,7 +15,6 @@ from models.serving.decode import ServingLayouts, decode_attention_s, dense_time
 from models.serving.speculation import Speculation, decode_step
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
-Result = np.ndarray | float
 ROOFLINE, PREDICTED = "bandwidth roofline of one request", "time per output token"
 COMMUNICATION, LAUNCH, HOST = "communication", "launch", "host"
 
@@ -49,7 +49,7 @@ def roofline_s(
     (w N_active + q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more. Shapes: chips n [1] and context [token] broadcast;
     result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> one, eight = (roofline_s(examples.DENSE, examples.CHIP, n, 1000, "bf16", "bf16") for n in (1, 8))
     >>> round(float(one / eight), 9), round(1 / float(one))
     (8.0, 218)
@@ -85,7 +85,7 @@ def decode_waterfall(
     `point` is of these layouts, of one pool or of a decode pool. Shapes: layouts broadcast with the point; result [s].
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009), section 5 (ceilings); the step's parts as in decode.py.
 
-    >>> from models import examples
+    >>> from models.serving import examples
     >>> from models.serving.continuous_batching import aggregated
     >>> kinds = dict(input_tokens=1000, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
     >>> one = ServingLayouts(1, 1, 1, 1)

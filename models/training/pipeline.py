@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 @dataclass(frozen=True, slots=True)

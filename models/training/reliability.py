@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def mean_time_between_interruptions_s(chips: ArrayLike, chip_interval_s: ArrayLike) -> Result:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def _given(count: ArrayLike) -> bool:

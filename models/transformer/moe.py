@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-Result = np.ndarray | float
+from models.arrays import Result
 
 
 def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:

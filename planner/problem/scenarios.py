@@ -15,13 +15,13 @@ import numpy as np
 
 from catalog.figures import Figure
 from catalog.units import is_money
+from models.arrays import Floats
 from models.statistics.intervals import tier_of
 from models.statistics.sampling import correlated_uniforms, tabulated, triangular
 from planner.problem.facts import Problem
 from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
 from planner.problem.price_levels import stated_ranges
 
-Floats = np.ndarray
 SERVING = LABELS["serving"]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import show
+from models.arrays import Floats, Ints
 from planner.candidates.fleet_options import FleetOption
 from planner.formulate.formulation import CARBON, COST, Formulation
 from planner.interpret.marginal_values import Explanation
@@ -24,7 +25,6 @@ from solvers.analysis.marginal_values import prices, without_rounding
 from solvers.analysis.relief import Row
 from solvers.decomposition.solve import pays
 from solvers.mip import Options
-from solvers.model.data import Floats, Ints
 from solvers.solution import Solution
 
 LEAST_TIME = 0.25  # of the solver's time limit, that the linear programs around a plan may take in any case; else what the solver left of it
