@@ -16,17 +16,19 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from models.training.layouts import Layouts, enumerate_layouts  # noqa: E402
+from models.training.layouts import Layouts, LayoutSpace, enumerate_layouts  # noqa: E402
 from planner.estimate.case import resolve_case  # noqa: E402
 from planner.evaluate.layouts import evaluate
 
 CASE = Path(__file__).parent.parent / "examples" / "cases" / "gpt3_a100.json"
-DIMENSIONS = {
-    "micro_batches": (1, 2, 3, 4, 6, 8, 12, 16),
-    "interleaves": (1, 2, 3, 4, 6, 8, 12),
-    "zeros": (0, 1, 2, 3),
-    "recomputes": (0, 1, 2),
-}
+SPACE = LayoutSpace(
+    micro_batches=(1, 2, 3, 4, 6, 8, 12, 16),
+    interleaves=(1, 2, 3, 4, 6, 8, 12),
+    zeros=(0, 1, 2, 3),
+    recomputes=(0, 1, 2),
+    largest_cp=16,
+    largest_pp=128,
+)
 ROUNDS = 7
 
 
@@ -35,7 +37,7 @@ def search(facts) -> tuple[Layouts, float]:
     job, system = facts.job, facts.system
     layouts = enumerate_layouts(
         job.architecture, facts.case.chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
-        largest_cp=16, largest_pp=128, **DIMENSIONS,
+        space=SPACE,
     )  # fmt: skip
     step = evaluate(job, system, facts.scaleout_bytes_per_s, "bf16", layouts, facts.constants)
     return layouts, float(np.where(step.memory_bytes <= system.hbm_bytes, step.step_s, np.inf).min())

@@ -27,8 +27,9 @@ from catalog.units import GIGA
 from models.serving import examples
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
-from models.serving.disaggregation import disaggregated
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.percentiles import MEAN, METRICS, goodput, latency_s
+from models.serving.workload import Lengths
 from tests.models.serving.simulation import Engine, Load, Outcome, simulate_aggregated, simulate_disaggregated
 
 ONE = ServingLayouts(1, 1, 1, 1)
@@ -63,29 +64,19 @@ class Case:
     utilisation: float
     workers: tuple[int, int] | None = None
 
-    def lengths(self) -> dict:
-        engine = ENGINES[self.engine]
-        return dict(
-            input_tokens=self.input_tokens, output_tokens=self.output_tokens, input_scv=self.variation**2, output_scv=self.variation**2,
-            arrival_scv=self.arrival_scv, **engine.kinds,
-        )  # fmt: skip
+    def load(self) -> dict:
+        lengths = Lengths(self.input_tokens, self.output_tokens, self.variation**2, self.variation**2)
+        return {"lengths": lengths, "precisions": ENGINES[self.engine].precisions, "arrival_scv": self.arrival_scv}
 
     def at(self, batch: np.ndarray | float) -> ServingPoint:
         engine = ENGINES[self.engine]
         if self.workers is None:
-            return aggregated(engine.arch, engine.chip, engine.layouts, batch, **self.lengths())
-        return disaggregated(
-            engine.arch,
-            engine.chip,
-            engine.chip,
-            ONE,
-            ONE,
-            batch,
-            *self.workers,
-            link_bytes_per_s=LINK_BYTES_PER_S,
-            link_start_s=0.0,
-            **self.lengths(),
-        ).point
+            return aggregated(
+                engine.arch, engine.chip, engine.layouts, batch, constants=engine.constants, **self.load()
+            )
+        prefill, decode = (WorkerPool(engine.chip, ONE, workers, engine.constants) for workers in self.workers)
+        link = TransferLink(LINK_BYTES_PER_S)
+        return disaggregated(engine.arch, prefill, decode, batch, link=link, **self.load()).point
 
     def point(self) -> ServingPoint:
         """The operating point at the utilisation asked for."""

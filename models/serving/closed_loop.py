@@ -14,11 +14,13 @@ from models.arrays import Result
 from models.queueing.queues import closed_loop_response_s
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.continuous_batching import unloaded_ttft_s
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import slots
+from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.prompt_terms import unloaded_ttft_s
 from models.serving.speculation import Speculation, decode_step
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 # The number in decode and its step time depend on each other; four damped rounds settle to well below the model's error.
@@ -44,10 +46,8 @@ def closed_loop(
     layouts: ServingLayouts,
     clients: ArrayLike,
     *,
-    input_tokens: ArrayLike,
-    output_tokens: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
+    lengths: Lengths,
+    precisions: Precisions,
     constants: ServingConstants,
     speculation: Speculation | None = None,
     cache: PrefixCache | None = None,
@@ -57,34 +57,37 @@ def closed_loop(
     TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
     TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that
     arrive in step, as all do at the start of a run (of those in decode), and X = n/(TTFT + Z) the rate at which slots come free.
-    `speculation` and `cache` as in `batching.aggregated`. Shapes: layouts, clients [1] and tokens [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
+    `speculation` and `cache` as in `continuous_batching.aggregated`. The spread of the lengths does not enter. Shapes: layouts,
+    clients [1] and lengths [token] broadcast. Valid for clients >= 1 and output_tokens > 1;
     with outputs of a few tokens the rate dips by up to 10 % as clients are added: the burst term is an overestimate there.
     Reference: Reiser and Lavenberg, J. ACM 27 (1980); Lazowska et al., Quantitative System Performance (1984), chapter 6.
 
     >>> from models.serving import examples
-    >>> run = lambda c: closed_loop(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), c, input_tokens=1000, output_tokens=200,
-    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> run = lambda c: closed_loop(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), c, lengths=Lengths(1000, 200),
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(run(32).tokens_per_s > run(8).tokens_per_s), bool(run(32).tpot_s > run(8).tpot_s)
     (True, True)
     """
-    kinds = dict(weight_precision=weight_precision, kv_precision=kv_precision, constants=constants)
-    prompt, tokens = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    prompt, tokens = lengths.prompt, lengths.later_tokens
     per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
     clients = np.asarray(clients, float)
-    held = held_bytes(arch, layouts, weight_precision, speculation, cache)
+    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
     left = chip if held is None else without(chip, held, constants)
-    places = slots(arch, left, layouts, input_tokens=input_tokens, output_tokens=output_tokens, **kinds)
+    places = slots(arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants)
     served = np.clip(clients, 1.0, np.maximum(places, 1.0))
-    running = dict(context_tokens=prompt + 0.5 * tokens, **kinds)
+    context = prompt + 0.5 * tokens
     batch = served
     for _ in range(_ROUNDS):
         in_stage = batch / layouts.pp
-        mixed, step = decode_step(arch, chip, layouts, speculation, decode_sequences=in_stage, **running)
+        mixed, step = decode_step(
+            arch, chip, layouts, speculation, decode_sequences=in_stage, context_tokens=context,
+            precisions=precisions, constants=constants,
+        )  # fmt: skip
         decoding = tokens / per_step * step.total_s
         prompts, found = prompt_cost(
             arch, chip, layouts, cache, lambda occupancy_s, decoding=decoding: served / (decoding + occupancy_s),
-            prompt_tokens=prompt, decode=mixed, decode_sequences=in_stage, tokens_per_sequence=passed,
-            prompts_together=np.maximum(batch * per_step / (tokens * layouts.dp), 1.0), **running,
+            Prompts(prompt, together=np.maximum(batch * per_step / (tokens * layouts.dp), 1.0)),
+            DecodeBatch(mixed, in_stage, context, passed), precisions=precisions, constants=constants,
         )  # fmt: skip
         tpot = step.total_s / per_step + prompts.occupancy_s * batch / tokens * (served - 1.0) / served
         stay = tokens * tpot

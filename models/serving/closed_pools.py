@@ -33,11 +33,11 @@ def closed_pools(
 
     >>> from models.serving import examples
     >>> from models.serving.decode import ServingLayouts
-    >>> from models.serving.disaggregation import disaggregated
-    >>> one = ServingLayouts(1, 1, 1, 1)
-    >>> at = lambda batch: disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, one, one, batch, 1, 2, link_bytes_per_s=25e9,
-    ...     link_start_s=0.0, input_tokens=1000, output_tokens=200, input_scv=0.0, output_scv=0.0, weight_precision="bf16",
-    ...     kv_precision="bf16", constants=examples.SERVING)
+    >>> from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
+    >>> from models.serving.workload import Lengths, Precisions
+    >>> pool = lambda workers: WorkerPool(examples.CHIP, ServingLayouts(1, 1, 1, 1), workers, examples.SERVING)
+    >>> at = lambda batch: disaggregated(examples.DENSE, pool(1), pool(2), batch, link=TransferLink(25e9),
+    ...     lengths=Lengths(1000, 200), precisions=Precisions("bf16", "bf16"))
     >>> few, many = (closed_pools(at, c, examples.SERVING)[0].point for c in (1, 64))
     >>> bool(few.prefill_wait_s < 1e-9 and many.requests_per_s > 20 * few.requests_per_s)
     True

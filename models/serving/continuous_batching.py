@@ -13,21 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result
-from models.queueing.queues import (
-    clumped_wait_probability,
-    delayed_scv,
-    left_behind_s,
-    place_wait,
-    shared_rate,
-    wait_mean_s,
-)
+from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts
+from models.serving.decode import ServingLayouts, StepTime
 from models.serving.kv_cache import memory_bytes_per_chip, slots
-from models.serving.prefill import PrefillTime
+from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.prompt_terms import prompt_scvs, prompts_together
 from models.serving.speculation import Speculation, decode_step
+from models.serving.steady_state import SteadyState
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 # Parts of a step by what they wait for.
@@ -109,6 +105,51 @@ def _picked(value: Result, shape: tuple[int, ...], index) -> Result:
     return (value if value.shape == shape else np.broadcast_to(value, shape))[index]
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeTimes:
+    """The decode steps of one micro-batch: the pass that prompts are mixed into, the whole step, and how the step grows."""
+
+    mixed: StepTime
+    step: StepTime
+    slope_s: Result  # more time of a step per request more
+
+
+def decode_times(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    batch: ArrayLike,
+    *,
+    context_tokens: ArrayLike,
+    precisions: Precisions,
+    constants: ServingConstants,
+    speculation: Speculation | None = None,
+) -> DecodeTimes:
+    """Predict the decode step T(b) of a replica and its slope over one standard deviation of b:  (T(b + sqrt b) - T(b)) / sqrt b.
+
+    Shapes: layouts, batch [request of the replica] and context_tokens [token] broadcast; result [s], slope [s].
+    Reference: as `speculation.decode_step`; the deviation is that of a Poisson number of requests.
+
+    >>> from models.serving import examples
+    >>> found = decode_times(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, context_tokens=1000,
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
+    >>> bool(0 < found.slope_s < found.step.total_s)
+    True
+    """
+    b = np.asarray(batch, float)
+    swing = np.sqrt(b)
+
+    def at(requests: Result) -> tuple[StepTime, StepTime]:
+        return decode_step(
+            arch, chip, layouts, speculation, decode_sequences=requests / layouts.pp, context_tokens=context_tokens,
+            precisions=precisions, constants=constants,
+        )  # fmt: skip
+
+    mixed, step = at(b)
+    _, more = at(b + swing)
+    return DecodeTimes(mixed, step, (more.total_s - step.total_s) / swing)
+
+
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
 def aggregated(
     arch: Architecture,
@@ -116,206 +157,84 @@ def aggregated(
     layouts: ServingLayouts,
     batch: ArrayLike,
     *,
-    input_tokens: ArrayLike,
-    output_tokens: ArrayLike,
-    input_scv: ArrayLike,
-    output_scv: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
+    lengths: Lengths,
+    precisions: Precisions,
     constants: ServingConstants,
     speculation: Speculation | None = None,
     cache: PrefixCache | None = None,
     arrival_scv: ArrayLike = 1.0,
 ) -> ServingPoint:
-    """One pool that prefills and decodes, at the arrival rate that keeps `batch` requests in decode on average.
+    """Predict one pool that prefills and decodes, at the arrival rate that keeps `batch` requests in decode on average.
 
     rate: `queueing.shared_rate`, whose first term is  b = rate x [(O - 1) T(b) + b S];  TPOT = b / (rate (O - 1)) (Little).
     S is the cost of a prompt among the b/(O - 1) that come in per step and share its fixed part.
-    TTFT = constant + prefill + whole steps of the prompt and k + 1/2 more, T(b)/(1 - u) under load + wait (G/G/1 with service
-    S + (I/C) T(b)) + wait for a slot (`queueing.place_wait`).
-    The number in decode swings slowly by s, and the load of that server with it, r = rate (I/C) T'(b) s/(1 - load): wait x (1 + r^2).
-    Prompts that share a step all end with it, so the wait is no less than that of gated service, u = rate S:
-    u T/(2 (1 - u)) + (1/2 + u) rate S^2 (ca^2 + cs^2)/(1 - u^2).
-    TPOT varies with the number in decode and with the prompts that happen to come in:
-    the decode of X = (O - 1) T is a delay cycle of variance  rate S^2 (ca^2 + cs^2) X / (1 - u)^3.
-    Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; tokens [token];
-    squared coefficients of variation of the lengths and of the gaps between arrivals [1]. With `speculation` a request takes (O - 1)/E steps of E tokens; with `cache`
-    S and its second moment are those over hits and misses. Valid for batch > 0, output_tokens > 1, stationary load. Where a
-    layout needs a network that the chip lacks (rate 0) the times are infinite or undefined, and meet no limit.
+    TTFT = constant + prefill + whole steps of the prompt and k + 1/2 more, T(b)/(1 - u) under load + wait for prefill
+    + wait for a slot (`queueing.place_wait`); u = rate S. The parts are in `steady_state.SteadyState`.
+    Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; lengths [token];
+    `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
+    (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses. Valid for batch > 0,
+    output_tokens > 1, stationary load. Where a layout needs a network that the chip lacks (rate 0) the times are infinite or
+    undefined, and meet no limit.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
     (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing/queues.py for the waits.
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, lengths=Lengths(1000, 200),
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(abs(point.requests_per_s * 199 * point.tpot_s - 16) < 1e-9)
     True
     """
-    lengths = dict(input_tokens=input_tokens, output_tokens=output_tokens)
-    kinds = dict(weight_precision=weight_precision, kv_precision=kv_precision, constants=constants)
-    prompt, tokens = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
     per_step, passed = (1.0, 1.0) if speculation is None else (speculation.tokens_per_step, speculation.verified_tokens)
-    steps = tokens / per_step
-    b, by_length, by_output = np.asarray(batch, float), np.asarray(input_scv, float), np.asarray(output_scv, float)
-    in_stage = b / layouts.pp
-    # Long answers are met more often among those that run.
-    running = dict(context_tokens=prompt + 0.5 * tokens * (1.0 + by_output), **kinds)
-    mixed, step = decode_step(arch, chip, layouts, speculation, decode_sequences=in_stage, **running)
-    swing = np.sqrt(b)
-    _, more = decode_step(arch, chip, layouts, speculation, decode_sequences=(b + swing) / layouts.pp, **running)
-    slope = (more.total_s - step.total_s) / swing
-    prompts, found = prompt_cost(
-        arch, chip, layouts, cache, lambda occupancy_s: b / (steps * step.total_s + b * occupancy_s),
-        prompt_tokens=prompt, decode=mixed, decode_sequences=in_stage, tokens_per_sequence=passed,
-        prompts_together=prompts_together(b, steps, layouts.dp), prompt_scv=by_length, **running,
+    b, steps, context = np.asarray(batch, float), lengths.later_tokens / per_step, lengths.running_context_tokens
+    times = decode_times(
+        arch, chip, layouts, b, context_tokens=context, precisions=precisions, constants=constants, speculation=speculation
     )  # fmt: skip
-    service = prompts.occupancy_s
-    by_time = time_scv(prompts, by_length, prompt / constants.chunk_tokens)
-    by_occupancy, by_latency = (
-        (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
-    )
-    computed = prompt if found is None else prompt * found.computed_share
-
+    step_s = times.step.total_s
+    prompts, found = prompt_cost(
+        arch, chip, layouts, cache, lambda occupancy_s: b / (steps * step_s + b * occupancy_s),
+        Prompts(lengths.prompt, lengths.scv_of_input, prompts_together(b, steps, layouts.dp)),
+        DecodeBatch(times.mixed, b / layouts.pp, context, passed), precisions=precisions, constants=constants,
+    )  # fmt: skip
+    by_occupancy, by_latency = prompt_scvs(prompts, found, lengths, constants)
+    computed_share: Result = 1.0 if found is None else found.computed_share
     rate, variance = shared_rate(
-        b, steps, step.total_s, slope, service, by_occupancy, prompts.steps, by_output, arrival_scv
+        b, steps, step_s, times.slope_s, prompts.occupancy_s, by_occupancy, prompts.steps, lengths.scv_of_output, arrival_scv
+    )  # fmt: skip
+    steady = SteadyState(
+        b,
+        steps,
+        per_step,
+        step_s,
+        times.slope_s,
+        prompts,
+        by_occupancy,
+        rate,
+        variance,
+        np.asarray(arrival_scv, float),
+        lengths,
     )
-    utilisation = rate * service
-    decode_share = 1.0 - utilisation
-    paced = step.total_s / decode_share  # a step under load
-    deviation = np.sqrt(variance)
-    variety = arrival_scv + by_occupancy
-    burst = rate * service**2 * variety * step.total_s / decode_share**3
-    cubes = rate * service**3 * (1.0 + by_occupancy) * (1.0 + 2.0 * by_occupancy) * step.total_s / decode_share**4
-    third = cubes + 3.0 * burst**2 * decode_share / step.total_s
-
-    server = service + prompts.steps * step.total_s
-    load = np.minimum(rate * server, 1.0)
-    swung = np.minimum(rate * prompts.steps * slope * deviation / np.maximum(1.0 - load, 1e-9), 1.0)
-    queue = (1.0 + swung**2) * wait_mean_s(rate, server, by_occupancy, 1, load, arrival_scv)
-    gathered = 0.5 * (paced - step.total_s) + (0.5 + utilisation) * rate * service**2 * variety / (1.0 - utilisation**2)
-    wait = np.maximum(queue, gathered)
-    held = held_bytes(arch, layouts, weight_precision, speculation, cache)
-    places = slots(arch, chip if held is None else without(chip, held, constants), layouts, **lengths, **kinds)
-    # An arrival sits out steps as they are under load, with the prompts of others in them; its own prompt takes whole steps.
-    taken = computed / constants.interleave_tokens
-    unloaded = unloaded_ttft_s(arch, prompts.latency_s, step.total_s, computed, constants)
-    unloaded = (
-        unloaded
-        + (whole_steps(taken, by_length) - taken - 0.5) * step.total_s
-        + constants.steps_waited * (paced - step.total_s)
-    )
-    inside = b + rate * (prompts.latency_s + np.where(load < 1.0, wait, 0.0) + 0.5 * paced)
-    at_least_one = np.maximum(places, 1.0)
-    full = np.maximum(at_least_one - (inside - b), 0.5)
-    full_rate = full / (steps * np.maximum(step.total_s + slope * (full - b), 0.0) + full * service)
-    no_slot, slot_wait = place_wait(
-        inside, np.maximum(variance, inside), at_least_one, rate, full_rate, arrival_scv + by_output
-    )
+    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
+    places = slots(
+        arch, chip if held is None else without(chip, held, constants), layouts,
+        lengths=lengths, precisions=precisions, constants=constants,
+    )  # fmt: skip
+    used = memory_bytes_per_chip(arch, layouts, b, lengths=lengths, precisions=precisions, constants=constants)
     shares = {
-        name: decode_share / step.total_s * part + rate * prompts.breakdown[name]
-        for name, part in step.breakdown.items()
+        name: steady.decode_share / step_s * part + rate * prompts.breakdown[name]
+        for name, part in times.step.breakdown.items()
     }
+    everywhere = np.zeros(np.shape(rate))
     return ServingPoint(
-        batch=b + np.zeros(np.shape(rate)),
-        slots=places + np.zeros(np.shape(rate)),
+        batch=b + everywhere,
+        slots=places + everywhere,
         fits=b <= places,
-        memory_bytes=memory_bytes_per_chip(arch, layouts, b, **lengths, **kinds) + (0.0 if held is None else held),
+        memory_bytes=used + (0.0 if held is None else held),
         requests_per_s=rate,
-        output_tokens=tokens + 1.0,
-        steps=steps,
-        step_s=step.total_s,
-        prefill_s=service,
-        prefill_utilisation=utilisation,
-        tpot_s=b / (rate * tokens),
-        tpot_deviation_s=slope * deviation / (decode_share * per_step),
-        tpot_step_deviation_s=slope * deviation / per_step,
-        tpot_skew=2.0 * deviation / b,
-        tpot_burst_s=np.sqrt(burst) / per_step,
-        tpot_burst_skew=third / np.maximum(burst, 1e-100) ** 1.5,
-        tpot_behind_s=left_behind_s(utilisation, service, by_occupancy, arrival_scv, prompts.steps) / per_step,
-        tpot_prompt_s=(paced - step.total_s) / per_step,
-        tpot_chunk_s=np.maximum(service / prompts.steps, paced - step.total_s) / per_step,
-        relaxation=np.clip(1.0 - b * slope / step.total_s, 0.0, 1.0),
-        unloaded_ttft_s=unloaded,
-        prompt_s=prompts.latency_s,
-        prefill_wait_s=wait,
-        prefill_wait_probability=clumped_wait_probability(load, arrival_scv),
-        prefill_wait_scv=delayed_scv(load, by_occupancy),
-        boundary_s=paced,
-        slot_wait_s=no_slot * slot_wait,
-        slot_wait_probability=no_slot,
+        output_tokens=lengths.later_tokens + 1.0,
+        computed_share=computed_share,
         input_scv=by_latency,
-        output_scv=by_output,
-        computed_share=1.0 if found is None else found.computed_share,
+        output_scv=lengths.scv_of_output,
         shares=shares,
+        **steady.tpot(),
+        **steady.ttft(arch, constants, computed_share, places),
     )
-
-
-def prompts_together(batch: ArrayLike, steps: ArrayLike, ranks: ArrayLike) -> Result:
-    """Mean number of prompts in a step of an attention rank that has any:  v / (1 - exp(-v)),  v = b / (n ranks) for b requests of n steps.
-
-    Each request starts once in n steps, whatever their time. Shapes: broadcast [1]. Reference: Johnson, Kemp and Kotz, Univariate
-    Discrete Distributions, 3rd ed. (2005), chapter 4 (Poisson without its zero).
-
-    >>> round(float(prompts_together(100.0, 100.0, 1.0)), 3)
-    1.582
-    """
-    arriving = np.asarray(batch, float) / (np.asarray(steps, float) * ranks)
-    return (arriving / -np.expm1(-arriving))[()]
-
-
-def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> Result:
-    """Squared coefficient of variation of the time of a prompt, from that of its length:  c^2 (1 + a - f (1 - w))^2.
-
-    a: share of attention, which goes with the square of the length; f: share of what a step takes however many tokens it carries,
-    w = e/(x (1 - e)), e = exp(-1/x), how far that goes with the length where it fills x chunks. Shapes: broadcast [1].
-    Reference: Oehlert, The American Statistician 46 (1992) (delta method); parts as in models/serving/prefill.py.
-
-    >>> prompt = PrefillTime(1.0, 1.0, 1.0, {"dense_compute": 0.5, "dense_memory": 0.2, "prefill_attention": 0.3})
-    >>> round(float(time_scv(prompt, 1.0, 0.01)), 3)
-    1.21
-    """
-    fixed = (
-        sum(prompt.breakdown.get(name, 0.0) for name in ("dense_memory", "expert_memory", "launch", "host"))
-        / prompt.occupancy_s
-    )
-    rest = np.exp(-1.0 / np.maximum(chunks, 1e-3))
-    follows = rest / (np.maximum(chunks, 1e-3) * (1.0 - rest))
-    elasticity = 1.0 + prompt.breakdown["prefill_attention"] / prompt.occupancy_s - fixed * (1.0 - follows)
-    return (np.asarray(length_scv, float) * np.maximum(elasticity, 0.0) ** 2)[()]
-
-
-def whole_steps(steps: ArrayLike, scv: ArrayLike) -> Result:
-    """Mean of the whole steps that a prompt takes, whose length is x steps on average:  1/(1 - exp(-1/x)), or x rounded up if all are equal.
-
-    The first is exact for exponential lengths and close from a coefficient of variation of 0.3; below the two are blended.
-    Shapes: broadcast. Units: x [step], squared coefficient of variation [1], result [step].
-    Reference: Johnson, Kemp and Kotz, Univariate Discrete Distributions, 3rd ed. (2005), chapter 5 (rounded exponential).
-
-    >>> float(whole_steps(0.25, 0.0)), round(float(whole_steps(0.25, 1.0)), 3)
-    (1.0, 1.019)
-    """
-    x = np.maximum(steps, 1e-9)
-    varied = np.minimum(np.asarray(scv, float) / 0.1, 1.0)
-    return ((1.0 - varied) * np.ceil(x - 1e-9) + varied / -np.expm1(-1.0 / x))[()]
-
-
-def unloaded_ttft_s(
-    arch: Architecture,
-    prefill_latency_s: ArrayLike,
-    step_s: ArrayLike,
-    prompt_tokens: ArrayLike,
-    constants: ServingConstants,
-) -> Result:
-    """Time to first token with no queue:  t_F (x f for MoE) + prefill + (I / i + k) T(b).
-
-    Shapes: broadcast. Units: seconds and tokens; result [s].
-    Reference: Agrawal et al., Sarathi-Serve, OSDI 2024 (interleaving); constants: first fit on published serving measurements.
-
-    >>> from models.serving import examples
-    >>> round(float(unloaded_ttft_s(examples.DENSE, 0.1, 0.01, 2048, examples.SERVING)), 6)
-    0.135
-    """
-    constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
-    steps = np.asarray(prompt_tokens, float) / constants.interleave_tokens + constants.steps_waited
-    return constant + np.asarray(prefill_latency_s, float) + steps * step_s

@@ -16,6 +16,7 @@ from catalog.units import GIGA
 from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
+from models.serving.workload import Precisions
 from models.transformer.architecture import (
     Architecture,
     attended_tokens,
@@ -70,53 +71,59 @@ class StepTime:
     breakdown: dict[str, Result]
 
 
+@dataclass(frozen=True, slots=True)
+class StepLoad:
+    """The tokens that one pass of a micro-batch carries: those in decode and, mixed in, those of a prompt in prefill."""
+
+    decode_sequences: ArrayLike  # in decode, of all attention ranks [1]
+    context_tokens: ArrayLike = 0.0  # that each of them attends to [token]
+    prefill_tokens: ArrayLike = 0.0  # of all attention ranks [token]
+    prompt_tokens: ArrayLike = 0.0  # of the whole prompt that is in prefill [token]
+    cached_tokens: ArrayLike = 0.0  # first part of the prompt, found in a prefix cache and not computed [token]
+    tokens_per_sequence: ArrayLike = 1.0  # of a sequence in decode; more than one where drafts are verified [token]
+
+
 def step_time(
     arch: Architecture,
     chip: ChipRates,
     layouts: ServingLayouts,
+    load: StepLoad,
     *,
-    decode_sequences: ArrayLike,
-    prefill_tokens: ArrayLike,
-    context_tokens: ArrayLike,
-    prompt_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    precisions: Precisions,
     constants: ServingConstants,
-    tokens_per_sequence: ArrayLike = 1.0,
-    cached_tokens: ArrayLike = 0.0,
 ) -> StepTime:
-    """Latency of one pass of a micro-batch through all stages:  T = sum of the parts below.
+    """Predict the latency of one pass of a micro-batch through all stages:  T = sum of the parts below.
 
     dense_compute + dense_memory + expert_compute + expert_memory + kv_memory + prefill_attention + communication +
     launch + host. With pp stages in flight a stage is occupied T / pp.
-    Shapes: layouts, decode_sequences [sequences of the micro-batch, all attention ranks], prefill_tokens [token],
-    context_tokens [token, of the decoding sequences] and prompt_tokens [token, whole prompt of the prefill] broadcast;
-    tokens_per_sequence [token, more than one where drafts are verified], cached_tokens [token of the prompt, not computed];
-    result [s]. Valid for decode_sequences >= 0 and prefill_tokens >= 0.
+    Shapes: layouts and the entries of `load` [sequence], [token] broadcast; result [s].
+    Valid for decode_sequences >= 0 and prefill_tokens >= 0.
     Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., Efficiently Scaling Transformer
     Inference, MLSys 2023, section 2; the parts' own references.
 
     >>> from models.serving import examples
-    >>> step = step_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), decode_sequences=1, prefill_tokens=0,
-    ...     context_tokens=1024, prompt_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> step = step_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), StepLoad(1, context_tokens=1024),
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(abs(sum(step.breakdown.values()) - step.total_s) < 1e-12)
     True
     """
-    decode, prefill = np.asarray(decode_sequences, float), np.asarray(prefill_tokens, float)
-    weights = dict(arch=arch, chip=chip, layouts=layouts, weight_precision=weight_precision, constants=constants)
-    decoded = decode * tokens_per_sequence
-    dense_compute, dense_memory = dense_times_s(**weights, tokens=decoded + prefill, logits=decoded)
-    expert_compute, expert_memory = expert_times_s(**weights, tokens=decoded + prefill)
+    decode, prefill = np.asarray(load.decode_sequences, float), np.asarray(load.prefill_tokens, float)
+    decoded = decode * load.tokens_per_sequence
+    tokens, weights = decoded + prefill, precisions.weights
+    dense_compute, dense_memory = dense_times_s(arch, chip, layouts, weights, constants, tokens, logits=decoded)
+    expert_compute, expert_memory = expert_times_s(arch, chip, layouts, weights, constants, tokens)
     parts: dict[str, Result] = {
         "dense_compute": dense_compute,
         "dense_memory": dense_memory,
         "expert_compute": expert_compute,
         "expert_memory": expert_memory,
         "kv_memory": decode_attention_s(
-            arch, chip, layouts, decode, context_tokens, kv_precision, constants, tokens_per_sequence
+            arch, chip, layouts, decode, load.context_tokens, precisions.kv_cache, constants, load.tokens_per_sequence
         ),
-        "prefill_attention": prefill_attention_s(arch, chip, layouts, prefill, prompt_tokens, constants, cached_tokens),
-        "communication": communication_s(arch, chip, layouts, decoded + prefill, constants),
+        "prefill_attention": prefill_attention_s(
+            arch, chip, layouts, prefill, load.prompt_tokens, constants, load.cached_tokens
+        ),
+        "communication": communication_s(arch, chip, layouts, tokens, constants),
         "launch": launch_s(arch, prefill, constants),
         "host": constants.host_step_s + constants.host_request_s * decode / layouts.dp,
     }

@@ -7,12 +7,13 @@ to one, and is described by the same ServingPoint. One pool for both is in batch
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Floats, Result
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -23,11 +24,14 @@ from models.queueing.queues import (
 )
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.continuous_batching import ServingPoint, time_scv
+from models.serving.continuous_batching import DecodeTimes, ServingPoint, decode_times
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import memory_bytes_per_chip, slots, transfer_s
+from models.serving.prefill import PrefillTime, Prompts
 from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
-from models.serving.speculation import Speculation, decode_step
+from models.serving.prompt_terms import prompt_scvs
+from models.serving.speculation import Speculation
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 
@@ -63,154 +67,248 @@ def worker_ratios(most: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerPool:
+    """Workers of one kind, each a copy of the network on chips of its own."""
+
+    chip: ChipRates
+    layouts: ServingLayouts
+    workers: ArrayLike  # in a group [1]
+    constants: ServingConstants
+
+    @property
+    def count(self) -> Result:
+        """Workers in a group [1]."""
+        return np.asarray(self.workers)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLink:
+    """The link over which a KV cache moves from a prefill to a decode worker."""
+
+    bytes_per_s: ArrayLike  # per chip and direction [byte/s]
+    start_s: ArrayLike = 0.0  # start of a transfer [s]
+
+
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
 def disaggregated(
     arch: Architecture,
-    prefill_chip: ChipRates,
-    decode_chip: ChipRates,
-    prefill_layouts: ServingLayouts,
-    decode_layouts: ServingLayouts,
+    prefill: WorkerPool,
+    decode: WorkerPool,
     batch: ArrayLike,
-    prefill_workers: ArrayLike,
-    decode_workers: ArrayLike,
     *,
-    link_bytes_per_s: ArrayLike,
-    link_start_s: ArrayLike,
-    input_tokens: ArrayLike,
-    output_tokens: ArrayLike,
-    input_scv: ArrayLike,
-    output_scv: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
-    constants: ServingConstants,
+    link: TransferLink,
+    lengths: Lengths,
+    precisions: Precisions,
     speculation: Speculation | None = None,
     cache: PrefixCache | None = None,
-    prefill_constants: ServingConstants | None = None,
     arrival_scv: ArrayLike = 1.0,
 ) -> DisaggregatedPoint:
-    """A group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(b)).
+    """Predict a group at the rate that keeps `batch` requests in each decode worker:  rate = n_d b / ((O - 1) T(b)).
 
     Prefill is G/G/n_p with service S; where rate S >= n_p the decode side outruns it, the wait is infinite and the point
     meets no limit: the group's rate is the smaller of both sides. TPOT = T(b), without prefill in between;
     TTFT = f (constant + S + transfer + wait) + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
-    The cache moves over min(tp pp of both workers) links at `link_bytes_per_s` per chip and direction.
-    `speculation` is done by the decode workers; `cache` stands with the prefill workers. Both as in `batching.aggregated`.
-    `prefill_constants` are those of the prefill workers where they differ.
-    Shapes: both layouts, batch [request of a decode worker], workers [1] and tokens [token] broadcast, e.g. prefill
+    The KV cache of a prompt moves over min(tp pp of both workers) links. Decode workers run `speculation`; `cache` stands with
+    the prefill workers. Both as in `continuous_batching.aggregated`.
+    Shapes: both layouts, batch [request of a decode worker], workers [1] and lengths [token] broadcast, e.g. prefill
     [p, 1, 1, 1], decode [d, 1, 1], batch [b, 1], workers [r]. Valid for batch > 0, output_tokens > 1, stationary load.
     Reference: Zhong et al., DistServe, OSDI 2024, sections 3-4; Patel et al., Splitwise, ISCA 2024; models/queueing/queues.py.
 
     >>> from models.serving import examples
-    >>> both = disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, ServingLayouts(1, 1, 1, 1), ServingLayouts(2, 1, 1, 1), 32,
-    ...     np.array([1, 2]), 1, link_bytes_per_s=25e9, link_start_s=0.0, input_tokens=1000, output_tokens=200, input_scv=0.0,
-    ...     output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> pool = lambda tp, workers: WorkerPool(examples.CHIP, ServingLayouts(tp, 1, 1, 1), workers, examples.SERVING)
+    >>> both = disaggregated(examples.DENSE, pool(1, np.array([1, 2])), pool(2, 1), 32, link=TransferLink(25e9),
+    ...     lengths=Lengths(1000, 200), precisions=Precisions("bf16", "bf16"))
     >>> both.chips.tolist(), bool(both.point.ttft_s[1] < both.point.ttft_s[0])
     ([3, 4], True)
     """
-    kinds = dict(weight_precision=weight_precision, kv_precision=kv_precision, constants=constants)
-    first = kinds | dict(constants=prefill_constants or constants)
-    lengths = dict(input_tokens=input_tokens, output_tokens=output_tokens)
-    prompt, tokens = np.asarray(input_tokens, float), np.asarray(output_tokens, float) - 1.0
+    b, tokens = np.asarray(batch, float), lengths.later_tokens
     per_step = 1.0 if speculation is None else speculation.tokens_per_step
     steps = tokens / per_step
-    b, n_p, n_d = np.asarray(batch, float), np.asarray(prefill_workers), np.asarray(decode_workers)
-    by_length, by_output = np.asarray(input_scv, float), np.asarray(output_scv, float)
-    running = dict(context_tokens=prompt + 0.5 * tokens * (1.0 + by_output), **kinds)
-    _, step = decode_step(
-        arch, decode_chip, decode_layouts, speculation, decode_sequences=b / decode_layouts.pp, **running
-    )
-    _, more = decode_step(
-        arch, decode_chip, decode_layouts, speculation, decode_sequences=(b + np.sqrt(b)) / decode_layouts.pp, **running
-    )
-    stay = steps * step.total_s
-    prompts, found = prompt_cost(
-        arch, prefill_chip, prefill_layouts, cache, lambda _: n_d * b / stay / n_p,  # the decode side alone sets the rate
-        prompt_tokens=prompt, decode=None, decode_sequences=0.0, context_tokens=0.0, prompt_scv=by_length, **first,
+    times = decode_times(
+        arch, decode.chip, decode.layouts, b, context_tokens=lengths.running_context_tokens, precisions=precisions,
+        constants=decode.constants, speculation=speculation,
     )  # fmt: skip
-    by_time = time_scv(prompts, by_length, prompt / first["constants"].chunk_tokens)
-    by_occupancy, by_latency = (
-        (by_time, by_time) if found is None else (found.occupancy_scv(by_time), found.latency_scv(by_time))
+    stay = steps * times.step.total_s
+    prompts, found = prompt_cost(
+        arch, prefill.chip, prefill.layouts, cache, lambda _: decode.count * b / stay / prefill.count,  # decode alone sets the rate
+        Prompts(lengths.prompt, lengths.scv_of_input), None, precisions=precisions, constants=prefill.constants,
+    )  # fmt: skip
+    by_occupancy, by_latency = prompt_scvs(prompts, found, lengths, prefill.constants)
+    everywhere = np.zeros(
+        np.broadcast_shapes(
+            np.shape(stay), np.shape(prompts.occupancy_s), np.shape(prefill.count), np.shape(decode.count)
+        )
     )
-
-    slope = (more.total_s - step.total_s) / np.sqrt(b)
-    everywhere = np.zeros(np.broadcast_shapes(np.shape(stay), np.shape(prompts.occupancy_s), n_p.shape, n_d.shape))
-    rate = n_d * b / stay + everywhere
-    links = np.minimum(prefill_layouts.tp * prefill_layouts.pp, decode_layouts.tp * decode_layouts.pp)
-    moving = transfer_s(arch, prompt, kv_precision, link_bytes_per_s, links, link_start_s)
-    factor = constants.disaggregated_first_token_factor
-    constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
-    offered = rate * prompts.occupancy_s
-    utilisation = np.minimum(offered / n_p, 1.0)
-
-    drafts = held_bytes(arch, decode_layouts, weight_precision, speculation, None)
-    places = slots(
-        arch,
-        decode_chip if drafts is None else without(decode_chip, drafts, constants),
-        decode_layouts,
-        **lengths,
-        **kinds,
+    rate = decode.count * b / stay + everywhere
+    group = _Group(
+        b,
+        steps,
+        per_step,
+        times,
+        decode.count,
+        prompts,
+        by_occupancy,
+        prefill.count,
+        rate,
+        np.asarray(arrival_scv, float),
+        lengths,
+        everywhere,
     )
-    at_least_one = np.maximum(places, 1.0)
-    queued = erlang_c(n_p, offered)
-    joining_scv = departure_scv(utilisation, by_occupancy, n_p, arrival_scv)
-    relaxation = np.clip(1.0 - b * slope / step.total_s, 0.02, 1.0)
-    variance = (
-        n_d * b / relaxation * (1.0 + (joining_scv - 1.0) / (1.0 + by_output))
-    )  # of the requests in all decode workers
-    full_rate = n_d * at_least_one / (steps * np.maximum(step.total_s + slope * (at_least_one - b), 0.0))
-    no_slot, slot_wait = place_wait(n_d * b, variance, n_d * at_least_one, rate, full_rate, joining_scv + by_output)
-    cached = held_bytes(arch, prefill_layouts, weight_precision, None, cache)
-    beside = prefill_chip if cached is None else without(prefill_chip, cached, first["constants"])
-    prefill_fits = (
-        slots(arch, beside, prefill_layouts, input_tokens=prompt, output_tokens=1.0, **first) >= prefill_layouts.dp
+    drafts = held_bytes(arch, decode.layouts, precisions.weights, speculation, None)
+    places = _decode_slots(arch, decode, lengths, precisions, drafts)
+    prefill_fits, prefill_memory = _prefill_memory(arch, prefill, lengths, precisions, cache)
+    used = memory_bytes_per_chip(
+        arch, decode.layouts, b, lengths=lengths, precisions=precisions, constants=decode.constants
     )
-    deviation = np.sqrt(variance) / n_d
+    moving = _moving_s(arch, prefill.layouts, decode.layouts, link, lengths, precisions)
     point = ServingPoint(
         batch=b + everywhere,
         slots=places + everywhere,
         fits=(b <= places) & prefill_fits,
-        memory_bytes=memory_bytes_per_chip(arch, decode_layouts, b, **lengths, **kinds)
-        + (0.0 if drafts is None else drafts),
+        memory_bytes=used + (0.0 if drafts is None else drafts),
         requests_per_s=rate,
         output_tokens=tokens + 1.0,
-        steps=steps,
-        step_s=step.total_s,
-        prefill_s=prompts.occupancy_s,
-        prefill_utilisation=utilisation,
-        tpot_s=step.total_s / per_step + everywhere,
-        tpot_deviation_s=slope * deviation / per_step + everywhere,
-        tpot_step_deviation_s=slope * deviation / per_step + everywhere,
-        tpot_skew=2.0 * deviation / b + everywhere,
-        tpot_burst_s=0.0,
-        tpot_burst_skew=0.0,
-        tpot_behind_s=0.0,
-        tpot_prompt_s=0.0,
-        tpot_chunk_s=0.0,
-        relaxation=relaxation,
-        unloaded_ttft_s=factor * (constant + prompts.latency_s + moving) + 0.5 * step.total_s + everywhere,
-        prompt_s=factor * (prompts.latency_s + moving),
-        prefill_wait_s=factor * wait_mean_s(rate, prompts.occupancy_s, by_occupancy, n_p, queued, arrival_scv),
-        prefill_wait_probability=clumped_wait_probability(queued, arrival_scv),
-        prefill_wait_scv=delayed_scv(utilisation, by_occupancy),
-        boundary_s=step.total_s,
-        slot_wait_s=no_slot * slot_wait,
-        slot_wait_probability=no_slot,
         input_scv=by_latency,
-        output_scv=by_output,
+        output_scv=lengths.scv_of_output,
         computed_share=1.0 if found is None else found.computed_share,
-        shares={name: part / step.total_s for name, part in step.breakdown.items()},
+        shares={name: part / times.step.total_s for name, part in times.step.breakdown.items()},
+        **group.tpot(),
+        **group.ttft(arch, decode.constants, moving, places),
     )
     return DisaggregatedPoint(
         point=point,
-        prefill_workers=n_p,
-        decode_workers=n_d,
-        prefill_chips=n_p * prefill_layouts.chips,
-        decode_chips=n_d * decode_layouts.chips,
-        prefill_shares={name: utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()},
-        prefill_memory_bytes=memory_bytes_per_chip(
-            arch, prefill_layouts, prefill_layouts.dp, input_tokens=prompt, output_tokens=1.0, **first
-        )
-        + (0.0 if cached is None else cached),
+        prefill_workers=prefill.count,
+        decode_workers=decode.count,
+        prefill_chips=prefill.count * prefill.layouts.chips,
+        decode_chips=decode.count * decode.layouts.chips,
+        prefill_shares={
+            name: group.utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()
+        },
+        prefill_memory_bytes=prefill_memory,
         transfer_s=moving,
     )
+
+
+def _decode_slots(
+    arch: Architecture, pool: WorkerPool, lengths: Lengths, precisions: Precisions, drafts_bytes: Result | None
+) -> Result:
+    """Requests that a decode worker runs at once, beside the weights of a prediction layer."""
+    chip = pool.chip if drafts_bytes is None else without(pool.chip, drafts_bytes, pool.constants)
+    return slots(arch, chip, pool.layouts, lengths=lengths, precisions=precisions, constants=pool.constants)
+
+
+def _prefill_memory(
+    arch: Architecture, pool: WorkerPool, lengths: Lengths, precisions: Precisions, cache: PrefixCache | None
+) -> tuple[Result, Result]:
+    """(whether a prefill worker holds a prompt per attention rank, memory in use on its fullest chip [byte])."""
+    cached = held_bytes(arch, pool.layouts, precisions.weights, None, cache)
+    beside = pool.chip if cached is None else without(pool.chip, cached, pool.constants)
+    one = Lengths(lengths.prompt, 1.0)
+    found = slots(arch, beside, pool.layouts, lengths=one, precisions=precisions, constants=pool.constants)
+    used = memory_bytes_per_chip(
+        arch, pool.layouts, pool.layouts.dp, lengths=one, precisions=precisions, constants=pool.constants
+    )
+    return found >= pool.layouts.dp, used + (0.0 if cached is None else cached)
+
+
+def _moving_s(
+    arch: Architecture,
+    prefill: ServingLayouts,
+    decode: ServingLayouts,
+    link: TransferLink,
+    lengths: Lengths,
+    precisions: Precisions,
+) -> Result:
+    """Moving the KV cache of a prompt from a prefill to a decode worker [s]."""
+    links = np.minimum(prefill.tp * prefill.pp, decode.tp * decode.pp)
+    return transfer_s(arch, lengths.prompt, precisions.kv_cache, link.bytes_per_s, links, link.start_s)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A group at a steady rate; the terms of TPOT and of TTFT follow from it. Times in s, numbers of requests in 1."""
+
+    batch: Result  # of a decode worker
+    steps: Result  # of decode per request
+    per_step: float  # output tokens of a step
+    times: DecodeTimes
+    decode_workers: Result
+    prompts: PrefillTime
+    occupancy_scv: Result  # of a prompt
+    prefill_workers: Result
+    requests_per_s: Result  # of the group
+    arrival_scv: Result
+    lengths: Lengths
+    everywhere: Floats  # zeros of the shape of all points
+
+    @cached_property
+    def utilisation(self) -> Result:
+        """Share of the time that prefill workers are busy [1]."""
+        return np.minimum(self.requests_per_s * self.prompts.occupancy_s / self.prefill_workers, 1.0)
+
+    @cached_property
+    def relaxation(self) -> Result:
+        """How fast swings of the number in decode fade, against requests that leave one by one [1]."""
+        return np.clip(1.0 - self.batch * self.times.slope_s / self.times.step.total_s, 0.02, 1.0)
+
+    @cached_property
+    def joining_scv(self) -> Result:
+        """Squared coefficient of variation of the gaps between the requests that join decode [1]."""
+        return departure_scv(self.utilisation, self.occupancy_scv, self.prefill_workers, self.arrival_scv)
+
+    @cached_property
+    def variance(self) -> Result:
+        """Variance of the number of requests in all decode workers [1]."""
+        requests = self.decode_workers * self.batch
+        return requests / self.relaxation * (1.0 + (self.joining_scv - 1.0) / (1.0 + self.lengths.scv_of_output))
+
+    def tpot(self) -> dict[str, Result]:
+        """The terms of TPOT, which varies with the number in decode alone."""
+        step_s, slope = self.times.step.total_s, self.times.slope_s
+        deviation = np.sqrt(self.variance) / self.decode_workers
+        return {
+            "steps": self.steps,
+            "step_s": step_s,
+            "tpot_s": step_s / self.per_step + self.everywhere,
+            "tpot_deviation_s": slope * deviation / self.per_step + self.everywhere,
+            "tpot_step_deviation_s": slope * deviation / self.per_step + self.everywhere,
+            "tpot_skew": 2.0 * deviation / self.batch + self.everywhere,
+            "tpot_burst_s": 0.0,
+            "tpot_burst_skew": 0.0,
+            "tpot_behind_s": 0.0,
+            "tpot_prompt_s": 0.0,
+            "tpot_chunk_s": 0.0,
+            "relaxation": self.relaxation,
+        }
+
+    def ttft(
+        self, arch: Architecture, constants: ServingConstants, transfer_s: Result, places: Result
+    ) -> dict[str, Result]:
+        """The terms of TTFT: prefill and transfer, the wait for a prefill worker, the wait for one of so many places in decode."""
+        prompts, rate, step_s, slope = self.prompts, self.requests_per_s, self.times.step.total_s, self.times.slope_s
+        factor = constants.disaggregated_first_token_factor
+        constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
+        queued = erlang_c(self.prefill_workers, rate * prompts.occupancy_s)
+        wait = wait_mean_s(
+            rate, prompts.occupancy_s, self.occupancy_scv, self.prefill_workers, queued, self.arrival_scv
+        )
+        at_least_one = np.maximum(places, 1.0)
+        full_step_s = np.maximum(step_s + slope * (at_least_one - self.batch), 0.0)
+        no_slot, slot_wait = place_wait(
+            self.decode_workers * self.batch, self.variance, self.decode_workers * at_least_one, rate,
+            self.decode_workers * at_least_one / (self.steps * full_step_s), self.joining_scv + self.lengths.scv_of_output,
+        )  # fmt: skip
+        return {
+            "prefill_s": prompts.occupancy_s,
+            "prefill_utilisation": self.utilisation,
+            "unloaded_ttft_s": factor * (constant + prompts.latency_s + transfer_s) + 0.5 * step_s + self.everywhere,
+            "prompt_s": factor * (prompts.latency_s + transfer_s),
+            "prefill_wait_s": factor * wait,
+            "prefill_wait_probability": clumped_wait_probability(queued, self.arrival_scv),
+            "prefill_wait_scv": delayed_scv(self.utilisation, self.occupancy_scv),
+            "boundary_s": step_s,
+            "slot_wait_s": no_slot * slot_wait,
+            "slot_wait_probability": no_slot,
+        }

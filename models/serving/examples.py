@@ -1,10 +1,13 @@
-"""Round numbers for the doctests of the serving models: two networks, a chip and constants. Nothing computes with them."""
+"""Round numbers for the doctests of the serving models: two networks, a chip, constants and two points. Nothing computes with them."""
 
 from __future__ import annotations
 
 from catalog.units import GIGA, MICRO, MILLI, TERA
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
+from models.serving.continuous_batching import aggregated
+from models.serving.decode import ServingLayouts
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 DENSE = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
@@ -45,3 +48,9 @@ SERVING = ServingConstants(
     compute_gaudi=1.0, memory_gaudi=1.0, launch_gaudi=1.0,
     compute_ascend=1.0, memory_ascend=1.0, launch_ascend=1.0,
 )  # fmt: skip
+ONE = ServingLayouts(1, 1, 1, 1)
+BF16 = Precisions("bf16", "bf16")
+POINT = aggregated(DENSE, CHIP, ONE, 16, lengths=Lengths(1000, 200), precisions=BF16, constants=SERVING)
+SPREAD_POINT = aggregated(
+    DENSE, CHIP, ONE, 16, lengths=Lengths(1000, 200, output_scv=1.0), precisions=BF16, constants=SERVING
+)

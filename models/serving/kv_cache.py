@@ -12,6 +12,7 @@ from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
 # The smooth minimum of two limits; the higher, the sharper its corner.
@@ -81,28 +82,26 @@ def slots(
     chip: ChipRates,
     layouts: ServingLayouts,
     *,
-    input_tokens: ArrayLike,
-    output_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    lengths: Lengths,
+    precisions: Precisions,
     constants: ServingConstants,
 ) -> Result:
     """Most requests that a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
     n_kv = (u M - weights - runtime) / cache of a request, n_cap = cap x dp; 0 where not one request fits.
-    Shapes: layouts and tokens [token] broadcast; result [request].
+    Shapes: layouts and lengths [token] broadcast; result [request].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; smooth minimum and cap: first fit.
 
     >>> from models.serving import examples
-    >>> n = slots(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), input_tokens=1000, output_tokens=100,
-    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> n = slots(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), lengths=Lengths(1000, 100),
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(0 < n < examples.SERVING.batch_cap)
     True
     """
     free = constants.usable_memory * chip.hbm_bytes - constants.runtime_bytes
-    free = np.maximum(free - weight_bytes_per_chip(arch, layouts, weight_precision), 0.0)
-    context = held_context_tokens(input_tokens, output_tokens, constants)
-    by_memory = free / kv_bytes_per_chip(arch, layouts, context, kv_precision)
+    free = np.maximum(free - weight_bytes_per_chip(arch, layouts, precisions.weights), 0.0)
+    context = held_context_tokens(lengths.input_tokens, lengths.output_tokens, constants)
+    by_memory = free / kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
     smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
     # A replica that cannot hold one request per attention rank does not run at all.
@@ -114,26 +113,24 @@ def memory_bytes_per_chip(
     layouts: ServingLayouts,
     sequences: ArrayLike,
     *,
-    input_tokens: ArrayLike,
-    output_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    lengths: Lengths,
+    precisions: Precisions,
     constants: ServingConstants,
 ) -> Result:
     """Memory in use on the fullest chip:  weights + sequences x cache + runtime.
 
-    Shapes: layouts, sequences [request of the replica] and tokens [token] broadcast; result [byte].
+    Shapes: layouts, sequences [request of the replica] and lengths [token] broadcast; result [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
 
     >>> from models.serving import examples
-    >>> use = lambda n: memory_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), n, input_tokens=1000, output_tokens=100,
-    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> use = lambda n: memory_bytes_per_chip(examples.DENSE, ServingLayouts(1, 1, 1, 1), n, lengths=Lengths(1000, 100),
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(use(2) > use(1) > use(0) > examples.SERVING.runtime_bytes)
     True
     """
-    context = held_context_tokens(input_tokens, output_tokens, constants)
-    cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, kv_precision)
-    return weight_bytes_per_chip(arch, layouts, weight_precision) + cache + constants.runtime_bytes
+    context = held_context_tokens(lengths.input_tokens, lengths.output_tokens, constants)
+    cache = np.asarray(sequences, float) * kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
+    return weight_bytes_per_chip(arch, layouts, precisions.weights) + cache + constants.runtime_bytes
 
 
 def transfer_s(

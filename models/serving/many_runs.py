@@ -20,6 +20,7 @@ from models.serving.offered_load import (
     static_batch,
     two_pools,
 )
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 REGIMES = ("closed", "open", "maximum", "static", "static_maximum", "burst", "prefill", "decode", "disaggregated")
@@ -96,8 +97,8 @@ class Batch:
         each = self.columns["load"] / self.columns["workers"]
         if self.regime == "closed":
             loop = closed_loop(
-                run.arch, run.chip, run.layouts, np.maximum(each, 1.0), input_tokens=run.input_tokens, output_tokens=run.output_tokens,
-                weight_precision=run.weight_precision, kv_precision=run.kv_precision, constants=run.constants,
+                run.arch, run.chip, run.layouts, np.maximum(each, 1.0),
+                lengths=run.lengths, precisions=run.precisions, constants=run.constants,
             )  # fmt: skip
             return Served(loop.tpot_s, loop.ttft_s, loop.tokens_per_s, loop.batch)
         if self.regime == "open":
@@ -140,13 +141,12 @@ def _stacked(index: np.ndarray, cases: Sequence[Case]) -> Batch:
     def layouts(pools: Sequence[Pool]) -> ServingLayouts:
         return ServingLayouts(*(np.array([pool.layout[name] for pool in pools]) for name in _LAYOUT))
 
+    def codes(name: str) -> np.ndarray:
+        return np.array([PRECISIONS.index(getattr(case, name)) for case in cases])
+
     arches, chips = [case.arch for case in cases], [case.chip for case in cases]
     shape = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _FLAGS}
     same = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
-    codes = {
-        name: np.array([PRECISIONS.index(getattr(case, name)) for case in cases])
-        for name in ("weight_precision", "kv_precision")
-    }
     pools = [case.prefill for case in cases]
     columns = {
         name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "link_bytes_per_s")
@@ -158,8 +158,9 @@ def _stacked(index: np.ndarray, cases: Sequence[Case]) -> Batch:
         regime=cases[0].regime,
         replica={
             "arch": replace(arches[0], **{**shape, **same}), "chip": ChipRates(**{f.name: column(chips, f.name) for f in fields(ChipRates)}),
-            "layouts": layouts([case.decode for case in cases]), **codes,
-            "input_tokens": column(cases, "input_tokens"), "output_tokens": column(cases, "output_tokens"),
+            "layouts": layouts([case.decode for case in cases]),
+            "lengths": Lengths(column(cases, "input_tokens"), column(cases, "output_tokens")),
+            "precisions": Precisions(codes("weight_precision"), codes("kv_precision")),
         },
         prefill_layouts=layouts(pools) if pools[0] else None,
         columns=columns,

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 
 from models.arrays import Result
 from models.queueing.queues import closed_loop_response_s, wait_mean_s
-from models.roofline import ChipRates, Precision
+from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.continuous_batching import unloaded_ttft_s
-from models.serving.decode import ServingLayouts, StepTime, step_time
+from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
 from models.serving.kv_cache import slots, transfer_s
-from models.serving.prefill import PrefillTime, prefill_time
+from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
+from models.serving.prompt_terms import unloaded_ttft_s
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 _ROUNDS = 6
@@ -44,46 +45,44 @@ class Replica:
     arch: Architecture
     chip: ChipRates
     layouts: ServingLayouts
-    input_tokens: ArrayLike
-    output_tokens: ArrayLike
-    weight_precision: Precision
-    kv_precision: Precision
+    lengths: Lengths
+    precisions: Precisions
     constants: ServingConstants
 
     @property
-    def later_tokens(self) -> Result:
-        """Output tokens after the first [token]."""
-        return np.asarray(self.output_tokens, float) - 1.0
+    def context_tokens(self) -> Result:
+        """Mean context of a request in decode [token]."""
+        return self.lengths.prompt + 0.5 * self.lengths.later_tokens
 
     def step(self, sequences: ArrayLike, prefill_tokens: ArrayLike = 0.0) -> StepTime:
-        """A step of so many sequences of the replica, a share 1/pp of them in a stage."""
+        """Predict a step of so many sequences of the replica, a share 1/pp of them in a stage."""
+        load = StepLoad(
+            np.asarray(sequences, float) / self.layouts.pp, self.context_tokens, prefill_tokens, self.lengths.input_tokens
+        )  # fmt: skip
         return step_time(
-            self.arch, self.chip, self.layouts, decode_sequences=np.asarray(sequences, float) / self.layouts.pp, prefill_tokens=prefill_tokens,
-            context_tokens=np.asarray(self.input_tokens, float) + 0.5 * self.later_tokens, prompt_tokens=self.input_tokens,
-            weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants,
+            self.arch, self.chip, self.layouts, load, precisions=self.precisions, constants=self.constants
         )  # fmt: skip
 
     def prompt(self, sequences: ArrayLike, step: StepTime | None, together: ArrayLike = 1.0) -> PrefillTime:
-        """One prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk."""
+        """Predict one prompt, mixed into a step of so many sequences; of a queue, as many `together` as fit a chunk."""
+        in_stage = np.asarray(sequences, float) / self.layouts.pp
         return prefill_time(
-            self.arch, self.chip, self.layouts, prompt_tokens=self.input_tokens, decode=step,
-            decode_sequences=np.asarray(sequences, float) / self.layouts.pp,
-            context_tokens=np.asarray(self.input_tokens, float) + 0.5 * self.later_tokens,
-            weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants, prompts_together=together,
+            self.arch, self.chip, self.layouts, Prompts(self.lengths.input_tokens, together=together),
+            None if step is None else DecodeBatch(step, in_stage, self.context_tokens),
+            precisions=self.precisions, constants=self.constants,
         )  # fmt: skip
 
     def places(self, most: ArrayLike = 0.0) -> Result:
         """Requests that run at once, at most `most` where that is positive, and one at least."""
         found = slots(
-            self.arch, self.chip, self.layouts, input_tokens=self.input_tokens, output_tokens=self.output_tokens,
-            weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants,
+            self.arch, self.chip, self.layouts, lengths=self.lengths, precisions=self.precisions, constants=self.constants
         )  # fmt: skip
         most = np.asarray(most, float)
         return np.maximum(np.where(most > 0, np.minimum(found, most), found), 1.0)
 
     def all_prompts_s(self, count: ArrayLike) -> Result:
         """Prefill of so many prompts together, without decode [s]."""
-        tokens = np.asarray(count, float) * self.input_tokens
+        tokens = np.asarray(count, float) * self.lengths.prompt
         chunk = np.minimum(self.constants.chunk_tokens * self.layouts.dp, tokens)
         passes = tokens / chunk
         once = self.step(0.0, chunk).total_s
@@ -104,11 +103,11 @@ def best_batch(
     Introduction to Queueing Theory, 2nd ed. (1981), chapter 5 (exponential tail of the wait).
 
     >>> from models.serving import examples
-    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
     >>> bool(best_batch(run, tpot_limit_s=0.05).tokens_per_s < best_batch(run).tokens_per_s)
     True
     """
-    later = replica.later_tokens
+    later = replica.lengths.later_tokens
 
     def at(batch: Result) -> tuple[Result, StepTime, PrefillTime]:
         step = replica.step(batch)
@@ -126,7 +125,7 @@ def best_batch(
     utilisation = np.minimum(rate * prompts.occupancy_s, _HIGHEST_UTILISATION)
     wait = wait_mean_s(utilisation / prompts.occupancy_s, prompts.occupancy_s, _PROMPT_SCV)
     ttft = wait + unloaded_ttft_s(
-        replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants
+        replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants
     )
     return Served(tpot, ttft, rate * (later + 1.0), batch)
 
@@ -165,14 +164,14 @@ def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
     Reference: Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, section 2.
 
     >>> from models.serving import examples
-    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
     >>> bool(static_batch(run, 8).ttft_s > static_batch(run, 1).ttft_s)
     True
     """
     batch = np.asarray(sequences, float)
     ttft = replica.all_prompts_s(batch)
     tpot = replica.step(batch).total_s
-    return Served(tpot, ttft, batch * replica.output_tokens / (ttft + replica.later_tokens * tpot), batch)
+    return Served(tpot, ttft, batch * replica.lengths.output / (ttft + replica.lengths.later_tokens * tpot), batch)
 
 
 def burst(replica: Replica, requests: ArrayLike) -> Served:
@@ -182,17 +181,17 @@ def burst(replica: Replica, requests: ArrayLike) -> Served:
     Shapes: broadcast; requests [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.5.
 
     >>> from models.serving import examples
-    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
     >>> bool(burst(run, 100).ttft_s > burst(run, 10).ttft_s)
     True
     """
     count = np.asarray(requests, float)
     full = best_batch(replica, count)
-    stay = replica.later_tokens * full.tpot_s
+    stay = replica.lengths.later_tokens * full.tpot_s
     waves = count / full.batch
     whole = waves * stay + 0.5 * np.minimum(count, full.batch) * replica.prompt(0.0, None).occupancy_s
     ttft = 0.5 * replica.all_prompts_s(np.minimum(count, full.batch)) + 0.5 * np.maximum(waves - 1.0, 0.0) * stay
-    return Served(full.tpot_s, ttft, count * replica.output_tokens / whole, full.batch)
+    return Served(full.tpot_s, ttft, count * replica.lengths.output / whole, full.batch)
 
 
 def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
@@ -201,14 +200,14 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
     Shapes: broadcast; rate [1/s]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
 
     >>> from models.serving import examples
-    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> run = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
     >>> bool(request_rate(run, 4.0).tpot_s > request_rate(run, 1.0).tpot_s)
     True
     """
     most = best_batch(replica)
-    later = replica.later_tokens
+    later = replica.lengths.later_tokens
     rate = np.minimum(
-        np.asarray(requests_per_s, float), _HIGHEST_UTILISATION * most.tokens_per_s / replica.output_tokens
+        np.asarray(requests_per_s, float), _HIGHEST_UTILISATION * most.tokens_per_s / replica.lengths.output
     )
     batch = np.minimum(np.maximum(rate * later * replica.step(1.0).total_s, 1e-3), most.batch)
     for _ in range(_ROUNDS):
@@ -219,9 +218,9 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
         batch = np.minimum(0.5 * batch + 0.5 * rate * later * tpot, most.batch)
     wait = wait_mean_s(busy / prompts.occupancy_s, prompts.occupancy_s, 0.0)
     ttft = wait + unloaded_ttft_s(
-        replica.arch, prompts.latency_s, step.total_s, replica.input_tokens, replica.constants
+        replica.arch, prompts.latency_s, step.total_s, replica.lengths.prompt, replica.constants
     )
-    return Served(tpot, ttft, rate * replica.output_tokens, batch)
+    return Served(tpot, ttft, rate * replica.lengths.output, batch)
 
 
 def two_pools(
@@ -235,12 +234,12 @@ def two_pools(
     Reference: Zhong et al., DistServe, OSDI 2024, section 3; Seidmann et al., Performance Evaluation 7 (1987) (many servers as one).
 
     >>> from models.serving import examples
-    >>> one = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 1000, 200, "bf16", "bf16", examples.SERVING)
+    >>> one = Replica(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Lengths(1000, 200), Precisions("bf16", "bf16"), examples.SERVING)
     >>> bool(two_pools(one, one, 2, 1, 32, 25e9).ttft_s < two_pools(one, one, 1, 1, 32, 25e9).ttft_s)
     True
     """
     n_p, n_d, c = (np.asarray(a, float) for a in (prefill_workers, decode_workers, clients))
-    later, constants = decode.later_tokens, decode.constants
+    later, constants = decode.lengths.later_tokens, decode.constants
     prompts = prefill.prompt(0.0, None)
     served = np.minimum(c, n_d * decode.places())
     service = prompts.occupancy_s / n_p
@@ -253,7 +252,7 @@ def two_pools(
         response = closed_loop_response_s(served, service, stay)
         batch = np.maximum(0.5 * batch + 0.5 * served * stay / (response + stay), 1e-3)
     links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
-    moving = transfer_s(decode.arch, decode.input_tokens, decode.kv_precision, link_bytes_per_s, links, 0.0)
+    moving = transfer_s(decode.arch, decode.lengths.prompt, decode.precisions.kv_cache, link_bytes_per_s, links, 0.0)
     constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(decode.arch.experts) else 1.0)
     together = constants.burst_share * 0.5 * (served - 1.0) * stay / (response + stay) * service
     ttft = constants.disaggregated_first_token_factor * (
@@ -261,4 +260,4 @@ def two_pools(
     )
     rate = served / (ttft + stay)
     ttft = ttft + np.maximum(c - served, 0.0) / rate
-    return Served(step.total_s, ttft, rate * decode.output_tokens, batch / n_d)
+    return Served(step.total_s, ttft, rate * decode.lengths.output, batch / n_d)

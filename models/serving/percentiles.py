@@ -6,12 +6,11 @@ The points come from batching.py and disaggregation.py, curves of sums and mixtu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Bools, Result
 from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
@@ -22,11 +21,7 @@ from models.queueing.cumulants import (
     mixture_share,
     mixture_shares,
 )
-from models.roofline import ChipRates
-from models.serving.constants import ServingConstants
-from models.serving.continuous_batching import ServingPoint, aggregated
-from models.serving.decode import ServingLayouts
-from models.transformer.architecture import Architecture
+from models.serving.continuous_batching import ServingPoint
 
 METRICS = ("ttft", "tpot", "e2e")
 BY_COST = ("ttft", "e2e", "tpot")
@@ -48,14 +43,6 @@ class _Chosen:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class SloCapacity:
-    """Points of layouts x batch, and whether each meets all limits."""
-
-    satisfied: Result
-    point: ServingPoint
-
-
 def first_token_cumulants(point: ServingPoint) -> Cumulants:
     """Time to first token but for a slot:  unloaded + wait for prefill, from independent parts.
 
@@ -63,8 +50,7 @@ def first_token_cumulants(point: ServingPoint) -> Cumulants:
     gamma part. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5.
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.POINT
     >>> bool(abs(first_token_cumulants(point).mean - (point.ttft_s - point.slot_wait_s)) < 1e-12)
     True
     """
@@ -84,8 +70,7 @@ def output_token_mixture(point: ServingPoint) -> tuple[np.ndarray, Cumulants]:
     Stochastic Processes (1965), chapter 7 (variance of an average).
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=1.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.SPREAD_POINT
     >>> time = output_token_mixture(point)[1]
     >>> time.mean.shape, bool(time.variance[0] > time.variance[-1])
     ((6,), True)
@@ -131,8 +116,7 @@ def decode_cumulants(point: ServingPoint) -> Cumulants:
     Mathematics 21 (1969) (cumulants by conditioning).
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=1.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.SPREAD_POINT
     >>> bool(abs(decode_cumulants(point).mean - 199 * point.tpot_s) < 1e-12)
     True
     """
@@ -158,8 +142,7 @@ def latency_mixture(point: ServingPoint, metric: str) -> tuple[np.ndarray, Cumul
     Shapes: components x point. Units: [1] and [s]. Reference: as the parts.
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.POINT
     >>> [latency_mixture(point, metric)[1].mean.shape for metric in ("ttft", "tpot")]
     [(2,), (1,)]
     """
@@ -186,8 +169,7 @@ def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
     Reference: the parts' own; `tails` for curves of sums and mixtures.
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.POINT
     >>> bool(latency_s(point, "ttft", 0.99) > latency_s(point, "ttft", 0.9) >= latency_s(point, "ttft", 0.5))
     True
     """
@@ -213,8 +195,7 @@ def share_within(point: ServingPoint, metric: str, limit_s: ArrayLike) -> Result
     Shapes: limit broadcasts to the point. Units: limit [s], result [1]. Reference: as `latency_s`.
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.POINT
     >>> round(float(share_within(point, "tpot", latency_s(point, "tpot", 0.9))), 6)
     0.9
     """
@@ -245,59 +226,22 @@ def goodput(point: ServingPoint, ttft_s: ArrayLike, tpot_s: ArrayLike) -> Result
     (quadrant dependence).
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> point = examples.POINT
     >>> 0.0 < goodput(point, 0.1, 0.015) < min(share_within(point, "ttft", 0.1), share_within(point, "tpot", 0.015)) <= 1.0
     np.True_
     """
     return share_within(point, "ttft", ttft_s) * share_within(point, "tpot", tpot_s)
 
 
-def slo_capacity(
-    arch: Architecture,
-    chip: ChipRates,
-    layouts: ServingLayouts,
-    batch: ArrayLike,
-    *,
-    slo: Mapping[str, Sequence[tuple[Quantile, float]]],
-    input_tokens: ArrayLike,
-    output_tokens: ArrayLike,
-    input_scv: ArrayLike,
-    output_scv: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
-    constants: ServingConstants,
-) -> SloCapacity:
-    """Which points of layouts x batch fit and meet every limit; `slo` maps "ttft", "tpot", "e2e" to (quantile, limit [s]).
-
-    satisfied = fits, waits are finite, and latency(metric, q) <= limit for all. The rate of such a point is its capacity
-    under the SLO.
-    Shapes: as `aggregated`. Units: limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2 (goodput under an SLO).
-
-    >>> from models.serving import examples
-    >>> found = slo_capacity(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), np.array([1, 64]),
-    ...     slo={"tpot": [(0.95, 0.015)]}, input_tokens=1000, output_tokens=200, input_scv=0.0, output_scv=0.0,
-    ...     weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
-    >>> found.satisfied.tolist()
-    [True, False]
-    """
-    point = aggregated(
-        arch, chip, layouts, batch, input_tokens=input_tokens, output_tokens=output_tokens, input_scv=input_scv,
-        output_scv=output_scv, weight_precision=weight_precision, kv_precision=kv_precision, constants=constants,
-    )  # fmt: skip
-    return within_slo(point, slo)
-
-
 @np.errstate(invalid="ignore", over="ignore")
-def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> SloCapacity:
+def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> Bools:
     """The limits held against points that are already known, so that another set of limits costs little.
 
     Shapes: as the point; limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2.
 
     >>> from models.serving import examples
-    >>> point = aggregated(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), 16, input_tokens=1000, output_tokens=200,
-    ...     input_scv=0.0, output_scv=0.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
-    >>> bool(within_slo(point, {}).satisfied), bool(within_slo(point, {"ttft": [("mean", 1e-6)]}).satisfied)
+    >>> point = examples.POINT
+    >>> bool(within_slo(point, {})), bool(within_slo(point, {"ttft": [("mean", 1e-6)]}))
     (True, False)
     """
     shape = np.shape(point.requests_per_s)
@@ -311,7 +255,7 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
         if tails and satisfied.any():
             left = _Chosen(point, satisfied)
             satisfied[satisfied] = _below_limits(left, metric, tails, latency_mixture(left, metric))
-    return SloCapacity(satisfied[()], point)
+    return satisfied[()]
 
 
 def _below_limits(
@@ -331,7 +275,7 @@ class SloScreen:
     """
 
     def __init__(self, point: ServingPoint, common: Mapping[str, Sequence[tuple[Quantile, float]]]):
-        self._point, self._mask = point, np.asarray(within_slo(point, common).satisfied)
+        self._point, self._mask = point, np.asarray(within_slo(point, common))
         self._left = _Chosen(point, self._mask)
         self._mixtures: dict[str, tuple[np.ndarray, Cumulants]] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Result
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepTime, step_time
+from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
+from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 
 
@@ -25,55 +26,74 @@ class PrefillTime:
     breakdown: dict[str, Result]  # of the occupancy
 
 
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Prompts of one workload as they come to an engine."""
+
+    tokens: ArrayLike  # of one, on average [token]
+    scv: ArrayLike = 0.0  # squared coefficient of variation of their length [1]
+    together: ArrayLike = 1.0  # waiting at once, which fill a chunk together [1]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeBatch:
+    """The decode that prefill is mixed into: a micro-batch, and the step that it takes without prefill."""
+
+    step: StepTime
+    sequences: ArrayLike  # of the micro-batch, over all attention ranks [1]
+    context_tokens: ArrayLike  # of one [token]
+    tokens_per_sequence: ArrayLike = 1.0  # more than one where drafts are verified [token]
+
+
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
 def prefill_time(
     arch: Architecture,
     chip: ChipRates,
     layouts: ServingLayouts,
+    prompts: Prompts,
+    decode: DecodeBatch | None,
     *,
-    prompt_tokens: ArrayLike,
-    decode: StepTime | None,
-    decode_sequences: ArrayLike,
-    context_tokens: ArrayLike,
-    weight_precision: str,
-    kv_precision: str,
+    precisions: Precisions,
     constants: ServingConstants,
     cached_tokens: ArrayLike = 0.0,
-    tokens_per_sequence: ArrayLike = 1.0,
-    prompts_together: ArrayLike = 1.0,
-    prompt_scv: ArrayLike = 0.0,
 ) -> PrefillTime:
-    """Prefill of a prompt in chunks that ride along with decode steps.
+    """Predict the prefill of a prompt in chunks that ride along with decode steps.
 
-    occupancy = (I/C) [T(C dp prefill + b decode) - T(b decode)] / (pp dp),  C = min(chunk, I);  without decode the whole T(C dp).
+    occupancy = (I/C) [T(C dp prefill + b decode) - T(b decode)] / (pp dp),  C = min(chunk, n I);  without decode the whole T(C dp).
     A mixed step reads the weights once, and each attention rank takes a chunk of a prompt of its own: a prompt alone gains
-    nothing from the others. Latency: n = I/C chunks through the stages, occupancy dp (n + pp - 1)/n.
-    `decode` is the step of the same decode_sequences (of one micro-batch) without prefill, or None where nothing decodes.
-    Shapes: layouts, prompt_tokens [token], decode_sequences [sequence], context_tokens [token] broadcast; result [s].
-    Where more prompts wait, `prompts_together` of them fill a chunk, C = min(chunk, n I). Lengths of squared coefficient of variation
-    `prompt_scv` [1] about the mean attend over 1 + scv times as much, since pairs go with the square. Of a prompt whose first
-    `cached_tokens` [token] are in the cache only the others are computed, one at least; each decoding sequence brings
-    `tokens_per_sequence` [token]. Valid for prompt_tokens >= 1.
+    nothing from the others. Latency: I/C chunks through the stages, occupancy dp (I/C + pp - 1) C/I.
+    n = `prompts.together` of the prompts that wait fill a chunk. Lengths of squared coefficient of variation `prompts.scv` [1]
+    about the mean attend over 1 + scv times as much, since pairs go with the square. Of a prompt whose first `cached_tokens`
+    [token] are in the cache only the others are computed, one at least. `decode` is None where nothing decodes.
+    Shapes: layouts, the entries of `prompts` [token], [1] and of `decode` [sequence], [token] broadcast; result [s].
+    Valid for prompts of at least one token.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024, section 4 (chunked prefill with stall-free batching).
 
     >>> from models.serving import examples
-    >>> alone = prefill_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), prompt_tokens=1000, decode=None,
-    ...     decode_sequences=0, context_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> alone = prefill_time(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Prompts(1000), None,
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(alone.occupancy_s == alone.latency_s > 0)
     True
     """
-    prompt = np.asarray(prompt_tokens, float)
+    prompt = np.asarray(prompts.tokens, float)
     computed = np.maximum(prompt - cached_tokens, 1.0)
-    chunk = np.minimum(constants.chunk_tokens, computed * prompts_together)
+    chunk = np.minimum(constants.chunk_tokens, computed * prompts.together)
     chunks = computed / chunk
-    mixed = step_time(
-        arch, chip, layouts, decode_sequences=decode_sequences, prefill_tokens=chunk * layouts.dp, context_tokens=context_tokens,
-        prompt_tokens=prompt * (1.0 + np.asarray(prompt_scv, float)), weight_precision=weight_precision, kv_precision=kv_precision, constants=constants,
-        cached_tokens=cached_tokens, tokens_per_sequence=tokens_per_sequence,
-    )  # fmt: skip
+    attended = prompt * (1.0 + np.asarray(prompts.scv, float))
+    load = StepLoad(0.0, prefill_tokens=chunk * layouts.dp, prompt_tokens=attended, cached_tokens=cached_tokens)
+    if decode is not None:
+        load = replace(
+            load,
+            decode_sequences=decode.sequences,
+            context_tokens=decode.context_tokens,
+            tokens_per_sequence=decode.tokens_per_sequence,
+        )
+    mixed = step_time(arch, chip, layouts, load, precisions=precisions, constants=constants)
+    total, extra = mixed.total_s, mixed.breakdown
+    if decode is not None:
+        total = total - decode.step.total_s
+        extra = {name: part - decode.step.breakdown[name] for name, part in extra.items()}
     per_stage = chunks / (layouts.pp * layouts.dp)
-    extra = {name: part if decode is None else part - decode.breakdown[name] for name, part in mixed.breakdown.items()}
-    total = mixed.total_s if decode is None else mixed.total_s - decode.total_s
     occupancy = total * per_stage
     # Prompts that share a chunk all end with it.
     latency = occupancy * layouts.dp * (np.maximum(chunks, 1.0) + np.asarray(layouts.pp) - 1.0) / chunks

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +16,9 @@ from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import kv_bytes_per_chip
-from models.serving.prefill import PrefillTime, prefill_time
+from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
 from models.serving.speculation import Speculation, draft_bytes_per_chip
+from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, kv_bytes
 
 _GROUPS = 256  # of ranks of nearly equal popularity
@@ -297,10 +297,9 @@ def cached_prefill(
     ICML 2025 (the decision).
 
     >>> from models.serving import examples
-    >>> from models.serving.prefill import prefill_time
-    >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> run = dict(precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> one = ServingLayouts(1, 1, 1, 1)
-    >>> times = [prefill_time(examples.DENSE, examples.CHIP, one, prompt_tokens=8000, cached_tokens=c, **run) for c in (0, 7000)]
+    >>> times = [prefill_time(examples.DENSE, examples.CHIP, one, Prompts(8000), None, cached_tokens=c, **run) for c in (0, 7000)]
     >>> found = [cached_prefill(examples.DENSE, one, PrefixCache(7000, Given(0.5), (Tier(1e12, rate, 1e-5),), 8), *times,
     ...     prompt_tokens=8000, most_requests_per_s=0.1, kv_precision="bf16") for rate in (5e10, 5e8)]
     >>> [float(f.loaded[0]) for f in found], bool(found[0].mean.occupancy_s < found[1].mean.occupancy_s == times[0].occupancy_s)
@@ -348,29 +347,41 @@ def prompt_cost(
     layouts: ServingLayouts,
     cache: PrefixCache | None,
     most_requests_per_s: Callable[[Result], Result],
+    prompts: Prompts,
+    decode: DecodeBatch | None,
     *,
-    prompt_tokens: ArrayLike,
-    kv_precision: Precision,
-    **run: Any,
+    precisions: Precisions,
+    constants: ServingConstants,
 ) -> tuple[PrefillTime, CachedPrefill | None]:
-    """(mean prefill of a prompt, how it came about) with a prefix cache, or for None the plain prefill and None.
+    """Predict (the mean prefill of a prompt, how it came about) with a prefix cache, or for None the plain prefill and None.
 
-    `most_requests_per_s` gives the rate of a replica [1/s] whose prompts occupy it for so long [s]; it is asked with the occupancy
-    at which every prefix that may be found is loaded. `run`: further arguments of `prefill.prefill_time`.
-    Shapes: layouts and prompt_tokens [token] broadcast; result [s]. Reference: as `cached_prefill`.
+    `most_requests_per_s` gives the rate of a replica [1/s] whose prompts occupy it for so long [s]; it is called with the occupancy
+    at which every prefix that may be found is loaded. `prompts` and `decode` as in `prefill.prefill_time`.
+    Shapes: layouts and prompts [token] broadcast; result [s]. Reference: as `cached_prefill`.
 
     >>> from models.serving import examples
-    >>> run = dict(decode=None, decode_sequences=0, context_tokens=0, weight_precision="bf16", constants=examples.SERVING)
-    >>> plain = prompt_cost(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), None, lambda s: 1.0, prompt_tokens=8000,
-    ...     kv_precision="bf16", **run)
+    >>> plain = prompt_cost(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), None, lambda s: 1.0, Prompts(8000), None,
+    ...     precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(plain[0].occupancy_s > 0), plain[1] is None
     (True, True)
     """
-    kinds = dict(prompt_tokens=prompt_tokens, kv_precision=kv_precision, **run)
-    whole = prefill_time(arch, chip, layouts, **kinds)
+
+    def prefill(cached_tokens: float) -> PrefillTime:
+        return prefill_time(
+            arch,
+            chip,
+            layouts,
+            prompts,
+            decode,
+            precisions=precisions,
+            constants=constants,
+            cached_tokens=cached_tokens,
+        )
+
+    whole = prefill(0.0)
     if cache is None:
         return whole, None
-    rest = prefill_time(arch, chip, layouts, cached_tokens=cache.prefix_tokens, **kinds)
+    rest = prefill(cache.prefix_tokens)
     least = whole.occupancy_s + cache.most_hits * (rest.occupancy_s - whole.occupancy_s)
     found = cached_prefill(
         arch,
@@ -378,9 +389,9 @@ def prompt_cost(
         cache,
         whole,
         rest,
-        prompt_tokens=prompt_tokens,
+        prompt_tokens=prompts.tokens,
         most_requests_per_s=most_requests_per_s(least),
-        kv_precision=kv_precision,
+        kv_precision=precisions.kv_cache,
     )
     return found.mean, found
 

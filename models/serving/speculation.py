@@ -6,7 +6,6 @@ The step itself is in decode.py; what a faster step does to a replica under load
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +13,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, StepTime, step_time
+from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
+from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, parameter_counts
 
 HOST = "host"  # the part of a step that drafting does not repeat: the drafts of a step are launched with it
@@ -125,10 +125,8 @@ def speculative_step(
     *,
     decode_sequences: ArrayLike,
     context_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    precisions: Precisions,
     constants: ServingConstants,
-    **engine: Any,
 ) -> tuple[StepTime, StepTime]:
     """(verification, the whole step with its drafts):  T = T_verify(b, g + 1 tokens each) + g T_draft(b).
 
@@ -136,26 +134,25 @@ def speculative_step(
     touched grow with the tokens. A draft of multi-token prediction is a step of `prediction_layer` without its host time; of
     another kind, `draft_share` of the step without speculation. Parts keep their names and add up to the whole.
     Shapes: layouts, decode_sequences [sequences of the micro-batch], context_tokens [token] broadcast; result [s].
-    `engine`: further arguments of `decode.step_time`.
     Reference: Leviathan, Kalman and Matias, ICML 2023, section 3.3; DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
     >>> from models.serving import examples
     >>> verify, whole = speculative_step(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Speculation(2, 0.8),
-    ...     decode_sequences=4, context_tokens=1024, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    ...     decode_sequences=4, context_tokens=1024, precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> bool(whole.total_s > verify.total_s), bool(abs(sum(whole.breakdown.values()) - whole.total_s) < 1e-12)
     (True, True)
     """
-    run: dict[str, Any] = dict(
-        decode_sequences=decode_sequences, prefill_tokens=0.0, prompt_tokens=0.0, context_tokens=context_tokens,
-        weight_precision=weight_precision, kv_precision=kv_precision, constants=constants, **engine,
-    )  # fmt: skip
-    verify = step_time(arch, chip, layouts, tokens_per_sequence=speculation.verified_tokens, **run)
+    load = StepLoad(decode_sequences, context_tokens)
+    verified = replace(load, tokens_per_sequence=speculation.verified_tokens)
+    verify = step_time(arch, chip, layouts, verified, precisions=precisions, constants=constants)
+    drafter, at = arch, layouts
+    passes = float(speculation.draft_tokens)
     if speculation.draft_share is None:
         # A draft runs where the last stage is: the other stages do not take part.
-        stage = replace(layouts, pp=np.ones_like(layouts.pp))
-        passes, drafted = float(speculation.draft_tokens), step_time(prediction_layer(arch), chip, stage, **run)
+        drafter, at = prediction_layer(arch), replace(layouts, pp=np.ones_like(layouts.pp))
     else:
-        passes, drafted = speculation.draft_tokens * speculation.draft_share, step_time(arch, chip, layouts, **run)
+        passes = speculation.draft_tokens * speculation.draft_share
+    drafted = step_time(drafter, chip, at, load, precisions=precisions, constants=constants)
     parts = {
         name: part + (0.0 if name == HOST else passes * drafted.breakdown[name])
         for name, part in verify.breakdown.items()
@@ -171,10 +168,8 @@ def speculative_speedup(
     *,
     decode_sequences: ArrayLike,
     context_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    precisions: Precisions,
     constants: ServingConstants,
-    **engine: Any,
 ) -> Result:
     """Rate of decoding with speculation over that without, at one batch:  E T(b) / T_spec(b),  E tokens per step.
 
@@ -184,17 +179,18 @@ def speculative_speedup(
 
     >>> from models.serving import examples
     >>> gain = speculative_speedup(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), Speculation(3, 0.8),
-    ...     decode_sequences=np.array([1, 512]), context_tokens=1024, weight_precision="bf16", kv_precision="bf16",
+    ...     decode_sequences=np.array([1, 512]), context_tokens=1024, precisions=Precisions("bf16", "bf16"),
     ...     constants=examples.SERVING)
     >>> bool(gain[0] > 2.0), bool(gain[1] < gain[0])
     (True, True)
     """
-    run: dict[str, Any] = dict(
-        decode_sequences=decode_sequences, context_tokens=context_tokens, weight_precision=weight_precision, kv_precision=kv_precision,
-        constants=constants, **engine,
+    plain = step_time(
+        arch, chip, layouts, StepLoad(decode_sequences, context_tokens), precisions=precisions, constants=constants
+    )
+    _, whole = speculative_step(
+        arch, chip, layouts, speculation, decode_sequences=decode_sequences, context_tokens=context_tokens,
+        precisions=precisions, constants=constants,
     )  # fmt: skip
-    plain = step_time(arch, chip, layouts, prefill_tokens=0.0, prompt_tokens=0.0, **run)
-    _, whole = speculative_step(arch, chip, layouts, speculation, **run)
     return speculation.tokens_per_step * plain.total_s / whole.total_s
 
 
@@ -206,10 +202,8 @@ def decode_step(
     *,
     decode_sequences: ArrayLike,
     context_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    precisions: Precisions,
     constants: ServingConstants,
-    **engine: Any,
 ) -> tuple[StepTime, StepTime]:
     """(the pass that prompts are mixed into, the whole step) of a decoding micro-batch, with speculation or, for None, without.
 
@@ -218,15 +212,15 @@ def decode_step(
 
     >>> from models.serving import examples
     >>> mixed, whole = decode_step(examples.DENSE, examples.CHIP, ServingLayouts(1, 1, 1, 1), None, decode_sequences=4,
-    ...     context_tokens=1024, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    ...     context_tokens=1024, precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> mixed is whole
     True
     """
-    run: dict[str, Any] = dict(
-        decode_sequences=decode_sequences, context_tokens=context_tokens, weight_precision=weight_precision, kv_precision=kv_precision,
-        constants=constants, **engine,
-    )  # fmt: skip
     if speculation is not None:
-        return speculative_step(arch, chip, layouts, speculation, **run)
-    step = step_time(arch, chip, layouts, prefill_tokens=0.0, prompt_tokens=0.0, **run)
+        return speculative_step(
+            arch, chip, layouts, speculation, decode_sequences=decode_sequences, context_tokens=context_tokens,
+            precisions=precisions, constants=constants,
+        )  # fmt: skip
+    load = StepLoad(decode_sequences, context_tokens)
+    step = step_time(arch, chip, layouts, load, precisions=precisions, constants=constants)
     return step, step

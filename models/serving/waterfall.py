@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result
-from models.roofline import ChipRates, Precision, element_bytes
+from models.roofline import ChipRates, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts, decode_attention_s, dense_times_s, expert_times_s
 from models.serving.speculation import Speculation, decode_step
+from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture, kv_bytes, parameter_counts
 
-ROOFLINE, PREDICTED = "bandwidth roofline of one request", "time per output token"
+ROOFLINE = "bandwidth roofline of one request"
 COMMUNICATION, LAUNCH, HOST = "communication", "launch", "host"
 
 
@@ -41,8 +42,7 @@ def roofline_s(
     chip: ChipRates,
     chips: ArrayLike,
     context_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    precisions: Precisions,
 ) -> Result:
     """Least time of a token of one request: the weights it visits and its cache, read once by all chips at full bandwidth.
 
@@ -50,16 +50,16 @@ def roofline_s(
     result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
 
     >>> from models.serving import examples
-    >>> one, eight = (roofline_s(examples.DENSE, examples.CHIP, n, 1000, "bf16", "bf16") for n in (1, 8))
+    >>> one, eight = (roofline_s(examples.DENSE, examples.CHIP, n, 1000, Precisions("bf16", "bf16")) for n in (1, 8))
     >>> round(float(one / eight), 9), round(1 / float(one))
     (8.0, 218)
     """
     count, head = parameter_counts(arch), 1.0 * arch.hidden * arch.vocab
-    width = element_bytes(weight_precision)
+    width = element_bytes(precisions.weights)
     read = (
         width * (count.active - head)
         + np.maximum(width, 1.0) * head
-        + kv_bytes(arch, context_tokens, element_bytes(kv_precision))
+        + kv_bytes(arch, context_tokens, element_bytes(precisions.kv_cache))
     )
     return (read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))[()]
 
@@ -71,8 +71,7 @@ def decode_waterfall(
     point: ServingPoint,
     *,
     input_tokens: ArrayLike,
-    weight_precision: Precision,
-    kv_precision: Precision,
+    precisions: Precisions,
     constants: ServingConstants,
     speculation: Speculation | None = None,
 ) -> Waterfall:
@@ -87,34 +86,33 @@ def decode_waterfall(
 
     >>> from models.serving import examples
     >>> from models.serving.continuous_batching import aggregated
-    >>> kinds = dict(input_tokens=1000, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    >>> from models.serving.workload import Lengths
+    >>> kinds = dict(precisions=Precisions("bf16", "bf16"), constants=examples.SERVING)
     >>> one = ServingLayouts(1, 1, 1, 1)
-    >>> point = aggregated(examples.DENSE, examples.CHIP, one, 16, output_tokens=200, input_scv=0.0, output_scv=0.0, **kinds)
-    >>> fall = decode_waterfall(examples.DENSE, examples.CHIP, one, point, **kinds)
+    >>> point = aggregated(examples.DENSE, examples.CHIP, one, 16, lengths=Lengths(1000, 200), **kinds)
+    >>> fall = decode_waterfall(examples.DENSE, examples.CHIP, one, point, input_tokens=1000, **kinds)
     >>> bool(abs(fall.roofline_s + sum(fall.causes.values()) - fall.predicted_s) < 1e-12 and fall.predicted_s > point.tpot_s)
     True
     """
     tokens = np.asarray(point.output_tokens, float) - 1.0
     context = np.asarray(input_tokens, float) + 0.5 * tokens * (1.0 + np.asarray(point.output_scv, float))
     batch = np.asarray(point.batch, float) / layouts.pp
-    kinds = dict(arch=arch, chip=chip, layouts=layouts, weight_precision=weight_precision)
     at_peak = replace(constants, memory_efficiency=1.0, kv_efficiency=1.0)
     even = replace(at_peak, rank_imbalance=0.0)
 
     def weights_s(of: ServingConstants, sequences: ArrayLike) -> Result:
-        dense = dense_times_s(**kinds, constants=of, tokens=sequences, logits=sequences)[1]
-        return dense + expert_times_s(**kinds, constants=of, tokens=sequences)[1]
+        dense = dense_times_s(arch, chip, layouts, precisions.weights, of, tokens=sequences, logits=sequences)[1]
+        return dense + expert_times_s(arch, chip, layouts, precisions.weights, of, tokens=sequences)[1]
 
     def cache_s(of: ServingConstants, sequences: ArrayLike) -> Result:
-        return decode_attention_s(arch, chip, layouts, sequences, context, kv_precision, of)
+        return decode_attention_s(arch, chip, layouts, sequences, context, precisions.kv_cache, of)
 
     _, plain = decode_step(
-        arch, chip, layouts, None, decode_sequences=batch, context_tokens=context, weight_precision=weight_precision,
-        kv_precision=kv_precision, constants=constants,
+        arch, chip, layouts, None, decode_sequences=batch, context_tokens=context, precisions=precisions, constants=constants
     )  # fmt: skip
     parts, step, tpot = plain.breakdown, np.asarray(point.step_s, float), np.asarray(point.tpot_s, float)
     gained = 1.0 if speculation is None else speculation.tokens_per_step
-    alone = roofline_s(arch, chip, layouts.chips, context, weight_precision, kv_precision)
+    alone = roofline_s(arch, chip, layouts.chips, context, precisions)
     few = np.minimum(batch, layouts.dp)  # one request on each attention rank
     lone = weights_s(even, 1.0) + cache_s(at_peak, few)
     memory = parts["dense_memory"] + parts["expert_memory"] + parts["kv_memory"]

@@ -124,14 +124,33 @@ def is_legal(
     return legal & ((layouts.sequence_parallel == 0) | (tp > 1))
 
 
-def enumerate_layouts(
-    arch: Architecture, chips: int, global_batch_sequences: int, *, sequence_tokens: int, scaleup_chips: int,
-    micro_batches: Sequence[int] = (1, 2, 4, 8, 16), interleaves: Sequence[int] = (1, 2, 3, 4, 6, 8),
-    zeros: Sequence[int] = (1, 3), recomputes: Sequence[int] = (0, 1, 2), largest_cp: int = 16, largest_pp: int = 128,
-) -> Layouts:  # fmt: skip
-    """All legal layouts of a run over exactly `chips`, possibly none.
+@dataclass(frozen=True, slots=True)
+class LayoutSpace:
+    """The choices that an enumeration of layouts crosses."""
 
-    Products tp pp cp dp = chips with the asked micro-batch sizes [sequences], chunks, ZeRO and recompute levels, kept where
+    micro_batches: Sequence[int] = (1, 2, 4, 8, 16)  # sizes of a micro-batch [sequence]
+    interleaves: Sequence[int] = (1, 2, 3, 4, 6, 8)  # chunks of layers per pipeline stage [1]
+    zeros: Sequence[int] = (1, 3)  # ZeRO levels
+    recomputes: Sequence[int] = (0, 1, 2)  # recompute levels
+    largest_cp: int = 16
+    largest_pp: int = 128
+
+
+DEFAULT_SPACE = LayoutSpace()
+
+
+def enumerate_layouts(
+    arch: Architecture,
+    chips: int,
+    global_batch_sequences: int,
+    *,
+    sequence_tokens: int,
+    scaleup_chips: int,
+    space: LayoutSpace = DEFAULT_SPACE,
+) -> Layouts:
+    """Enumerate all legal layouts of a run over exactly `chips`, possibly none.
+
+    Products tp pp cp dp = chips with the micro-batch sizes [sequences], chunks, ZeRO and recompute levels of `space`, kept where
     `is_legal`. Context parallelism in powers of two; sequence parallelism wherever tp > 1.
     Shapes: scalars in, `Layouts` out. Units: chips, batch [1], sequence [token].
     Reference: Narayanan et al., arXiv:2104.04473, section 3 (the space of layouts).
@@ -143,8 +162,8 @@ def enumerate_layouts(
     """
     ways = divisors(chips)
     tp = ways[(ways <= scaleup_chips) & (arch.heads % ways == 0)]
-    pp = ways[(ways <= arch.layers) & (ways <= largest_pp)]
-    cp = 2 ** np.arange(int(np.log2(largest_cp)) + 1)
+    pp = ways[(ways <= arch.layers) & (ways <= space.largest_pp)]
+    cp = 2 ** np.arange(int(np.log2(space.largest_cp)) + 1)
     tp, pp, cp = (grid.ravel() for grid in np.meshgrid(tp, pp, cp, indexing="ij"))
     whole = chips % (tp * pp * cp) == 0
     tp, pp, cp = tp[whole], pp[whole], cp[whole]
@@ -154,15 +173,19 @@ def enumerate_layouts(
         "sequence_tokens": sequence_tokens,
         "scaleup_chips": scaleup_chips,
     }
-    axes = (np.arange(len(tp)), ep, *(np.array(sorted(set(a)), dtype=np.int64) for a in (interleaves, micro_batches)))
+    axes = (
+        np.arange(len(tp)),
+        ep,
+        *(np.array(sorted(set(a)), dtype=np.int64) for a in (space.interleaves, space.micro_batches)),
+    )
     place, ep, vpp, micro_batch = (grid.ravel() for grid in np.meshgrid(*axes, indexing="ij"))
     tp, pp, cp = tp[place], pp[place], cp[place]
     # Neither ZeRO without pipeline nor recompute can make a layout illegal, so they are crossed in last.
     plain = Layouts.of(tp=tp, pp=pp, dp=chips // (tp * pp * cp), cp=cp, ep=ep, vpp=vpp, micro_batch=micro_batch, zero=0)
     plain = plain.take(is_legal(arch, plain, **limits))
-    levels = np.array([(z, r) for z in sorted(set(zeros)) for r in sorted(set(recomputes))], dtype=np.int64).reshape(
-        -1, 2
-    )
+    levels = np.array(
+        [(z, r) for z in sorted(set(space.zeros)) for r in sorted(set(space.recomputes))], dtype=np.int64
+    ).reshape(-1, 2)
     which, level = (grid.ravel() for grid in np.meshgrid(np.arange(len(plain)), np.arange(len(levels)), indexing="ij"))
     zero, recompute = levels[level].T
     kept = (zero <= 1) | (plain.pp[which] == 1)

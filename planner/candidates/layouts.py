@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from models.network.group_links import Plant
-from models.training.layouts import RECOMPUTE, Layouts, divisors, enumerate_layouts
+from models.training.layouts import RECOMPUTE, Layouts, LayoutSpace, divisors, enumerate_layouts
 from models.training.step import TrainingStep
 from planner.evaluate.layouts import carries, evaluate, memory_needed
 from planner.problem.constants import ModelConstants
@@ -41,26 +41,19 @@ def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) ->
     """Legal layouts on so many chips; without `every` the ones that matter in a plan, for speed."""
     if every:
         chunks = [int(v) for v in divisors(job.architecture.layers)]
-        narrowed: dict[str, Any] = {
-            "micro_batches": (1, 2, 3, 4, 6, 8, 12, 16),
-            "interleaves": chunks,
-            "zeros": (0, 1, 2, 3),
-        }
+        choices = LayoutSpace(micro_batches=(1, 2, 3, 4, 6, 8, 12, 16), interleaves=chunks, zeros=(0, 1, 2, 3))
     else:
         long = job.spec.sequence_tokens >= 16384
-        narrowed = {
-            "micro_batches": (1, 2, 4),
-            "interleaves": (1, 2, 4),
-            "largest_cp": 16 if long else 1,
-            "largest_pp": 16,
-        }
+        choices = LayoutSpace(
+            micro_batches=(1, 2, 4), interleaves=(1, 2, 4), largest_cp=16 if long else 1, largest_pp=16
+        )
     return enumerate_layouts(
         job.architecture,
         chips,
         job.batch_sequences,
         sequence_tokens=job.spec.sequence_tokens,
         scaleup_chips=scaleup_chips,
-        **narrowed,
+        space=choices,
     )
 
 

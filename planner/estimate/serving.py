@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from catalog.units import MILLI
-from models.serving.continuous_batching import prompts_together
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import METRICS
+from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import prompt_cost
+from models.serving.prompt_terms import prompts_together
 from models.serving.speculation import decode_step, speculative_speedup
 from models.serving.waterfall import ROOFLINE, decode_waterfall
 from planner.errors import Problem, SpecError
 from planner.estimate import serving_search as search
 from planner.estimate.case import CaseFacts
-from planner.evaluate.serving import QUANTILES, engine_constants, kv_precision, layout_of, mfu
+from planner.evaluate.serving import QUANTILES, engine_constants, kv_precision, layout_of, lengths_of, mfu, precisions
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.intervals import serving_bounds, serving_tier
 
@@ -162,34 +163,28 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
     system, layout = way.systems[0], way.layouts[0]
     rates = system.rates(way.precision, facts.scaleout_bytes_per_s)
     constants = engine_constants(facts.serving, system, facts.constants.serving)
-    kinds = dict(weight_precision=way.precision, kv_precision=kv_precision(way.precision), constants=constants)
-    speculation = drafting(workload.speculation)
-    scv = workload.lengths.input_cv**2
-    run: dict[str, Any] = dict(decode=None, decode_sequences=0.0, context_tokens=0.0, prompt_scv=scv)
-    tokens = workload.lengths.output - 1.0
+    kinds: dict[str, Any] = {"precisions": precisions(way.precision), "constants": constants}
+    speculation, lengths = drafting(workload.speculation), lengths_of(facts.serving)
+    prompts, decode = Prompts(lengths.prompt, lengths.scv_of_input), None
     if way.pools is not None:
+        tokens = workload.lengths.output - 1.0
         each = (
             way.workers[1] * way.batch / (tokens * float(way.point.tpot_s)) / way.workers[0]
         )  # as models.serving.disaggregation has it
         most = lambda _: each  # noqa: E731
     else:
-        sequences, context = (
-            way.batch / layout.pp,
-            workload.lengths.input + 0.5 * tokens * (1.0 + workload.lengths.output_cv**2),
-        )
+        sequences, context = way.batch / layout.pp, lengths.running_context_tokens
         mixed, step = decode_step(
             facts.architecture, rates, layout, speculation, decode_sequences=sequences, context_tokens=context, **kinds
         )
         passed = speculation.verified_tokens if speculation else 1.0
-        steps = tokens / (speculation.tokens_per_step if speculation else 1.0)
+        steps = lengths.later_tokens / (speculation.tokens_per_step if speculation else 1.0)
         decoding = steps * float(step.total_s)
         most = lambda occupancy_s: way.batch / (decoding + way.batch * occupancy_s)  # noqa: E731  as models.serving.continuous_batching has it
-        run = dict(decode=mixed, decode_sequences=sequences, context_tokens=context, tokens_per_sequence=passed, prompt_scv=scv,
-                   prompts_together=prompts_together(way.batch, steps, layout.dp))  # fmt: skip
+        prompts = replace(prompts, together=prompts_together(way.batch, steps, layout.dp))
+        decode = DecodeBatch(mixed, sequences, context, passed)
     cache = prefix_cache(block, system.chips)
-    _, found = prompt_cost(
-        facts.architecture, rates, layout, cache, most, prompt_tokens=float(workload.lengths.input), **run, **kinds
-    )
+    _, found = prompt_cost(facts.architecture, rates, layout, cache, most, prompts, decode, **kinds)
     names = [tier.name for tier in block.tiers] or ["hbm"]
     prices = [
         None if tier.price is None else _price(*tier.price, ceil(_chips_of(way)[0] / system.chips))
@@ -235,7 +230,7 @@ def _speculation(facts: CaseFacts, way: search.Way) -> dict[str, Any] | None:
     def speedup(batch: Any) -> Any:
         return speculative_speedup(
             facts.architecture, system.rates(way.precision, facts.scaleout_bytes_per_s), layout, speculation, decode_sequences=batch / layout.pp,
-            context_tokens=lengths.input + 0.5 * (lengths.output - 1), weight_precision=way.precision, kv_precision=kv_precision(way.precision),
+            context_tokens=lengths.input + 0.5 * (lengths.output - 1), precisions=precisions(way.precision),
             constants=engine_constants(facts.serving, system, facts.constants.serving),
         )  # fmt: skip
 
@@ -262,7 +257,7 @@ def _waterfall(facts: CaseFacts, way: search.Way) -> list[dict[str, Any]]:
     fall = decode_waterfall(
         facts.architecture, system.rates(way.precision, facts.scaleout_bytes_per_s), way.layouts[-1],
         replace(point, slot_wait_s=point.slot_wait_s + way.surplus_wait_s), input_tokens=float(facts.case.workload.lengths.input),
-        weight_precision=way.precision, kv_precision=kv_precision(way.precision),
+        precisions=precisions(way.precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.case.workload.speculation),
     )  # fmt: skip
     rates, total = fall.rates(), float(fall.roofline_s)

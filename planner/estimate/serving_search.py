@@ -27,8 +27,9 @@ from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import (
     BATCHES,
     engine_constants,
-    kv_precision,
+    lengths_of,
     limits_at_site,
+    precisions,
     systems_per_replica,
 )
 from planner.evaluate.serving_state import drafting, prefix_cache
@@ -165,8 +166,7 @@ def _closed(
     clients = load.value / at_work
     loop = closed_loop(
         facts.architecture, system.rates(precision, facts.scaleout_bytes_per_s), layouts, clients,
-        input_tokens=float(workload.lengths.input), output_tokens=float(workload.lengths.output),
-        weight_precision=precision, kv_precision=kv_precision(precision),
+        lengths=lengths_of(facts.serving), precisions=precisions(precision),
         constants=engine_constants(facts.serving, system, facts.constants.serving),
         speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),
     )  # fmt: skip
@@ -358,7 +358,7 @@ def _scores(
     total = np.asarray(point.requests_per_s) * copies
     shape = total.shape
     able = np.broadcast_to(np.asarray(point.fits) & np.isfinite(point.ttft_s), shape)
-    meets = able & np.asarray(within_slo(point, limits_at_site(facts.case.workload.slo, 0.0)).satisfied)
+    meets = able & np.asarray(within_slo(point, limits_at_site(facts.case.workload.slo, 0.0)))
     counts = total.size, int(np.count_nonzero(np.broadcast_to(point.fits, shape))), int(meets.sum())
     rows = np.arange(shape[0])
     if load.kind == MAX:
@@ -375,7 +375,7 @@ def _scores(
 def _busiest(facts: CaseFacts, point: ServingPoint, copies: np.ndarray) -> tuple[int | None, int, int, int]:
     """Which of the ways that clients keep busy serves most, within the limits if that can be; and the counts."""
     able = np.asarray(point.fits) & np.isfinite(point.ttft_s)
-    meets = able & np.asarray(within_slo(point, limits_at_site(facts.case.workload.slo, 0.0)).satisfied)
+    meets = able & np.asarray(within_slo(point, limits_at_site(facts.case.workload.slo, 0.0)))
     rate = np.where(able, point.requests_per_s * copies, -np.inf)
     best = int(np.lexsort((-rate, ~meets))[0])
     return best if able[best] else None, able.size, int(able.sum()), int(meets.sum())
@@ -391,7 +391,7 @@ def _at_load(carried: Callable[[float], float], wanted: float, grid: np.ndarray,
 
 
 def _meets(facts: CaseFacts, point: ServingPoint) -> bool:
-    return bool(within_slo(point, limits_at_site(facts.case.workload.slo, 0.0)).satisfied)
+    return bool(within_slo(point, limits_at_site(facts.case.workload.slo, 0.0)))
 
 
 def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) -> ServingPoint:

@@ -11,8 +11,8 @@ from models.energy.power import serving_power_w
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS
 from models.serving.decode import ServingLayouts
-from models.serving.disaggregation import DisaggregatedPoint, disaggregated
-from planner.evaluate.serving import engine_constants, kv_precision
+from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
+from planner.evaluate.serving import engine_constants, lengths_of, precisions
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 
@@ -30,14 +30,13 @@ def evaluate(
     constants: ServingConstants,
 ) -> DisaggregatedPoint:
     """Groups of prefill and decode workers; arrays broadcast, one group gives plain numbers."""
-    lengths = workload.spec.lengths
+    prefill, decode = (
+        WorkerPool(system.rates(precision, scaleout), layout, count, engine_constants(workload, system, constants))
+        for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
+    )
     return disaggregated(
-        workload.architecture, systems[0].rates(precision, scaleouts[0]), systems[1].rates(precision, scaleouts[1]), *layouts, batch, *workers,
-        link_bytes_per_s=min(scaleouts), link_start_s=LINK_START_S,
-        input_tokens=float(lengths.input), output_tokens=float(lengths.output),
-        input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision),
-        constants=engine_constants(workload, systems[1], constants), prefill_constants=engine_constants(workload, systems[0], constants),
+        workload.architecture, prefill, decode, batch, link=TransferLink(min(scaleouts), LINK_START_S),
+        lengths=lengths_of(workload), precisions=precisions(precision),
         speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, systems[0].chips),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS, ServingPoint, aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import ServingFacts, SystemFacts
@@ -40,14 +41,17 @@ def evaluate(
     constants: ServingConstants,
 ) -> ServingPoint:  # fmt: skip
     """The steady state of layouts x batch, or of one layout and one batch; KV cache as wide as the weights' GEMMs allow."""
-    lengths = workload.spec.lengths
     return aggregated(
         workload.architecture, system.rates(precision, scaleout), layouts, batch,
-        input_tokens=float(lengths.input), output_tokens=float(lengths.output),
-        input_scv=lengths.input_cv**2, output_scv=lengths.output_cv**2,
-        weight_precision=precision, kv_precision=kv_precision(precision), constants=engine_constants(workload, system, constants),
+        lengths=lengths_of(workload), precisions=precisions(precision), constants=engine_constants(workload, system, constants),
         speculation=drafting(workload.spec.speculation), cache=prefix_cache(workload.spec.cache, system.chips),
     )  # fmt: skip
+
+
+def lengths_of(workload: ServingFacts) -> Lengths:
+    """Prompt and output lengths of the workload, with their spread."""
+    lengths = workload.spec.lengths
+    return Lengths(float(lengths.input), float(lengths.output), lengths.input_cv**2, lengths.output_cv**2)
 
 
 def engine_constants(workload: ServingFacts, system: SystemFacts, constants: ServingConstants) -> ServingConstants:
@@ -61,6 +65,11 @@ _profile = lru_cache(maxsize=64)(ServingConstants.profile)
 def kv_precision(precision: str) -> str:
     """KV cache in 8 bit where the weights are in 8 bit or fewer, else in 16 bit."""
     return "fp8" if precision in ("fp8", "fp4") else "bf16"
+
+
+def precisions(weights: str) -> Precisions:
+    """The precision of the weights with that of the KV cache."""
+    return Precisions(weights, kv_precision(weights))
 
 
 def limits_at_site(

@@ -23,6 +23,8 @@ WITHOUT_FUNCTIONS = {
     "serving.constants",
     "serving.examples",
     "serving.priors",
+    "serving.steady_state",
+    "serving.workload",
     "training.constants",
     "training.examples",
     "training.priors",

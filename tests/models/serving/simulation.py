@@ -16,9 +16,10 @@ from scipy.special import gammaincinv
 
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
-from models.serving.decode import ServingLayouts, step_time
+from models.serving.decode import ServingLayouts, StepLoad, step_time
 from models.serving.kv_cache import transfer_s
-from models.serving.prefill import prefill_time
+from models.serving.prefill import Prompts, prefill_time
+from models.serving.workload import Precisions
 from models.transformer.architecture import Architecture
 
 CHUNK_LEVELS = 65  # of prefill tokens in a step, between which its time is interpolated
@@ -60,12 +61,11 @@ class Engine:
     chip: ChipRates
     layouts: ServingLayouts
     constants: ServingConstants
-    weight_precision: str = "bf16"
-    kv_precision: str = "bf16"
+    precisions: Precisions = Precisions("bf16", "bf16")
 
     @property
     def kinds(self) -> dict:
-        return dict(weight_precision=self.weight_precision, kv_precision=self.kv_precision, constants=self.constants)
+        return {"precisions": self.precisions, "constants": self.constants}
 
 
 class StepTable:
@@ -77,8 +77,8 @@ class StepTable:
         decode = np.arange(slots + 1.0) / engine.layouts.pp
         times = [
             step_time(
-                engine.arch, engine.chip, engine.layouts, decode_sequences=decode[None, :], prefill_tokens=levels[:, None] / engine.layouts.pp,
-                context_tokens=context, prompt_tokens=prompt_tokens, **engine.kinds,
+                engine.arch, engine.chip, engine.layouts,
+                StepLoad(decode[None, :], context, levels[:, None] / engine.layouts.pp, prompt_tokens), **engine.kinds,
             ).total_s
             for context in CONTEXTS
         ]  # fmt: skip
@@ -215,18 +215,10 @@ def simulate_disaggregated(
     """
     arrivals, inputs, outputs = load.draw(requests, seed)
     table = StepTable(decode, slots, load.input_tokens)
-    alone = prefill_time(
-        prefill.arch,
-        prefill.chip,
-        prefill.layouts,
-        prompt_tokens=inputs,
-        decode=None,
-        decode_sequences=0.0,
-        context_tokens=0.0,
-        **prefill.kinds,
-    ).occupancy_s + np.zeros(requests)
+    prompts = prefill_time(prefill.arch, prefill.chip, prefill.layouts, Prompts(inputs), None, **prefill.kinds)
+    alone = prompts.occupancy_s + np.zeros(requests)
     links = min(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
-    moving = transfer_s(decode.arch, inputs, decode.kv_precision, link_bytes_per_s, links, 0.0)
+    moving = transfer_s(decode.arch, inputs, decode.precisions.kv_cache, link_bytes_per_s, links, 0.0)
     first, end = np.zeros(requests), np.zeros(requests)
     world = simpy.Environment()
     servers = simpy.Resource(world, workers[0])

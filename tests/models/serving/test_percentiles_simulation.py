@@ -10,8 +10,9 @@ import pytest
 from models.serving import examples
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
-from models.serving.disaggregation import disaggregated
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.percentiles import METRICS, goodput, latency_s, share_within
+from models.serving.workload import Lengths
 from tests.models.serving.simulation import Engine, Load, Outcome, simulate_aggregated, simulate_disaggregated
 
 ONE = ServingLayouts(1, 1, 1, 1)
@@ -31,10 +32,7 @@ def one_pool(arch, batch, prompt, output, scv, arrival_scv=1.0, requests=16000):
         examples.CHIP,
         ONE,
         batch,
-        input_tokens=prompt,
-        output_tokens=output,
-        input_scv=scv,
-        output_scv=scv,
+        lengths=Lengths(prompt, output, scv, scv),
         arrival_scv=arrival_scv,
         **engine.kinds,
     )
@@ -44,9 +42,10 @@ def one_pool(arch, batch, prompt, output, scv, arrival_scv=1.0, requests=16000):
 
 def two_pools(batch, workers, prompt, output, scv, requests=16000):
     engine = Engine(examples.DENSE, examples.CHIP, ONE, CONSTANTS)
+    prefill, decode = (WorkerPool(engine.chip, ONE, count, CONSTANTS) for count in workers)
     point = disaggregated(
-        engine.arch, engine.chip, engine.chip, ONE, ONE, batch, *workers, link_bytes_per_s=LINK, link_start_s=0.0,
-        input_tokens=prompt, output_tokens=output, input_scv=scv, output_scv=scv, **engine.kinds,
+        engine.arch, prefill, decode, batch,
+        link=TransferLink(LINK), lengths=Lengths(prompt, output, scv, scv), precisions=engine.precisions,
     ).point  # fmt: skip
     load = Load(float(point.requests_per_s), prompt, output, scv, scv)
     return point, simulate_disaggregated(engine, engine, load, workers, int(point.slots), LINK, requests, seed=3)
@@ -111,8 +110,8 @@ def test_the_simulation_obeys_littles_law_and_queues_as_theory_says():
 
 def test_shares_and_quantiles_are_inverse():
     point = aggregated(
-        examples.DENSE, examples.CHIP, ONE, np.array([1.0, 20.0, 80.0]), input_tokens=1000, output_tokens=200, input_scv=1.0, output_scv=1.0,
-        weight_precision="bf16", kv_precision="bf16", constants=CONSTANTS,
+        examples.DENSE, examples.CHIP, ONE, np.array([1.0, 20.0, 80.0]),
+        lengths=Lengths(1000, 200, 1.0, 1.0), precisions=examples.BF16, constants=CONSTANTS,
     )  # fmt: skip
     for metric in METRICS:
         for quantile in (0.5, 0.9, 0.99):

@@ -15,7 +15,7 @@ from models.serving import examples
 from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
-from models.serving.disaggregation import disaggregated
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.prefix_cache import (
     Given,
     PrefixCache,
@@ -29,15 +29,14 @@ from models.serving.prefix_cache import (
     zipf_hit_rate,
 )
 from models.serving.speculation import Speculation, speculative_speedup, speculative_step, tokens_per_step
+from models.serving.workload import Lengths
 
 FEW = settings(max_examples=30, deadline=None)
 ONE = ServingLayouts(1, 1, 1, 1)
 HBM = Tier(8e9, np.inf, 0.0, in_hbm=True)
-LOAD = dict(
-    input_tokens=6000.0, output_tokens=300.0, input_scv=0.5, output_scv=1.0, weight_precision="bf16", kv_precision="bf16",
-    constants=examples.SERVING,
-)  # fmt: skip
-CLOSED = {name: value for name, value in LOAD.items() if not name.endswith("scv")}
+LENGTHS = Lengths(6000.0, 300.0, 0.5, 1.0)
+KINDS = {"precisions": examples.BF16, "constants": examples.SERVING}
+LOAD = {"lengths": LENGTHS, **KINDS}
 
 growth = st.floats(1.0, 20.0)
 capacities = st.floats(1e8, 1e13)
@@ -207,7 +206,7 @@ def test_no_other_share_of_loads_saves_more_time(alone, latency, recompute, hits
 def test_hits_and_misses_spread_the_prefill_and_lengthen_the_wait_for_it():
     # One outcome at the mean of both would be the lower bound: Pollaczek-Khinchine grows with the second moment.
     mixed = point(PrefixCache(5900, Given(0.5), (HBM,), 8))
-    assert mixed.input_scv > LOAD["input_scv"] + 0.3
+    assert mixed.input_scv > LENGTHS.input_scv + 0.3
 
 
 def test_each_entry_of_arrays_is_the_scalar_result():
@@ -223,7 +222,7 @@ def test_each_entry_of_arrays_is_the_scalar_result():
             examples.CHIP,
             layouts.take((slice(None), None)),
             batch,
-            **CLOSED,
+            **LOAD,
             cache=cache,
             speculation=speculation,
         )
@@ -239,7 +238,7 @@ def test_each_entry_of_arrays_is_the_scalar_result():
                     examples.CHIP,
                     ServingLayouts(*(int(c[i]) for c in columns)),
                     batch[j],
-                    **CLOSED,
+                    **LOAD,
                     cache=cache,
                     speculation=speculation,
                 )
@@ -247,11 +246,12 @@ def test_each_entry_of_arrays_is_the_scalar_result():
 
 
 def test_separate_pools_take_both():
-    args = examples.DENSE, examples.CHIP, examples.CHIP, ONE, ServingLayouts(2, 1, 1, 1), 32, 1, 1
-    link = dict(link_bytes_per_s=25e9, link_start_s=0.0)
-    plain = disaggregated(*args, **link, **LOAD)
-    cached = disaggregated(*args, **link, **LOAD, cache=PrefixCache(4000, Given(0.7), (HBM,), 8))
-    drafted = disaggregated(*args, **link, **LOAD, speculation=Speculation(1, 0.85))
+    pools = (WorkerPool(examples.CHIP, layout, 1, examples.SERVING) for layout in (ONE, ServingLayouts(2, 1, 1, 1)))
+    args = examples.DENSE, *pools, 32
+    run = {"link": TransferLink(25e9), "lengths": LENGTHS, "precisions": examples.BF16}
+    plain = disaggregated(*args, **run)
+    cached = disaggregated(*args, **run, cache=PrefixCache(4000, Given(0.7), (HBM,), 8))
+    drafted = disaggregated(*args, **run, speculation=Speculation(1, 0.85))
     assert cached.point.prefill_s < plain.point.prefill_s and cached.prefill_memory_bytes == pytest.approx(
         plain.prefill_memory_bytes + 8e9
     )
@@ -273,13 +273,7 @@ def test_tokens_per_step_are_those_of_a_simulated_acceptance():
 @FEW
 @given(st.sampled_from([examples.DENSE, examples.MOE]), st.integers(1, 8), st.floats(0, 1), st.floats(0, 0.05), batches)
 def test_drafts_that_are_all_rejected_only_cost(arch, drafts, acceptance, share, batch):
-    run = dict(
-        decode_sequences=batch,
-        context_tokens=2000.0,
-        weight_precision="bf16",
-        kv_precision="bf16",
-        constants=examples.SERVING,
-    )
+    run = dict(decode_sequences=batch, context_tokens=2000.0, **KINDS)
     gain = lambda a: float(speculative_speedup(arch, examples.CHIP, ONE, Speculation(drafts, a), **run))  # noqa: E731
     assert gain(0.0) < 1.0
     assert_not_above(gain(0.0), gain(acceptance))
@@ -290,7 +284,7 @@ def test_drafts_that_are_all_rejected_only_cost(arch, drafts, acceptance, share,
 
 
 def test_speculation_pays_least_where_arithmetic_counts():
-    run = dict(context_tokens=10.0, weight_precision="bf16", kv_precision="bf16", constants=examples.SERVING)
+    run = dict(context_tokens=10.0, **KINDS)
     gain = speculative_speedup(
         examples.DENSE,
         examples.CHIP,
@@ -303,13 +297,7 @@ def test_speculation_pays_least_where_arithmetic_counts():
 
 
 def test_drafts_touch_more_experts():
-    step = dict(
-        decode_sequences=1.0,
-        context_tokens=500.0,
-        weight_precision="bf16",
-        kv_precision="bf16",
-        constants=examples.SERVING,
-    )
+    step = dict(decode_sequences=1.0, context_tokens=500.0, **KINDS)
     few, many = (
         speculative_step(examples.MOE, examples.CHIP, ONE, Speculation(g, 0.9), **step)[0].breakdown for g in (1, 4)
     )

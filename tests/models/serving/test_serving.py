@@ -14,11 +14,12 @@ from models.roofline import ChipRates
 from models.serving import examples
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import aggregated
-from models.serving.decode import ServingLayouts, step_time
-from models.serving.disaggregation import disaggregated
+from models.serving.decode import ServingLayouts, StepLoad, step_time
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.kv_cache import kv_bytes_per_chip, slots, weight_bytes_per_chip
-from models.serving.percentiles import MEAN, SloScreen, latency_s, slo_capacity, within_slo
-from models.serving.prefill import prefill_time
+from models.serving.percentiles import MEAN, SloScreen, latency_s, within_slo
+from models.serving.prefill import Prompts, prefill_time
+from models.serving.workload import Lengths
 from models.transformer.architecture import Architecture
 
 ONE = ServingLayouts(1, 1, 1, 1)
@@ -29,7 +30,7 @@ HEAD = 1024 * 1024
 CHIP = ChipRates(flop_per_s=1e14, flop16_per_s=1e14, hbm_bytes_per_s=1e12, hbm_bytes=16e9, scaleup_bytes_per_s=1e11,
                  scaleup_chips=4, scaleout_bytes_per_s=1e10, tdp_w=300.0)  # fmt: skip
 C = examples.SERVING
-KINDS = dict(weight_precision="bf16", kv_precision="bf16", constants=C)
+KINDS = {"precisions": examples.BF16, "constants": C}
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +39,7 @@ def fitted() -> ServingConstants:
 
 
 def step(layout=ONE, decode=8.0, prefill=0.0, arch=TINY, chip=CHIP):
-    return step_time(
-        arch,
-        chip,
-        layout,
-        decode_sequences=decode,
-        prefill_tokens=prefill,
-        context_tokens=500,
-        prompt_tokens=1000,
-        **KINDS,
-    )
+    return step_time(arch, chip, layout, StepLoad(decode, 500, prefill, prompt_tokens=1000), **KINDS)
 
 
 def test_decode_step_by_hand():
@@ -92,8 +84,7 @@ def test_expert_step_by_hand():
 def test_pipeline_stages_share_the_work_and_pay_for_hops():
     stages = ServingLayouts(1, 2, 1, 1)
     assert step(stages).total_s - step().total_s == pytest.approx(5e-6 + 8 * 1024 * 2 / 1e11)
-    running = dict(prompt_tokens=1000, decode=None, decode_sequences=0.0, context_tokens=0.0)
-    prompt = prefill_time(TINY, CHIP, stages, **running, **KINDS)
+    prompt = prefill_time(TINY, CHIP, stages, Prompts(1000), None, **KINDS)
     assert prompt.latency_s == pytest.approx(2 * prompt.occupancy_s)  # one chunk: both stages in turn
 
 
@@ -103,27 +94,19 @@ def test_memory_and_slots_by_hand():
     assert weight_bytes_per_chip(arch, layout, "bf16") == pytest.approx((body + 2 * HEAD) * 2 / 4)
     # two KV heads cannot be split over four chips: each holds one of them
     assert kv_bytes_per_chip(arch, layout, 100, "bf16") == pytest.approx(100 * 2 * 2 * 128 * 2)
-    lengths = dict(input_tokens=100_000, output_tokens=10_000)
+    lengths = Lengths(100_000, 10_000)
     per_request = (100_000 + 0.9 * 10_000) * 2 * 2 * 128 * 2
     by_memory = (0.95 * 16e9 - 1.5e9 - (body + 2 * HEAD) * 2 / 4) / per_request
-    assert slots(arch, CHIP, layout, **lengths, **KINDS) == pytest.approx((by_memory**-3 + 800.0**-3) ** (-1 / 3))
-    assert slots(arch, replace(CHIP, hbm_bytes=1.6e9), layout, **lengths, **KINDS) == 0.0
+    assert slots(arch, CHIP, layout, lengths=lengths, **KINDS) == pytest.approx((by_memory**-3 + 800.0**-3) ** (-1 / 3))
+    assert slots(arch, replace(CHIP, hbm_bytes=1.6e9), layout, lengths=lengths, **KINDS) == 0.0
 
 
 def test_a_decode_step_is_never_faster_than_reading_the_weights(fitted):
     # 70.6 G parameters in 16 bit over four chips of 3.35 TB/s: 140 GB / 13.4 TB/s = 10.5 ms.
     arch = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, ffn=28672, vocab=128256)
     chip = replace(examples.CHIP, hbm_bytes_per_s=3.35e12, flop_per_s=989e12, flop16_per_s=989e12)
-    kinds = KINDS | dict(constants=fitted)
     total = step_time(
-        arch,
-        chip,
-        ServingLayouts(4, 1, 1, 1),
-        decode_sequences=1,
-        prefill_tokens=0,
-        context_tokens=0,
-        prompt_tokens=0,
-        **kinds,
+        arch, chip, ServingLayouts(4, 1, 1, 1), StepLoad(1), precisions=examples.BF16, constants=fitted
     ).total_s
     assert 10.5e-3 < total < 2.5 * 10.5e-3
 
@@ -159,43 +142,30 @@ def test_constants_name_what_is_missing_unknown_or_wrong():
 
 def test_slo_picks_the_batches_under_every_limit():
     batch = np.array([1.0, 8.0, 32.0, 128.0, 512.0])
-    load = dict(input_tokens=1000, output_tokens=300, input_scv=1.0, output_scv=1.0, **KINDS)
-    found = slo_capacity(
-        examples.DENSE,
-        examples.CHIP,
-        ONE,
-        batch,
-        slo={"tpot": [(0.95, 0.03)], "ttft": [(MEAN, 1.0), (0.99, 0.3)]},
-        **load,
-    )
-    point = aggregated(examples.DENSE, examples.CHIP, ONE, batch, **load)
+    point = aggregated(examples.DENSE, examples.CHIP, ONE, batch, lengths=Lengths(1000, 300, 1.0, 1.0), **KINDS)
+    found = within_slo(point, {"tpot": [(0.95, 0.03)], "ttft": [(MEAN, 1.0), (0.99, 0.3)]})
     by_hand = (point.fits & (latency_s(point, "tpot", 0.95) <= 0.03) & (latency_s(point, "ttft", MEAN) <= 1.0)
                & (latency_s(point, "ttft", 0.99) <= 0.3))  # fmt: skip
-    assert found.satisfied.tolist() == by_hand.tolist()
-    assert found.satisfied.any() and not found.satisfied.all()
+    assert found.tolist() == by_hand.tolist()
+    assert found.any() and not found.all()
     for metric, quantile in (("itl", 0.95), ("ttft", 0.2), ("ttft", 95)):
         with pytest.raises(ValueError):
             latency_s(point, metric, quantile)
 
 
 def test_a_full_engine_meets_no_limit_on_the_first_token():
-    load = dict(input_tokens=1000, output_tokens=300, input_scv=0.0, output_scv=0.0, **KINDS)
-    places = slots(examples.DENSE, examples.CHIP, ONE, input_tokens=1000, output_tokens=300, **KINDS)
-    just_full = slo_capacity(examples.DENSE, examples.CHIP, ONE, places, slo={}, **load)
-    assert just_full.point.fits and not just_full.satisfied and just_full.point.slot_wait_s == np.inf
+    load = {"lengths": Lengths(1000, 300), **KINDS}
+    places = slots(examples.DENSE, examples.CHIP, ONE, **load)
+    just_full = aggregated(examples.DENSE, examples.CHIP, ONE, places, **load)
+    assert just_full.fits and not within_slo(just_full, {}) and just_full.slot_wait_s == np.inf
 
 
 def test_a_group_outrun_by_its_decode_side_waits_for_ever():
-    load = dict(
-        link_bytes_per_s=25e9,
-        link_start_s=0.0,
-        input_tokens=8000,
-        output_tokens=20,
-        input_scv=0.0,
-        output_scv=0.0,
-        **KINDS,
-    )
-    group = disaggregated(examples.DENSE, examples.CHIP, examples.CHIP, ONE, ONE, 30, np.array([1, 200]), 8, **load)
+    prefill, decode = (WorkerPool(examples.CHIP, ONE, workers, C) for workers in (np.array([1, 200]), 8))
+    group = disaggregated(
+        examples.DENSE, prefill, decode, 30,
+        link=TransferLink(25e9), lengths=Lengths(8000, 20), precisions=examples.BF16,
+    )  # fmt: skip
     assert group.point.prefill_wait_s[0] == np.inf and np.isfinite(group.point.prefill_wait_s[1])
     # 8000 tokens x 128 KiB over one link of 25 GB/s
     assert group.transfer_s == pytest.approx(8000 * 2 * 32 * 8 * 128 * 2 / 25e9)
@@ -206,8 +176,10 @@ def test_power_constants_of_the_catalog_reproduce_a_measured_curve(fitted):
     constants = PowerConstants.from_values(Catalog.load().constants("power"))
     arch = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, ffn=28672, vocab=128256)
     chip = replace(examples.CHIP, hbm_bytes_per_s=3.35e12, flop_per_s=989e12, flop16_per_s=989e12)
-    load = dict(input_tokens=300, output_tokens=600, input_scv=0.0, output_scv=0.0) | KINDS | dict(constants=fitted)
-    point = aggregated(arch, chip, ServingLayouts(4, 1, 1, 1), np.array([8.0, 1024.0]), **load)
+    point = aggregated(
+        arch, chip, ServingLayouts(4, 1, 1, 1), np.array([8.0, 1024.0]),
+        lengths=Lengths(300, 600), precisions=examples.BF16, constants=fitted,
+    )  # fmt: skip
     watts = 700 * chip_power_share(point.bound_shares(), constants)
     assert watts == pytest.approx([441, 637], rel=0.25)
     assert watts[1] > watts[0]
@@ -217,16 +189,8 @@ def simulate(rate: float, prompt: int, output: int, requests: int, seed: int) ->
     """TTFT and TPOT of an engine stepped event by event: chunked prefill rides along, arrivals are Poisson, lengths fixed."""
     rng = np.random.default_rng(seed)
     arrivals = np.cumsum(rng.exponential(1 / rate, requests))
-    running = dict(context_tokens=prompt + output / 2, **KINDS)
-    decode_s = step_time(
-        examples.DENSE,
-        examples.CHIP,
-        ONE,
-        decode_sequences=np.arange(1000.0),
-        prefill_tokens=0,
-        prompt_tokens=0,
-        **running,
-    ).total_s
+    context = prompt + output / 2
+    decode_s = step_time(examples.DENSE, examples.CHIP, ONE, StepLoad(np.arange(1000.0), context), **KINDS).total_s
     mixed: dict[tuple[float, int], float] = {}
     first, end, waiting, active = np.zeros(requests), np.zeros(requests), [], []
     now, arrived, steps = 0.0, 0, 0
@@ -246,8 +210,12 @@ def simulate(rate: float, prompt: int, output: int, requests: int, seed: int) ->
                 finished.append(waiting.pop(0)[0])
         key = (C.chunk_tokens - budget, len(active))
         if key not in mixed:
-            mixed[key] = decode_s[key[1]] if not key[0] else float(step_time(
-                examples.DENSE, examples.CHIP, ONE, decode_sequences=float(key[1]), prefill_tokens=key[0], prompt_tokens=prompt, **running).total_s)  # fmt: skip
+            load = StepLoad(float(key[1]), context, key[0], prompt)
+            mixed[key] = (
+                float(step_time(examples.DENSE, examples.CHIP, ONE, load, **KINDS).total_s)
+                if key[0]
+                else decode_s[key[1]]
+            )
         now, steps = now + mixed[key], steps + 1
         while active and active[0][0] <= steps:
             end[heapq.heappop(active)[1]] = now
@@ -266,10 +234,7 @@ def test_closed_forms_against_an_event_simulation(batch):
         examples.CHIP,
         ONE,
         batch,
-        input_tokens=prompt,
-        output_tokens=output,
-        input_scv=0.0,
-        output_scv=0.0,
+        lengths=Lengths(prompt, output),
         **KINDS,
     )
     ttft, tpot = simulate(float(point.requests_per_s), prompt, output, 4000, seed=1)
@@ -287,10 +252,7 @@ def test_limits_of_several_origins_are_held_as_if_each_were_alone():
         CHIP,
         layouts,
         np.geomspace(1, 512, 40),
-        input_tokens=500,
-        output_tokens=100,
-        input_scv=1.0,
-        output_scv=1.0,
+        lengths=Lengths(500, 100, 1.0, 1.0),
         **KINDS,
     )
     common = {"tpot": [(0.99, float(np.median(latency_s(point, "tpot", 0.99))))]}
@@ -300,7 +262,7 @@ def test_limits_of_several_origins_are_held_as_if_each_were_alone():
     for limit in limits:
         further = {"ttft": [(0.9, limit)], "e2e": [(MEAN, 100 * limit), (0.95, 200 * limit)]}
         found = screen.satisfied(further)
-        assert (found == within_slo(point, common | further).satisfied).all()
+        assert (found == within_slo(point, common | further)).all()
         counts.append(found.sum())
     assert 0 < counts[0] < counts[1] <= counts[2] < found.size
     assert not SloScreen(point, {"tpot": [(0.99, 0.0)]}).satisfied({"ttft": [(0.9, 1.0)]}).any()

@@ -15,10 +15,11 @@ from models.serving import examples
 from models.serving import kv_cache as kvcache
 from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import ServingPoint, aggregated
-from models.serving.decode import ServingLayouts, communication_s, experts_touched, step_time
-from models.serving.disaggregation import disaggregated, worker_ratios
-from models.serving.percentiles import MEAN, latency_s, slo_capacity, within_slo
-from models.serving.prefill import prefill_time
+from models.serving.decode import ServingLayouts, StepLoad, communication_s, experts_touched, step_time
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated, worker_ratios
+from models.serving.percentiles import MEAN, latency_s, within_slo
+from models.serving.prefill import Prompts, prefill_time
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 MLA = Architecture(
@@ -46,25 +47,23 @@ def layouts(draw: st.DrawFn) -> ServingLayouts:
 
 @st.composite
 def loads(draw: st.DrawFn) -> dict:
-    weight, cache = draw(precisions)
-    return dict(
-        input_tokens=draw(prompts),
-        output_tokens=draw(outputs),
-        weight_precision=weight,
-        kv_precision=cache,
-        constants=examples.SERVING,
-    )
+    return {
+        "lengths": Lengths(draw(prompts), draw(outputs)),
+        "precisions": Precisions(*draw(precisions)),
+        "constants": examples.SERVING,
+    }
 
 
 @st.composite
 def open_loads(draw: st.DrawFn) -> dict:
-    return draw(loads()) | dict(input_scv=draw(scvs), output_scv=draw(scvs))
+    load = draw(loads())
+    return load | {"lengths": replace(load["lengths"], input_scv=draw(scvs), output_scv=draw(scvs))}
 
 
 def mixed_step(arch, chip, layout, decode, prefill, context=2000.0, prompt=4000.0):
     return step_time(
-        arch, chip, layout, decode_sequences=decode, prefill_tokens=prefill, context_tokens=context, prompt_tokens=prompt,
-        weight_precision="fp8", kv_precision="fp8", constants=examples.SERVING,
+        arch, chip, layout, StepLoad(decode, context, prefill, prompt),
+        precisions=Precisions("fp8", "fp8"), constants=examples.SERVING,
     )  # fmt: skip
 
 
@@ -137,7 +136,7 @@ def test_throughput_and_tpot_rise_with_the_batch(arch, layout, load, batch, fact
 @given(architectures, layouts(), open_loads(), batches)
 def test_littles_law_and_time_shares_of_a_point(arch, layout, load, batch):
     point = aggregated(arch, examples.CHIP, layout, batch, **load)
-    assert point.requests_per_s * (load["output_tokens"] - 1) * point.tpot_s == pytest.approx(batch, rel=1e-9)
+    assert point.requests_per_s * load["lengths"].later_tokens * point.tpot_s == pytest.approx(batch, rel=1e-9)
     assert sum(point.shares.values()) == pytest.approx(1.0, rel=1e-9)
     assert sum(point.bound_shares().values()) == pytest.approx(1.0, rel=1e-9)
     # The memory of the point and the slots of the engine are two ways to the same limit: who fits in slots fits in memory.
@@ -173,10 +172,10 @@ def test_quantiles_rise(arch, layout, load, batch, metric, one, other):
 )
 def test_relaxing_a_limit_never_lowers_capacity(arch, layout, load, limit, factor, metric, quantile):
     grid = np.geomspace(1, 1000, 12)
-    tight = slo_capacity(arch, examples.CHIP, layout, grid, slo={metric: [(quantile, limit)]}, **load)
-    loose = within_slo(tight.point, {metric: [(quantile, limit * factor)]})
-    assert np.all(loose.satisfied | ~tight.satisfied)
-    best = lambda found: np.max(np.where(found.satisfied, found.point.requests_per_s, 0.0))  # noqa: E731
+    point = aggregated(arch, examples.CHIP, layout, grid, **load)
+    tight, loose = (within_slo(point, {metric: [(quantile, limit * by)]}) for by in (1.0, factor))
+    assert np.all(loose | ~tight)
+    best = lambda found: np.max(np.where(found, point.requests_per_s, 0.0))  # noqa: E731
     assert best(loose) >= best(tight)
 
 
@@ -207,23 +206,17 @@ def test_memory_and_slots(arch, load, layout, factor):
 @given(architectures, layouts(), layouts(), open_loads(), batches, st.floats(1e9, 1e11), growth)
 def test_two_pools(arch, prefill, decode, load, batch, link, factor):
     def group(link_bytes_per_s, n_p, n_d):
-        return disaggregated(
-            arch,
-            examples.CHIP,
-            examples.CHIP,
-            prefill,
-            decode,
-            batch,
-            n_p,
-            n_d,
-            link_bytes_per_s=link_bytes_per_s,
-            link_start_s=0.0,
-            **load,
+        pools = (
+            WorkerPool(examples.CHIP, layout, workers, load["constants"])
+            for layout, workers in ((prefill, n_p), (decode, n_d))
         )
+        lengths, precisions = load["lengths"], load["precisions"]
+        link = TransferLink(link_bytes_per_s)
+        return disaggregated(arch, *pools, batch, link=link, lengths=lengths, precisions=precisions)
 
     base = group(link, 2, 3)
     assert base.chips == 2 * prefill.chips + 3 * decode.chips
-    assert base.point.requests_per_s * (load["output_tokens"] - 1) * base.point.tpot_s == pytest.approx(
+    assert base.point.requests_per_s * load["lengths"].later_tokens * base.point.tpot_s == pytest.approx(
         3 * batch, rel=1e-9
     )
     assert group(link * factor, 2, 3).point.unloaded_ttft_s <= base.point.unloaded_ttft_s
@@ -253,24 +246,22 @@ def test_one_layout_and_many_take_the_same_path(arch, many, grid, load):
     column = ServingLayouts(
         *(np.array([getattr(one, f.name) for one in many])[:, None] for f in fields(ServingLayouts))
     )
-    clients = {key: value for key, value in load.items() if not key.endswith("scv")}
-    lengths = dict(link_bytes_per_s=25e9, link_start_s=1e-3)
+    kinds = {name: load[name] for name in ("precisions", "constants")}
+    demand = {name: load[name] for name in ("lengths", "precisions")}
 
     def results(layout, batch):
         point = aggregated(arch, examples.CHIP, layout, batch, **load)
-        group = disaggregated(arch, examples.CHIP, examples.CHIP, layout, layout, batch, 1, 2, **lengths, **load)
-        loop = closed_loop(arch, examples.CHIP, layout, batch, **clients)
+        pools = (WorkerPool(examples.CHIP, layout, workers, load["constants"]) for workers in (1, 2))
+        group = disaggregated(arch, *pools, batch, link=TransferLink(25e9, 1e-3), **demand)
+        loop = closed_loop(arch, examples.CHIP, layout, batch, **load)
         pairs = [(metric, q) for metric in ("ttft", "tpot", "e2e") for q in (MEAN, 0.9)]
-        prompt = prefill_time(
-            arch, examples.CHIP, layout, prompt_tokens=load["input_tokens"], decode=None, decode_sequences=0.0, context_tokens=0.0,
-            weight_precision=load["weight_precision"], kv_precision=load["kv_precision"], constants=load["constants"],
-        )  # fmt: skip
+        prompt = prefill_time(arch, examples.CHIP, layout, Prompts(load["lengths"].prompt), None, **kinds)
         return [
             *(getattr(point, f.name) for f in fields(ServingPoint) if f.name != "shares"), *point.shares.values(),
             *(latency_s(point, *pair) for pair in pairs), *(latency_s(group.point, *pair) for pair in pairs),
             group.chips, group.prefill_memory_bytes, group.transfer_s, *group.prefill_shares.values(),
             *(getattr(loop, f.name) for f in fields(loop)), prompt.latency_s,
-            slo_capacity(arch, examples.CHIP, layout, batch, slo={"ttft": [(0.9, 1.0)]}, **load).satisfied,
+            within_slo(point, {"ttft": [(0.9, 1.0)]}),
         ]  # fmt: skip
 
     whole = results(column, np.array(grid))

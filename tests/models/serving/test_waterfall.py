@@ -12,23 +12,26 @@ from hypothesis import strategies as st
 from models.serving import examples
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
-from models.serving.disaggregation import disaggregated
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.speculation import Speculation
 from models.serving.waterfall import decode_waterfall, roofline_s
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture
 
 MLA = Architecture(
     layers=27, hidden=2048, heads=16, kv_heads=16, head_dim=128, ffn=10944, vocab=102400, experts=64, topk=6, shared_experts=2,
     expert_ffn=1408, dense_layers=1, mla=True, kv_lora_rank=512, qk_nope_dim=128, qk_rope_dim=64, v_head_dim=128,
 )  # fmt: skip
-KINDS = dict(input_tokens=2000.0, weight_precision="fp8", kv_precision="fp8")
-LENGTHS = dict(output_tokens=300.0, input_scv=0.5, output_scv=1.0)
+PROMPT = 2000.0
+FP8 = Precisions("fp8", "fp8")
+LENGTHS = Lengths(PROMPT, 300.0, 0.5, 1.0)
 DRAFTS = "drafts, less the tokens they gain"
 
 
 def fall_of(arch, layout, batch, speculation=None, constants=examples.SERVING, chip=examples.CHIP):
-    point = aggregated(arch, chip, layout, batch, **LENGTHS, **KINDS, constants=constants, speculation=speculation)
-    return point, decode_waterfall(arch, chip, layout, point, **KINDS, constants=constants, speculation=speculation)
+    run = {"precisions": FP8, "constants": constants, "speculation": speculation}
+    point = aggregated(arch, chip, layout, batch, lengths=LENGTHS, **run)
+    return point, decode_waterfall(arch, chip, layout, point, input_tokens=PROMPT, **run)
 
 
 @settings(max_examples=60, deadline=None)
@@ -48,7 +51,7 @@ def test_it_adds_up_and_nothing_but_drafts_saves_time(arch, tp, dp, pp, batch, s
 def test_the_roofline_is_bandwidth_over_the_bytes_of_a_token():
     # 8.03 G parameters, of which the embedding table (128,256 x 4,096) is not read, at one byte; 2,149.5 tokens x 32 layers x 2,048.
     read = 8.03e9 - 128256 * 4096 + 2149.5 * 32 * 2048
-    assert roofline_s(examples.DENSE, examples.CHIP, 1, 2149.5, "fp8", "fp8") == pytest.approx(read / 3.3e12, rel=2e-3)
+    assert roofline_s(examples.DENSE, examples.CHIP, 1, 2149.5, FP8) == pytest.approx(read / 3.3e12, rel=2e-3)
 
 
 def test_what_is_not_there_costs_nothing():
@@ -78,13 +81,14 @@ def test_one_cause_grows_with_its_constant_alone():
 
 
 def test_a_decode_pool_has_no_prompts_between_its_steps():
+    prefill = WorkerPool(examples.CHIP, ServingLayouts(1, 1, 1, 1), 2, examples.SERVING)
+    decode = WorkerPool(examples.CHIP, ServingLayouts(2, 1, 1, 1), 1, examples.SERVING)
     both = disaggregated(
-        examples.DENSE, examples.CHIP, examples.CHIP, ServingLayouts(1, 1, 1, 1), ServingLayouts(2, 1, 1, 1), 32.0, 2, 1,
-        link_bytes_per_s=25e9, link_start_s=0.0, **LENGTHS, **KINDS, constants=examples.SERVING,
-    ).point  # fmt: skip
+        examples.DENSE, prefill, decode, 32.0, link=TransferLink(25e9), lengths=LENGTHS, precisions=FP8
+    ).point
     fall = decode_waterfall(
-        examples.DENSE, examples.CHIP, ServingLayouts(2, 1, 1, 1), both, **KINDS, constants=examples.SERVING
-    )
+        examples.DENSE, examples.CHIP, decode.layouts, both, input_tokens=PROMPT, precisions=FP8, constants=examples.SERVING
+    )  # fmt: skip
     assert fall.causes["prompts between the steps"] == pytest.approx(0.0, abs=1e-12)
     assert fall.roofline_s + sum(fall.causes.values()) == pytest.approx(fall.predicted_s)
 

@@ -226,7 +226,8 @@ def brute_force_layouts(arch, chips, batch, sequence, domain):
 @pytest.mark.parametrize("arch", [replace(DENSE, layers=12), replace(MIXTRAL, layers=8)])
 def test_enumeration_finds_exactly_the_legal_layouts(arch):
     found = layouts.enumerate_layouts(
-        arch, 16, 32, sequence_tokens=4096, scaleup_chips=8, micro_batches=(1, 2), interleaves=(1, 2), zeros=(1, 3), recomputes=(0,), largest_cp=4
+        arch, 16, 32, sequence_tokens=4096, scaleup_chips=8,
+        space=layouts.LayoutSpace(micro_batches=(1, 2), interleaves=(1, 2), zeros=(1, 3), recomputes=(0,), largest_cp=4),
     )  # fmt: skip
     rows = [
         tuple(found.row(i)[k] for k in ("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch", "zero"))
@@ -237,7 +238,9 @@ def test_enumeration_finds_exactly_the_legal_layouts(arch):
 
 
 def test_no_legal_layout_is_an_empty_answer():
-    found = layouts.enumerate_layouts(DENSE, 64, 3, sequence_tokens=4096, scaleup_chips=1, largest_pp=1, largest_cp=1)
+    found = layouts.enumerate_layouts(
+        DENSE, 64, 3, sequence_tokens=4096, scaleup_chips=1, space=layouts.LayoutSpace(largest_pp=1, largest_cp=1)
+    )
     assert len(found) == 0
     assert len(step(DENSE, found).step_s) == 0
 

@@ -155,7 +155,8 @@ def step(arch, lay, chip=CHIP, sequence=4096, batch=512, precision="bf16", const
 
 def every_layout(arch, chips=64, sequence=4096, batch=512):
     return layouts.enumerate_layouts(
-        arch, chips, batch, sequence_tokens=sequence, scaleup_chips=8, micro_batches=(1, 4), interleaves=(1, 2), zeros=(0, 1, 2, 3), largest_cp=4
+        arch, chips, batch, sequence_tokens=sequence, scaleup_chips=8,
+        space=layouts.LayoutSpace(micro_batches=(1, 4), interleaves=(1, 2), zeros=(0, 1, 2, 3), largest_cp=4),
     )  # fmt: skip
 
 

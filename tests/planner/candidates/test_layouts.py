@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from models.training.layouts import enumerate_layouts
+from models.training.layouts import LayoutSpace, enumerate_layouts
 from planner.candidates.layouts import search, space
 from planner.cli.main import main
 from planner.errors import SpecError
@@ -38,7 +38,7 @@ def test_the_best_is_at_least_as_fast_as_a_finer_exhaustive_check():
     )
     finer = enumerate_layouts(
         job.architecture, 16, job.batch_sequences, sequence_tokens=4096, scaleup_chips=8,
-        micro_batches=range(1, 65), interleaves=range(1, 37), zeros=(0, 1, 2, 3), recomputes=(0, 1, 2),
+        space=LayoutSpace(micro_batches=range(1, 65), interleaves=range(1, 37), zeros=(0, 1, 2, 3), recomputes=(0, 1, 2)),
     )  # fmt: skip
     fits = memory_needed(job, finer, facts.constants) <= system.hbm_bytes
     step = evaluate(job, system, facts.scaleout_bytes_per_s, "bf16", finer, facts.constants).step_s
