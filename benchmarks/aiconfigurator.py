@@ -28,10 +28,10 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from catalog.lookup import Catalog  # noqa: E402
-from catalog.units import KILO  # noqa: E402
-from planner.calibration.measurements import Row, read_rows  # noqa: E402
-from planner.tables import as_csv, as_markdown  # noqa: E402
+from catalog.lookup import Catalog
+from catalog.units import KILO
+from planner.calibration.measurements import Row, read_rows
+from planner.tables import as_csv, as_markdown
 
 WORKER = HERE / "aiconfigurator_worker.py"
 REPORT = HERE / "aiconfigurator.md"

@@ -14,10 +14,10 @@ from pathlib import Path
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from models.training.layouts import Layouts, LayoutSpace, enumerate_layouts  # noqa: E402
-from planner.estimate.case import resolve_case  # noqa: E402
+from models.training.layouts import Layouts, LayoutSpace, enumerate_layouts
+from planner.estimate.case import resolve_case
 from planner.evaluate.layouts import evaluate
 
 CASE = Path(__file__).parent.parent / "examples" / "cases" / "gpt3_a100.json"

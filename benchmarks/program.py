@@ -52,7 +52,7 @@ def instance(seed: int, objective: str = "cost") -> PlanData:
         (k, w) for k, (_, _, way, _) in enumerate(fleet_options) for w in (range(WINDOWS) if way == ON_DEMAND else [-1])
     ]
     cost, embodied, idle_w, upper = [], [], [], []
-    for k, w in holdings:
+    for k, _ in holdings:
         site, system, way, fabric = fleet_options[k]
         energy_j = 0.4 * power_w[system] * seconds
         base = price[system] * rng.uniform(0.98, 1.02)

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-from planner.candidates.search import find_candidates  # noqa: E402
+from planner.candidates.search import find_candidates
 from planner.candidates.serving import Grid, make_grid
 from planner.evaluate.serving import limits_at_site
-from planner.problem.facts import Problem  # noqa: E402
-from planner.resolve.resolver import resolve_document  # noqa: E402
+from planner.problem.facts import Problem
+from planner.resolve.resolver import resolve_document
 
 ROUNDS = 15
 # A dense network, and one with experts, whose layouts are many.

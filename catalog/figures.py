@@ -103,10 +103,13 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
         report("note", "expected a reason, since this figure has no other source")
         fine = False
     low, high = numbers.get("low"), numbers.get("high")
-    if fine and not isinstance(numbers["value"], tuple):
-        if (low is not None and low > numbers["value"]) or (high is not None and high < numbers["value"]):
-            report("low", "expected low <= value <= high")
-            fine = False
+    if (
+        fine
+        and not isinstance(numbers["value"], tuple)
+        and ((low is not None and low > numbers["value"]) or (high is not None and high < numbers["value"]))
+    ):
+        report("low", "expected low <= value <= high")
+        fine = False
     if not fine:
         return None
     return Figure(

@@ -250,7 +250,7 @@ class Catalog:
 
     def _check_overrides(self, problems: Problems) -> None:
         touched = set()
-        for path, entry in self._overrides.items():
+        for path in self._overrides:
             kind = path.partition("/")[0]
             if path.count("/") < 2:
                 shape = 'expected a path such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"'

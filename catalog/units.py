@@ -129,7 +129,7 @@ _EXPECTED = {
 _MONEY_PER: dict[str, dict[str, float]] = {
     "": {"": 1.0},
     "s": _RATE_DIVISORS,
-    "J": {k: v for k, v in _ENERGY.items()},
+    "J": dict(_ENERGY),
     "byte": {**_BYTES, "Mbit/s-month": MEGA / BITS_PER_BYTE * MONTH_S},  # a line paid for by its rate
     "W": _POWER,
     "W s": {

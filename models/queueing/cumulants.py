@@ -201,7 +201,7 @@ def _nodes_of(scv: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _nodes(scv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not np.any(scv > 1e-6):
-        return np.ones((1,) + (1,) * scv.ndim), np.ones((1,) + scv.shape)
+        return np.ones((1,) + (1,) * scv.ndim), np.ones((1, *scv.shape))
     weights = LENGTH_WEIGHTS.reshape((-1,) + (1,) * scv.ndim)
     middle = np.cumsum(weights, axis=0) - 0.5 * weights
     safe = np.maximum(scv, 1e-6)

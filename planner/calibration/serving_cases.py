@@ -303,7 +303,7 @@ POOL = re.compile(r"(prefill|decode)\s+(\d+)x\(tp(\d+) pp(\d+) dp(\d+) moetp(\d+
 def pools_of(row: Row) -> tuple[Pool, Pool]:
     """(prefill, decode) of a disaggregated row, from "prefill 2x(tp4 pp1 dp1 moetp4 ep1); decode ..." in column `other_metric`."""
     found = {}
-    for name, workers, tp, pp, dp, moe_tp, ep in POOL.findall(row.text["other_metric"]):
+    for name, workers, tp, pp, dp, _moe_tp, ep in POOL.findall(row.text["other_metric"]):
         found[name] = Pool({"tp": int(tp), "pp": int(pp), "dp": int(dp), "ep": max(int(ep), int(dp))}, float(workers))
     if set(found) != {"prefill", "decode"}:
         raise Unpredictable("no layout of prefill and decode workers")

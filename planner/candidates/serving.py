@@ -173,7 +173,7 @@ def as_point(workload: ServingFacts, option: FleetOption, choice: Choice, power:
         float(point.requests_per_s[index]),
     )
     shares = at(point.shares, shape, index)
-    one = lambda value: float(np.broadcast_to(value, shape)[index])  # noqa: E731
+    one = lambda value: float(np.broadcast_to(value, shape)[index])
     use = Use(
         role="serve",
         option=option,

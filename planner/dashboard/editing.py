@@ -128,10 +128,7 @@ def _value(text: str, old: Any, field: Field) -> Any:
 
 def _get(document: Any, path: Path) -> Any:
     for part in path:
-        if isinstance(part, int):
-            document = document[part]
-        else:
-            document = (document or {}).get(part)
+        document = document[part] if isinstance(part, int) else (document or {}).get(part)
     return document
 
 

@@ -40,7 +40,7 @@ class Job:
         self.lines: list[str] = []
         self.outcome: Outcome | None = None
         self._began = time.monotonic()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the process runs)
         with tempfile.TemporaryFile() as question:
             question.write(json.dumps(document).encode())
             question.seek(0)

@@ -171,7 +171,7 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
         each = (
             way.workers[1] * way.batch / (tokens * float(way.point.tpot_s)) / way.workers[0]
         )  # as models.serving.disaggregation has it
-        most = lambda _: each  # noqa: E731
+        most = lambda _: each
     else:
         sequences, context = way.batch / layout.pp, lengths.running_context_tokens
         mixed, step = decode_step(
@@ -180,7 +180,7 @@ def _tiers(facts: CaseFacts, load: search.Load, way: search.Way) -> dict[str, An
         passed = speculation.verified_tokens if speculation else 1.0
         steps = lengths.later_tokens / (speculation.tokens_per_step if speculation else 1.0)
         decoding = steps * float(step.total_s)
-        most = lambda occupancy_s: way.batch / (decoding + way.batch * occupancy_s)  # noqa: E731  as models.serving.continuous_batching has it
+        most = lambda occupancy_s: way.batch / (decoding + way.batch * occupancy_s)
         prompts = replace(prompts, together=prompts_together(way.batch, steps, layout.dp))
         decode = DecodeBatch(mixed, sequences, context, passed)
     cache = prefix_cache(block, system.chips)

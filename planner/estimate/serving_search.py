@@ -239,7 +239,7 @@ def _two_pools(facts: CaseFacts, load: Load, precision: str) -> Outcome:
         )  # fmt: skip
 
     if load.kind == CONCURRENCY:
-        closed = lambda rows, clients: closed_pools(lambda batch: evaluate(rows, batch), clients, constants)  # noqa: E731
+        closed = lambda rows, clients: closed_pools(lambda batch: evaluate(rows, batch), clients, constants)
         point = closed(np.arange(n_p.size), np.full(n_p.size, load.value))[0].point
         row, *counts = _busiest(facts, point, np.ones(n_p.size))
         if row is None:
@@ -272,7 +272,7 @@ def _splits(chips: int, sides: Sequence[ServingLayouts], stated: Sequence[CasePo
                 if stated[0].chips
                 else np.geomspace(1, max(most, 1), MOST_SPLITS)
             )
-            for n_p in sorted({int(round(n)) for n in counts}):
+            for n_p in sorted({round(n) for n in counts}):
                 left = stated[1].chips or chips - n_p * first
                 n_d = stated[1].workers or left // second
                 if n_p >= 1 and n_d >= 1 and n_p <= most and n_d * second <= left:
@@ -396,7 +396,7 @@ def _meets(facts: CaseFacts, point: ServingPoint) -> bool:
 
 def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) -> ServingPoint:
     """One entry of a point of arrays."""
-    one = lambda value: np.broadcast_to(value, shape)[index][()]  # noqa: E731
+    one = lambda value: np.broadcast_to(value, shape)[index][()]
     values = {f.name: one(getattr(point, f.name)) for f in fields(point) if f.name != "shares"}
     return replace(point, **values, shares={name: one(share) for name, share in point.shares.items()})
 

@@ -39,7 +39,7 @@ class _Told:
         self.of_site: dict[str, list[Row]] = defaultdict(list)
         for row in plan["schedule"]:
             self.of_site[row["site"]].append(row)
-        self.sites = [site for site in dict.fromkeys(row["site"] for row in plan["fleet"])]
+        self.sites = list(dict.fromkeys(row["site"] for row in plan["fleet"]))
         self.paid = {
             site: paid
             for site in self.sites

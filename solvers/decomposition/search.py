@@ -128,7 +128,11 @@ def _proposed(
     while plan is not None and left() > 0 and proposals.proven < near(1.0)(plan.value):
         worth = found.found.value - WORTH * abs(found.found.value)
         better = proposing.proposed(
-            proposals, found, lambda value: min(near(CERTAIN)(value), near(1.0)(plan.value)), near=merged, worth=worth
+            proposals,
+            found,
+            lambda value, plan=plan: min(near(CERTAIN)(value), near(1.0)(plan.value)),
+            near=merged,
+            worth=worth,
         )
         if better.found.value > worth:  # what is left is in the counts, or nothing better is known
             plan = _with_counts(dec, options, proposing, proposals, counts, plan, near, left)

@@ -64,7 +64,7 @@ def test_a_figure_has_the_unit_of_its_schema():
         spec = SCHEMAS[record.kind].figure(name)
         assert spec is not None, where(record, name)
         if spec.units:
-            allowed = {u for u in spec.units} | {"CNY" + u[3:] for u in spec.units if u.startswith("USD")}
+            allowed = set(spec.units) | {"CNY" + u[3:] for u in spec.units if u.startswith("USD")}
             if record.kind == "tariffs":
                 allowed = {record.words("currency") + u[3:] if u.startswith("USD") else u for u in spec.units}
             assert figure.unit in allowed, where(record, name)

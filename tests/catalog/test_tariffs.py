@@ -1,5 +1,7 @@
 """Tariffs by local time."""
 
+import itertools
+
 import pytest
 
 from catalog import Catalog
@@ -35,7 +37,7 @@ def test_bands_of_a_tariff_do_not_overlap():
             for weekday in range(7):
                 spans = sorted((b.start_h, b.end_h) for b in bands if b.holds(month, weekday))
                 assert all(0 <= a < b <= 24 for a, b in spans), tariff.name
-                assert all(x[1] <= y[0] for x, y in zip(spans, spans[1:], strict=False)), (tariff.name, month, weekday)
+                assert all(x[1] <= y[0] for x, y in itertools.pairwise(spans)), (tariff.name, month, weekday)
 
 
 def test_only_a_complete_tariff_is_tied_to_a_region():

@@ -79,10 +79,7 @@ def problem(rng, objectives):
             workloads, origins, 1
         )
     objective = str(rng.choice(objectives))
-    if objective == "throughput":
-        objective = Objective("throughput", whole(-1, workloads - 1))
-    else:
-        objective = Objective(objective)
+    objective = Objective("throughput", whole(-1, workloads - 1)) if objective == "throughput" else Objective(objective)
     edges = whole(0, 2) if workloads else 0
     limits = tuple(Limit(f"limits.{name}", name, float(whole(20, 90))) for name in ("cost", "carbon_kg") if chance())
     suppliers = whole(1, 2) if chance(0.6) else 0

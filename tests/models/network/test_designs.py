@@ -121,7 +121,7 @@ def test_a_torus_holds_what_is_asked_with_few_spare():
 def test_designs_are_named_and_checked():
     assert Design.named("rail-optimised:2") == Design("rail-optimised", 2.0)
     for name in ("token ring", "torus:2", "fat-tree:1/2"):
-        with pytest.raises(ValueError, match="fabric design|taper"):
+        with pytest.raises(ValueError, match=r"fabric design|taper"):
             Design.named(name)
 
 

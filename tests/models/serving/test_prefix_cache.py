@@ -274,7 +274,7 @@ def test_tokens_per_step_are_those_of_a_simulated_acceptance():
 @given(st.sampled_from([examples.DENSE, examples.MOE]), st.integers(1, 8), st.floats(0, 1), st.floats(0, 0.05), batches)
 def test_drafts_that_are_all_rejected_only_cost(arch, drafts, acceptance, share, batch):
     run = dict(decode_sequences=batch, context_tokens=2000.0, **KINDS)
-    gain = lambda a: float(speculative_speedup(arch, examples.CHIP, ONE, Speculation(drafts, a), **run))  # noqa: E731
+    gain = lambda a: float(speculative_speedup(arch, examples.CHIP, ONE, Speculation(drafts, a), **run))
     assert gain(0.0) < 1.0
     assert_not_above(gain(0.0), gain(acceptance))
     assert gain(acceptance) < drafts + 1
@@ -318,5 +318,5 @@ def test_senseless_speculation_is_refused(wrong):
 
 
 def test_senseless_caches_are_refused():
-    with pytest.raises(ValueError, match="prefix_tokens.*tier.*hit_rate"):
+    with pytest.raises(ValueError, match=r"prefix_tokens.*tier.*hit_rate"):
         PrefixCache(0, Given(2.0), (), 8)

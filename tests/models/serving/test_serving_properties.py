@@ -175,7 +175,7 @@ def test_relaxing_a_limit_never_lowers_capacity(arch, layout, load, limit, facto
     point = aggregated(arch, examples.CHIP, layout, grid, **load)
     tight, loose = (within_slo(point, {metric: [(quantile, limit * by)]}) for by in (1.0, factor))
     assert np.all(loose | ~tight)
-    best = lambda found: np.max(np.where(found, point.requests_per_s, 0.0))  # noqa: E731
+    best = lambda found: np.max(np.where(found, point.requests_per_s, 0.0))
     assert best(loose) >= best(tight)
 
 

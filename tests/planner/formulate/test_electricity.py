@@ -494,5 +494,5 @@ def test_the_demand_charge_of_a_tariff(tiny):
     with pytest.raises(SpecError, match="the site has no"):
         resolve(parse_spec(document))
     document["sites"][0]["electricity"]["demand_charge"] = "15 kW"
-    with pytest.raises(SpecError, match="demand_charge: .*USD/kW-month"):
+    with pytest.raises(SpecError, match=r"demand_charge: .*USD/kW-month"):
         parse_spec(document)

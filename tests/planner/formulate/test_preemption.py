@@ -247,7 +247,7 @@ def test_both_have_tables_for_people(stored):
     ],
 )
 def test_a_mistake_is_named_with_its_place(spec, changes):
-    with pytest.raises(SpecError, match="preemption|storage_bandwidth|token_bytes"):
+    with pytest.raises(SpecError, match=r"preemption|storage_bandwidth|token_bytes"):
         resolve_document(spec(**changes))
 
 

@@ -62,7 +62,7 @@ def test_own_runs_correct_the_time_and_tighten_it(tmp_path):
     (after, *_), _ = best_layouts(CASE, [overlay(tmp_path / "own", chip, before["precision"], 1.2)], 1)
     assert after["tier"] == "known" and after["step_s"] == pytest.approx(1.2 * before["step_s"])
     assert sum(after["breakdown_s"].values()) == pytest.approx(after["step_s"])
-    width = lambda row: row["interval_80"]["step_s"][1] / row["interval_80"]["step_s"][0]  # noqa: E731
+    width = lambda row: row["interval_80"]["step_s"][1] / row["interval_80"]["step_s"][0]
     assert width(after) < width(before)
 
 

@@ -215,7 +215,7 @@ def test_what_is_wrong_is_told_with_its_place(tiny, prices, words):
 
 def test_levels_and_sampled_prices_exclude_each_other(tiny):
     spec = tiny(prices={"level": "high"}, robust={"confidence": 0.9})
-    with pytest.raises(SpecError, match="set robust.prices to false"):
+    with pytest.raises(SpecError, match=r"set robust\.prices to false"):
         resolve_document(spec)
     assert resolve_document({**spec, "robust": {"prices": False}}).offers[0].prices == {"us-virginia": 310e3}
     assert resolve_document({**spec, "prices": {"level": "typical"}}).offers[0].prices == {"us-virginia": 310e3}

@@ -91,5 +91,5 @@ def test_a_plan_holds_and_is_dispatched_only_where_there_is_more_to_dispatch(ask
 
 
 def test_days_are_asked_for():
-    with pytest.raises(SpecError, match='"days" .* belongs to the calendars "representative-days" and "sampled-days"'):
+    with pytest.raises(SpecError, match=r'"days" .* belongs to the calendars "representative-days" and "sampled-days"'):
         parse_spec({"name": "x", "horizon": {"calendar": "sampled-days"}, "workloads": [], "sites": []})

@@ -53,7 +53,9 @@ def test_a_step_satisfies_the_equations_that_it_solves(seed, number, dear):
         if program.impossible:
             continue
         rng, at = np.random.default_rng(number), _anywhere(program)
-        scaled = lambda values: {name: part * rng.uniform(0.5, 2.0, part.shape) for name, part in values.items()}
+        scaled = lambda values, rng=rng: {
+            name: part * rng.uniform(0.5, 2.0, part.shape) for name, part in values.items()
+        }
         z, w = scaled(at.z), scaled(at.w)
         short = {name: -values for name, values in program.rows(z).items()}
         off = _off(program, replace(at, z=z, w=w))

@@ -369,7 +369,7 @@ def points(capacity, systems, power, cost):
 
 def test_superfluous_points_are_left_out():
     energy = np.array([[4, 8], [2, 4], [3, 6.0]])  # proportional to power
-    mixture = points([1, 1, 1], [1, 3, 2.5], [4, 2, 3.5], energy + [[0, 0], [0, 0], [0.5, 1.0]])
+    mixture = points([1, 1, 1], [1, 3, 2.5], [4, 2, 3.5], energy + np.array([[0, 0], [0, 0], [0.5, 1.0]]))
     assert useful(mixture).tolist() == [[True, True], [True, True], [False, False]]  # above the line between the others
     below = points([1, 1, 1], [1, 3, 1.5], [4, 2, 2.5], [[4, 8], [2, 4], [2.5, 5]])
     assert useful(below).all()  # a corner

@@ -29,7 +29,7 @@ def problem(rng, objectives, least_price=-3):
     chance = lambda share=0.5: bool(rng.random() < share)
     table = lambda *shape, low=0, high=5: rng.integers(low, high, shape, endpoint=True).astype(float)
     R, T = whole(1, 2), whole(2, 5)
-    pools = [r for r in range(R)]
+    pools = list(range(R))
     point_pool, point_job, uses = [], [], []
     for r in pools:
         for _ in range(whole(1, 2)):
