@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Point, Use
 from planner.problem.facts import ServingFacts
@@ -16,11 +18,11 @@ def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -
     if not api.serves(workload):
         return None
     latency = {}
-    for metric, percentile, limit in workload.spec.slo.limits():
-        name = f"{metric}.{percentile}"
-        if name not in api.latency or api.latency[name] + (0.0 if metric == "tpot" else allowance_s) > limit:
+    for limit in workload.spec.slo.limits():
+        promised_s = api.latency.get(limit.key, math.inf)
+        if limit.at_origin(promised_s, allowance_s) > limit.seconds:
             return None
-        latency[name] = api.latency[name]
+        latency[limit.key] = promised_s
     use = Use(
         role=ROLE, option=option, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={}
     )

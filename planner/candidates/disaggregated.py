@@ -30,6 +30,7 @@ from planner.evaluate.serving import (
 from planner.problem.derating import stretch_of
 from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
+from planner.spec.slo import TPOT
 
 MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
 MOST_BATCHES = 4  # of each decode layout
@@ -174,10 +175,10 @@ class Groups:
                 self.prefill.precision,
                 constants,
             )
-            self._known[key] = found, SloScreen(found.point, {"tpot": limits.get("tpot", ())})
+            self._known[key] = found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
             self.evaluated += found.point.requests_per_s.size
         found, screen = self._known[key]
-        further = {metric: held for metric, held in limits.items() if metric != "tpot"}
+        further = {metric: held for metric, held in limits.items() if metric != TPOT}
         return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
 
 

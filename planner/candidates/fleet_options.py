@@ -38,6 +38,11 @@ class FleetOption:
         return self.offer.how == "buy"
 
     @property
+    def idle_at_meter_w(self) -> float:
+        """Power that one idle system and its share of the fabric draw at the meter of the site."""
+        return self.idle_it_w * self.site.pue
+
+    @property
     def scaleout_bytes_per_s(self) -> float:
         """What a chip of a replica on several systems can send to the others; 0 where there is no network."""
         return scaleout_bytes_per_s(self.plant) if self.owned else self.system.nic_bytes_per_s

@@ -13,9 +13,10 @@ from planner.candidates.points import Point, Pool, Use
 from planner.evaluate.power_caps import Capped, capped_at
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Derating
+from planner.spec.slo import LatencyLimit
 
 
-def with_caps(pool: Pool, slo: Sequence[tuple[str, str, float]], derating: Derating | None = None) -> Pool:
+def with_caps(pool: Pool, slo: Sequence[LatencyLimit], derating: Derating | None = None) -> Pool:
     """The pool with a capped form of each point that keeps its limits at the origins."""
     capped = [point for plain in pool.points for point in capped_points(plain)]
     return (
@@ -47,11 +48,9 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
     )  # fmt: skip
 
 
-def _in_time(
-    point: Point, allowance_s: float, slo: Sequence[tuple[str, str, float]], derating: Derating | None
-) -> bool:
+def _in_time(point: Point, allowance_s: float, slo: Sequence[LatencyLimit], derating: Derating | None) -> bool:
     stretch = stretch_of(derating, (use.option.system for use in point.uses))
     return all(
-        point.latency[f"{metric}.{p}"] * stretch.get(metric, 1.0) + (0.0 if metric == "tpot" else allowance_s) <= limit
-        for metric, p, limit in slo
+        limit.at_origin(point.latency[limit.key] * stretch.get(limit.metric, 1.0), allowance_s) <= limit.seconds
+        for limit in slo
     )

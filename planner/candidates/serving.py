@@ -33,6 +33,7 @@ from planner.evaluate.serving import (
 )
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
+from planner.spec.slo import TPOT
 
 WIDE = (2, 4, 8)  # scale-up domains over which experts may be spread
 
@@ -113,7 +114,7 @@ class Chooser:
     def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: Problem):
         self.workload, self.grids, self.problem = workload, grids, problem
         self._stretch = stretch_of(problem.derating, (grid.system for grid in grids))
-        common = {"tpot": self._limits(0.0).get("tpot", ())}
+        common = {TPOT: self._limits(0.0).get(TPOT, ())}
         self._screens = [SloScreen(grid.point, common) for grid in grids]
         self._watts = [grid_power_w(grid, problem.constants.power) for grid in grids]
         self._known: dict[
@@ -126,7 +127,7 @@ class Chooser:
     def choose(self, allowance_s: float, dropped: Counter[str]) -> list[Choice]:
         """The largest capacity per layout under the limits, then the points no other beats, a few at most."""
         most = self.problem.spec.solver.points_per_system
-        further = {metric: held for metric, held in self._limits(allowance_s).items() if metric != "tpot"}
+        further = {metric: held for metric, held in self._limits(allowance_s).items() if metric != TPOT}
         kept: list[tuple[float, float, tuple[int, int, int]]] = []
         for g, (grid, screen, watts) in enumerate(zip(self.grids, self._screens, self._watts, strict=True)):
             satisfied, fits = screen.satisfied(further), np.asarray(grid.point.fits)

@@ -26,6 +26,7 @@ from planner.estimate.case import CaseFacts
 from planner.evaluate.serving import QUANTILES, engine_constants, kv_precision, layout_of, lengths_of, mfu, precisions
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.intervals import serving_bounds, serving_tier
+from planner.spec.slo import latency_key
 
 SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
 LIKELY = 0.01  # relative gain below which neither of two ways is called the better
@@ -322,7 +323,7 @@ def _interval(
     """[low, high] of 80 % of runs, of every latency and of the rate of output tokens."""
     known = facts.constants.measured_serving
     tier = serving_tier(known, [(system.chip, way.precision) for system in way.systems])
-    flat = {f"{metric}.{name}": value for metric, row in latencies.items() for name, value in row.items()}
+    flat = {latency_key(metric, name): value for metric, row in latencies.items() for name, value in row.items()}
     bounds = serving_bounds(known, tier, flat, tokens_per_s)
-    rows = {metric: {name: bounds[f"{metric}.{name}"] for name in row} for metric, row in latencies.items()}
+    rows = {metric: {name: bounds[latency_key(metric, name)] for name in row} for metric, row in latencies.items()}
     return {"interval_80": {**rows, "tokens_per_s": bounds["capacity"]}, "tier": tier}

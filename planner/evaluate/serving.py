@@ -77,18 +77,14 @@ def limits_at_site(
 ) -> Mapping[str, list[tuple[str | float, float]]]:
     """Limits that hold at the site once the round trip is taken off those that it counts against; `stretch`: what latencies may grow by."""
     limits: dict[str, list[tuple[str | float, float]]] = {}
-    for metric, percentile, limit in slo.limits():
-        left = limit - (0.0 if metric == "tpot" else allowance_s)
-        limits.setdefault(metric, []).append((QUANTILES[percentile], left / stretch.get(metric, 1.0)))
+    for limit in slo.at_site(allowance_s, stretch):
+        limits.setdefault(limit.metric, []).append((QUANTILES[limit.percentile], limit.seconds))
     return limits
 
 
 def latencies(point: ServingPoint, slo: Slo) -> dict[str, np.ndarray]:
     """ "ttft.p95" -> seconds at the site, for every limit of the SLO."""
-    return {
-        f"{metric}.{percentile}": latency_s(point, metric, QUANTILES[percentile])
-        for metric, percentile, _ in slo.limits()
-    }
+    return {limit.key: latency_s(point, limit.metric, QUANTILES[limit.percentile]) for limit in slo.limits()}
 
 
 def extra_power_w(system: SystemFacts, shares: Mapping[str, Any], constants: PowerConstants) -> Any:

@@ -126,10 +126,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         holding_upper=_uppers(problem, fleet_options, holdings, points, holding_cost, objective, limits, by_need),
         holding_cost=holding_cost,
         holding_power_w=np.array(
-            [
-                fleet_options[k].idle_it_w * fleet_options[k].site.pue if fleet_options[k].owned else 0.0
-                for k, _ in holdings
-            ]
+            [fleet_options[k].idle_at_meter_w if fleet_options[k].owned else 0.0 for k, _ in holdings]
         ),
         point_pool=point_pool,
         point_job=point_job,
@@ -199,7 +196,7 @@ def _holding_costs(problem: Problem, fleet_options, holdings, site_of, rates: Ra
     for u, (k, term) in enumerate(holdings):
         option = fleet_options[k]
         held = term.mask(calendar)
-        idle_w, r = option.idle_it_w * option.site.pue, site_of[option.site.region]
+        idle_w, r = option.idle_at_meter_w, site_of[option.site.region]
         seconds = calendar.seconds[held]
         capital = term.price + option.fabric_capital if option.owned else 0.0
         cost = capital * term.share + option.facility_capital * term.facility_share
@@ -393,7 +390,7 @@ def _uppers(
     result = np.zeros(len(holdings))
     for u, (k, term) in enumerate(holdings):
         option = fleet_options[k]
-        draw = option.idle_it_w * option.site.pue if option.owned else 0.0
+        draw = option.idle_at_meter_w if option.owned else 0.0
         needed = [math.ceil(need[k]) if math.isfinite(need[k]) else math.inf, option.largest]
         ceilings = needed if by_need else [
             *needed,

@@ -83,7 +83,7 @@ def of_holdings(
             + option.hall_per_s * seconds.sum()
         )
         if option.site.meter is None:
-            amount[u] += option.idle_it_w * option.site.pue * float(seconds @ option.site.price_per_j[calendar.hour])
+            amount[u] += option.idle_at_meter_w * float(seconds @ option.site.price_per_j[calendar.hour])
     return amount
 
 

@@ -84,7 +84,7 @@ class Accounts:
             where = (option.site.region, option.system.name, option.offer.how)
             r, idle_w, seconds = (
                 self._place[option.site.region],
-                count * option.idle_it_w * option.site.pue,
+                count * option.idle_at_meter_w,
                 calendar.seconds[held],
             )
             if option.owned:

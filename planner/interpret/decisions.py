@@ -54,7 +54,7 @@ class Decisions:
         power = np.zeros((len(place), self.problem.calendar.slots))
         for _, count, option, mask in self.held():
             if option.owned or not owned_only:
-                power[place[option.site.region], mask] += count * option.idle_it_w * option.site.pue
+                power[place[option.site.region], mask] += count * option.idle_at_meter_w
         for p in self.used:
             for use in self.form.points[p].uses:
                 if use.option.owned or not owned_only:

@@ -35,6 +35,7 @@ from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import API, BY_WINDOW
 from planner.problem.spread import is_asked
+from planner.spec.slo import LatencyLimit
 from solvers.model.preemption import working_share
 from solvers.solution import Solution
 
@@ -378,17 +379,22 @@ class _Interpreter:
     def _slo(self, workload, mine: list[int]) -> list[dict[str, Any]]:
         """Each limit with the worst prediction over the used points, round trip included."""
         rows = []
-        for metric, percentile, limit in workload.spec.slo.limits():
-            worst = max((self._at_origin(p, f"{metric}.{percentile}") for p in mine), default=None)
-            slack = None if worst is None else limit - worst
+        for limit in workload.spec.slo.limits():
+            worst = max((self._at_origin(p, limit) for p in mine), default=None)
             rows.append(
-                {"metric": metric, "percentile": percentile, "limit_s": limit, "predicted_s": worst, "slack_s": slack}
+                {
+                    "metric": limit.metric,
+                    "percentile": limit.percentile,
+                    "limit_s": limit.seconds,
+                    "predicted_s": worst,
+                    "slack_s": None if worst is None else limit.seconds - worst,
+                }
             )
         return rows
 
-    def _at_origin(self, p: int, name: str) -> float:
-        travel = 0.0 if name.startswith("tpot") else self._travel_s[int(self.data.point_pool[p])]
-        return self.form.points[p].latency[name] + travel
+    def _at_origin(self, p: int, limit: LatencyLimit) -> float:
+        travel_s = self._travel_s[int(self.data.point_pool[p])] if limit.counts_round_trip else 0.0
+        return limit.at_origin(self.form.points[p].latency[limit.key], travel_s)
 
     @cached_property
     def _travel_s(self) -> dict[int, float]:

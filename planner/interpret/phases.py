@@ -126,7 +126,7 @@ def _cost_by_window(decided: Decisions, undated: float) -> np.ndarray:
         )
         r = place[option.site.region]
         if option.owned and not rates.metered[r]:
-            by_slot[held] += count * option.idle_it_w * option.site.pue * rates.cost_per_w[r, held]
+            by_slot[held] += count * option.idle_at_meter_w * rates.cost_per_w[r, held]
     for p in decided.used:
         for use in decided.form.points[p].uses:
             r = place[use.option.site.region]

@@ -218,14 +218,15 @@ def of_the_spec(workloads: Iterable[ServingFacts | TrainingFacts]) -> Iterator[S
 
 
 def _slo(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Limit]:
-    for metric, percentile, limit in workload.spec.slo.limits():
-        path, name = f"{workload.path}.slo.{metric}.{percentile}", f"{metric.upper()} {percentile} of {workload.name}"
+    for limit in workload.spec.slo.limits():
+        metric, percentile, seconds = limit
+        path, name = f"{workload.path}.slo.{limit.key}", f"{metric.upper()} {percentile} of {workload.name}"
         thing = METRICS[metric].format(name=workload.name)
         share = "on average" if percentile == "mean" else f"in {percentile[1:]} of 100 cases"
-        words = f"{thing} may take at most {show(limit, 's')} {share}" + (
-            "" if metric == "tpot" else ", round trip included"
+        words = f"{thing} may take at most {show(seconds, 's')} {share}" + (
+            ", round trip included" if limit.counts_round_trip else ""
         )
-        yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=limit)
+        yield Limit(path, name, words, at(document, path), loose=((path, None),), unit="s", amount=seconds)
 
 
 def _dates(document: Mapping[str, Any], problem: Problem, job: TrainingFacts) -> Iterator[Limit]:

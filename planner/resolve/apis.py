@@ -22,7 +22,7 @@ from planner.problem.facts import (
 )
 from planner.problem.phases import API, seconds_from
 from planner.spec.model import PlanSpec
-from planner.spec.slo import Slo
+from planner.spec.slo import METRICS, Slo, latency_key
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
@@ -86,14 +86,14 @@ def api_places(
 
 def promised(latency: Slo) -> Mapping[str, float]:
     """ "ttft.p95" -> seconds: what is stated, and for lower percentiles what holds for a higher one."""
-    stated = {f"{metric}.{percentile}": seconds for metric, percentile, seconds in latency.limits()}
+    stated = {limit.key: limit.seconds for limit in latency.limits()}
     result = dict(stated)
-    for metric in ("ttft", "tpot", "e2e"):
+    for metric in METRICS:
         least = None
         for percentile in reversed(PERCENTILES):
-            least = stated.get(f"{metric}.{percentile}", least)
+            least = stated.get(latency_key(metric, percentile), least)
             if least is not None:
-                result[f"{metric}.{percentile}"] = least
+                result[latency_key(metric, percentile)] = least
     return result
 
 

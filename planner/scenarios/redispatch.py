@@ -23,6 +23,7 @@ from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import SERVING, Worlds
+from planner.spec.slo import LatencyLimit
 
 if TYPE_CHECKING:
     pass
@@ -42,13 +43,13 @@ class Curve:
         return float(self.rate[int(np.searchsorted(BATCHES, batch))])
 
     def capacity(
-        self, limits: Sequence[tuple[str, str, float]], allowance_s: float, errors: Mapping[str, np.ndarray]
+        self, limits: Sequence[LatencyLimit], allowance_s: float, errors: Mapping[str, np.ndarray]
     ) -> np.ndarray:
         """[world] most requests/s within the limits, under the errors of each world."""
         able = np.broadcast_to(self.rate > 0, (len(errors["throughput"]), len(self.rate))).copy()
-        for metric, percentile, limit in limits:
-            left = limit - (0.0 if metric == "tpot" else allowance_s)
-            able &= errors[SERVING_LABEL[metric]][:, None] * self.latency[f"{metric}.{percentile}"] <= left * (1 + 1e-9)
+        for limit in limits:
+            left_s = limit.at_site(allowance_s).seconds
+            able &= errors[SERVING_LABEL[limit.metric]][:, None] * self.latency[limit.key] <= left_s * (1 + 1e-9)
         return (able * self.rate).max(axis=1) * errors["throughput"]
 
 
@@ -201,7 +202,9 @@ def curve_at(problem: Problem, workload: ServingFacts, uses: Sequence[Layout], s
     fits = np.broadcast_to(found.fits, shape) & np.isfinite(np.broadcast_to(found.ttft_s, shape))
     rate = np.where(fits, np.broadcast_to(found.requests_per_s, shape), 0.0)
     slow = {
-        f"{metric}.{p}": np.where(fits, np.broadcast_to(latency_s(found, metric, QUANTILES[p]), shape), np.inf)
-        for metric, p, _ in workload.spec.slo.limits()
+        limit.key: np.where(
+            fits, np.broadcast_to(latency_s(found, limit.metric, QUANTILES[limit.percentile]), shape), np.inf
+        )
+        for limit in workload.spec.slo.limits()
     }
     return Curve(rate * speed, {name: seconds / speed for name, seconds in slow.items()})

@@ -41,7 +41,7 @@ def leaves(block: type[Block] = Block) -> list[type[Block]]:
     return [
         leaf
         for part in block.__subclasses__()
-        if part.__module__ != "planner.estimate.case"
+        if part.__module__ != "planner.spec.case"
         for leaf in (leaves(part) or [part])
     ]
 
