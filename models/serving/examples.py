@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.units import GIGA, MICRO, MILLI, TERA
 from models.roofline import ChipRates
-from models.serving.constants import ServingConstants
+from models.serving.constants import EngineFactors, ServingConstants
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts
 from models.serving.workload import Lengths, Precisions
@@ -36,17 +36,11 @@ SERVING = ServingConstants(
     host_step_s=2 * MILLI, host_request_s=10 * MICRO, chunk_tokens=8192.0, interleave_tokens=2048.0, steps_waited=1.0,
     first_token_s=15 * MILLI, moe_first_token_factor=3.0, burst_share=0.3, usable_memory=0.95, runtime_bytes=1.5 * GIGA,
     output_held=0.9, batch_cap=800.0, disaggregated_first_token_factor=1.5, all_reduce_start_host_s=8 * MICRO, tpot_paced=0.75, host_age_rate=0.2, moe_age_rate=0.2,
-    host_tensorrt_llm=0.8, launch_tensorrt_llm=0.9, first_token_tensorrt_llm=1.0, cap_tensorrt_llm=1.0, wait_tensorrt_llm=1.0, burst_tensorrt_llm=1.0,
-    host_tensorrt_plan=0.5, launch_tensorrt_plan=0.9, first_token_tensorrt_plan=1.0, cap_tensorrt_plan=1.0, wait_tensorrt_plan=1.0, burst_tensorrt_plan=1.0,
-    host_vllm=0.8, launch_vllm=0.9, first_token_vllm=1.0, cap_vllm=1.0, wait_vllm=1.0, burst_vllm=1.0,
-    host_sglang=0.8, launch_sglang=0.9, first_token_sglang=1.0, cap_sglang=1.0, wait_sglang=1.0, burst_sglang=1.0,
-    compute_ampere=1.0, memory_ampere=1.0, launch_ampere=1.0,
-    compute_hopper=1.0, memory_hopper=1.0, launch_hopper=1.0,
-    compute_blackwell=1.0, memory_blackwell=1.0, launch_blackwell=1.0,
-    compute_bwrtx=1.0, memory_bwrtx=1.0, launch_bwrtx=1.0,
-    compute_cdna3=1.0, memory_cdna3=1.0, launch_cdna3=1.0,
-    compute_gaudi=1.0, memory_gaudi=1.0, launch_gaudi=1.0,
-    compute_ascend=1.0, memory_ascend=1.0, launch_ascend=1.0,
+    engines={
+        "tensorrt_llm": EngineFactors(host=0.8, launch=0.9), "tensorrt_plan": EngineFactors(host=0.5, launch=0.9),
+        "vllm": EngineFactors(host=0.8, launch=0.9), "sglang": EngineFactors(host=0.8, launch=0.9),
+    },
+    families={},
 )  # fmt: skip
 ONE = ServingLayouts(1, 1, 1, 1)
 BF16 = Precisions("bf16", "bf16")

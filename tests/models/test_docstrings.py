@@ -20,7 +20,6 @@ MENTIONED = ("[", "Reference", ">>>")
 # Modules of records, types and examples, without a public function.
 WITHOUT_FUNCTIONS = {
     "arrays",
-    "serving.constants",
     "serving.examples",
     "serving.priors",
     "serving.steady_state",

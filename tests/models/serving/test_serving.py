@@ -12,7 +12,7 @@ from catalog.lookup import Catalog
 from models.energy.power import PowerConstants, chip_power_share
 from models.roofline import ChipRates
 from models.serving import examples
-from models.serving.constants import ServingConstants
+from models.serving.constants import EngineFactors, ServingConstants
 from models.serving.continuous_batching import aggregated
 from models.serving.decode import ServingLayouts, StepLoad, step_time
 from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
@@ -112,14 +112,14 @@ def test_a_decode_step_is_never_faster_than_reading_the_weights(fitted):
 
 
 def test_every_fitted_constant_is_within_its_physical_range(fitted):
-    shares = [name for name in ServingConstants.__slots__ if "efficiency" in name] + [
+    shares = [name for name in ServingConstants.names() if "efficiency" in name] + [
         "burst_share",
         "usable_memory",
         "output_held",
     ]
     for name in shares:
         assert 0 < getattr(fitted, name) <= 1, name
-    for name in ServingConstants.__slots__:
+    for name in ServingConstants.names():
         if name.endswith("_s"):
             assert 0 < getattr(fitted, name) < 0.1, name
     assert (
@@ -130,7 +130,7 @@ def test_every_fitted_constant_is_within_its_physical_range(fitted):
 
 
 def test_constants_name_what_is_missing_unknown_or_wrong():
-    values = {name: 1.0 for name in ServingConstants.__slots__ if name != "burst_share"} | {
+    values = {name: 1.0 for name in ServingConstants.names() if name != "burst_share"} | {
         "burst_shar": 1.0,
         "batch_cap": float("nan"),
     }
@@ -138,6 +138,19 @@ def test_constants_name_what_is_missing_unknown_or_wrong():
         ServingConstants.from_values(values)
     with pytest.raises(ValueError, match="unknown precision 'fp5'"):
         C.compute_efficiency("fp5")
+
+
+def test_names_and_factors_are_those_of_the_catalog(fitted):
+    values = Catalog.load().constants("serving")
+    assert set(ServingConstants.names()) == set(values)
+    assert fitted.engines["vllm"].host == values["host_vllm"]
+    assert fitted.families["hopper"].compute == values["compute_hopper"]
+
+
+def test_an_engine_is_added_without_a_field():
+    known = replace(C, engines={**C.engines, "new": EngineFactors(host=0.5)})
+    assert known.profile("new").host_step_s == 0.5 * C.host_step_s
+    assert C.profile("new").host_step_s == C.host_step_s
 
 
 def test_slo_picks_the_batches_under_every_limit():
