@@ -23,7 +23,7 @@ def meter_arrays(problem: Problem) -> dict[str, Any]:
     """Fields of `PlanData` for electricity as a decision, requests that may wait and jobs that are pre-empted; none where there is nothing of these."""
     calendar = problem.calendar
     waits = np.array([int(w.spec.demand.deferral // HOUR_S) for w in problem.serving], dtype=np.int64)
-    meters = _meters(problem) if any(site.meter for site in problem.sites) else None
+    meters = _meters(problem) if any(site.electricity for site in problem.sites) else None
     if meters is None and not waits.any() and not any(job.spec.preemption for job in problem.training):
         return {}
     return {
@@ -35,17 +35,17 @@ def meter_arrays(problem: Problem) -> dict[str, Any]:
 
 def _meters(problem: Problem) -> MeterData:
     calendar = problem.calendar
-    site_of = [r for r, site in enumerate(problem.sites) if site.meter is not None]
+    site_of = [r for r, site in enumerate(problem.sites) if site.electricity is not None]
     sites = [problem.sites[r] for r in site_of]
     weight, seconds = calendar.seconds * calendar.discount, calendar.seconds
     peaks = [
-        (m, slots, worth * site.meter.demand_charge)
+        (m, slots, worth * site.electricity.demand_charge)
         for m, site in enumerate(sites)
-        if site.meter.demand_charge
-        for _, slots, worth in charged_peaks(calendar, site.meter.timezone)
+        if site.electricity.demand_charge
+        for _, slots, worth in charged_peaks(calendar, site.electricity.timezone)
     ]
-    contracts = [(m, c) for m, site in enumerate(sites) for c in site.meter.contracts]
-    batteries = [(m, site.meter.storage) for m, site in enumerate(sites) if site.meter.storage is not None]
+    contracts = [(m, c) for m, site in enumerate(sites) for c in site.electricity.contracts]
+    batteries = [(m, site.electricity.storage) for m, site in enumerate(sites) if site.electricity.storage is not None]
     share = np.array([c.share[calendar.hour] for _, c in contracts]).reshape(-1, calendar.slots)
     price = np.array([c.price_per_j for _, c in contracts])
     produced = np.array([c.pays_produced for _, c in contracts], dtype=bool)
@@ -53,7 +53,7 @@ def _meters(problem: Problem) -> MeterData:
     floats = lambda values: np.array(list(values), dtype=float)
     return MeterData(
         meter_site=ints(site_of),
-        grid_upper_w=floats(site.meter.connection_w for site in sites),
+        grid_upper_w=floats(site.electricity.connection_w for site in sites),
         grid_cost={
             COST: np.array([site.price_per_j[calendar.hour] * weight for site in sites]),
             CARBON: np.array([site.carbon_kg_per_j[calendar.hour] * seconds for site in sites]),

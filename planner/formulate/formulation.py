@@ -74,7 +74,7 @@ def slot_rates(problem: Problem) -> Rates:
     calendar = problem.calendar
     price = np.array([site.price_per_j[calendar.hour] for site in problem.sites])
     carbon = np.array([site.carbon_kg_per_j[calendar.hour] for site in problem.sites])
-    metered = np.array([site.meter is not None for site in problem.sites])
+    metered = np.array([site.electricity is not None for site in problem.sites])
     return Rates(price * calendar.seconds * calendar.discount, carbon * calendar.seconds, calendar.seconds, metered)
 
 

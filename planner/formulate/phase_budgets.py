@@ -35,7 +35,7 @@ def paid_in(phase: PhaseFacts) -> str:
 
 def told(problem: Problem) -> bool:
     """Whether every payment has its phase: not that of electricity where it is a decision."""
-    return all(site.meter is None for site in problem.sites)
+    return all(site.electricity is None for site in problem.sites)
 
 
 def paid(problem: Problem, cost: ArrayLike, of: Callable[[int, np.ndarray], ArrayLike]) -> dict[str, np.ndarray]:
@@ -82,7 +82,7 @@ def of_holdings(
             + option.facility_capital * building * years
             + option.hall_per_s * seconds.sum()
         )
-        if option.site.meter is None:
+        if option.site.electricity is None:
             amount[u] += option.idle_at_meter_w * float(seconds @ option.site.price_per_j[calendar.hour])
     return amount
 

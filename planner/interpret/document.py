@@ -446,7 +446,7 @@ class _Interpreter:
         rows = []
         for r, site in enumerate(self.problem.sites):
             here = [p for p in self.point_id if self.form.points[p].site == site.region]
-            if not every[r].any() and site.meter is None and not here:
+            if not every[r].any() and site.electricity is None and not here:
                 continue
             for t in range(calendar.slots):
                 hour = int(calendar.hour[t])

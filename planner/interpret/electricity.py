@@ -27,7 +27,7 @@ class MeterDecisions:
         """`own_w` [site, slot]: what our own systems draw at the meter."""
         self.problem, self.meters, self.load = problem, meters, own_w[meters.meter_site]
         self.sites = [problem.sites[r] for r in meters.meter_site]
-        self.contracts = [c for site in self.sites for c in site.meter.contracts]
+        self.contracts = [c for site in self.sites for c in site.electricity.contracts]
         usual = np.maximum(self.load.max(axis=1, initial=0.0), 1.0) * SMALL
         clear = lambda block, of: np.where(values[block] > usual[of][:, None], values[block], 0.0)
         self.capacity_w = np.clip(values["contract"], meters.contract_least_w, meters.contract_upper_w)
@@ -78,7 +78,7 @@ class MeterDecisions:
         weight = calendar.seconds * calendar.discount
         for m, site in enumerate(self.sites):
             yield (BOUGHT, site.region, "", ""), float(self.grid[m] @ (site.price_per_j[calendar.hour] * weight))
-            if site.meter.demand_charge:
+            if site.electricity.demand_charge:
                 yield (PEAK, site.region, "", ""), sum(row["cost"] for row in self._peaks(m))
         for c, contract in enumerate(self.contracts):
             paid = self.capacity_w[c] * meters.contract_share[c] if contract.pays_produced else self.taken[c]
@@ -87,7 +87,7 @@ class MeterDecisions:
                 contract.price_per_j * float(paid @ weight),
             )
         for b, m in enumerate(meters.battery_meter):
-            storage = self.sites[m].meter.storage
+            storage = self.sites[m].electricity.storage
             yield (
                 (STORAGE, self.sites[m].region, "", ""),
                 float(self.energy_j[b] * storage.worth_per_j + self.power_w[b] * storage.worth_per_w),
@@ -115,8 +115,8 @@ class MeterDecisions:
     def capital(self) -> float:
         """Purchase price of the batteries."""
         return sum(
-            self.energy_j[b] * self.sites[m].meter.storage.capital_per_j
-            + self.power_w[b] * self.sites[m].meter.storage.capital_per_w
+            self.energy_j[b] * self.sites[m].electricity.storage.capital_per_j
+            + self.power_w[b] * self.sites[m].electricity.storage.capital_per_w
             for b, m in enumerate(self.meters.battery_meter)
         )
 
@@ -184,7 +184,7 @@ class MeterDecisions:
                     )
             for b, of in enumerate(self.meters.battery_meter):
                 if of == m:
-                    storage = site.meter.storage
+                    storage = site.electricity.storage
                     rows.append(
                         row(
                             "battery",
@@ -210,7 +210,7 @@ class MeterDecisions:
         return rows
 
     def _peaks(self, m: int) -> list[dict[str, Any]]:
-        meter = self.sites[m].meter
+        meter = self.sites[m].electricity
         if not meter.demand_charge:
             return []
         return [

@@ -29,13 +29,13 @@ def limit_rows(
         for limit in power_limits(problem)
     ]
     for m, site in enumerate(decided.meters.sites if decided.meters else ()):
-        if math.isfinite(site.meter.connection_w):
+        if math.isfinite(site.electricity.connection_w):
             rows.append(
                 (
-                    f"{site.meter.path}.connection",
+                    f"{site.electricity.path}.connection",
                     f"connection of {site.region}",
                     float(decided.meters.grid[m].max()),
-                    site.meter.connection_w,
+                    site.electricity.connection_w,
                     "W",
                 )
             )

@@ -19,18 +19,18 @@ MOST = "100 GW"  # of one contract
 
 def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Collection[str]) -> Iterator[Limit]:
     for site in problem.sites:
-        if site.meter is None:
+        if site.electricity is None:
             continue
-        if math.isfinite(site.meter.connection_w):
-            path, most = f"{site.meter.path}.connection", site.meter.connection_w
+        if math.isfinite(site.electricity.connection_w):
+            path, most = f"{site.electricity.path}.connection", site.electricity.connection_w
             words = f"the grid delivers at most {show(most, 'W')} to our own systems in {site.region}"
             yield Limit(
                 path, f"connection of {site.region}", words, at(document, path), is_row=True, unit="W", amount=most
             )
-        for contract in site.meter.contracts:
+        for contract in site.electricity.contracts:
             yield from _contract(document, contract, site.region)
-        if site.meter.storage is not None and site.meter.storage.least_j:
-            yield _battery(document, site.meter.storage, site.region)
+        if site.electricity.storage is not None and site.electricity.storage.least_j:
+            yield _battery(document, site.electricity.storage, site.region)
     for workload in of_the_spec(problem.serving):
         if workload.name in names and workload.spec.demand.deferral:
             yield _waiting(document, workload)

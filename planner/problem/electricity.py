@@ -39,7 +39,7 @@ class StorageFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class MeterFacts:
+class ElectricityFacts:
     path: str
     timezone: str
     connection_w: float  # inf where nothing limits it

@@ -13,7 +13,7 @@ from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
-from planner.problem.electricity import MeterFacts
+from planner.problem.electricity import ElectricityFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
 from planner.problem.provenance import Assumption, Citation
@@ -156,7 +156,7 @@ class SiteFacts:
     export_zone: str
     zones: tuple[str, ...]  # codes that a residency rule may name
     fails_with: str = ""  # zone of `spread`
-    meter: MeterFacts | None = None  # None: each joule costs the price of its hour
+    electricity: ElectricityFacts | None = None  # None: each joule costs the price of its hour
     power_caps: tuple[float, ...] = ()  # shares of nameplate
     cap_curve: CapCurve | None = None  # None without caps
     from_s: float = 0.0  # nothing stands there before

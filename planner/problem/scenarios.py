@@ -26,7 +26,7 @@ SERVING = LABELS["serving"]
 
 
 @dataclass(frozen=True, slots=True)
-class Worlds:
+class Scenarios:
     """Factors on the figures of the question, one entry per world."""
 
     demand: Mapping[str, Floats]  # by serving workload
@@ -36,7 +36,7 @@ class Worlds:
     count: int
 
 
-def draw(problem: Problem, count: int, seed: int) -> Worlds:
+def draw(problem: Problem, count: int, seed: int) -> Scenarios:
     """Worlds of a question that has a `robust` block; each figure has random numbers of its own, so that they do not depend on the rest."""
     asked = problem.spec.robust
 
@@ -49,7 +49,7 @@ def draw(problem: Problem, count: int, seed: int) -> Worlds:
         return dict(zip(SERVING, correlated_uniforms(normals, known.rank_correlation).T, strict=True))
 
     chips = chips_of(problem) if asked.times else ()
-    return Worlds(
+    return Scenarios(
         demand={w.name: demand_at(problem, uniform(f"demand {w.name}")) for w in problem.serving},
         serving={
             chip: {

@@ -13,7 +13,7 @@ from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
 from planner.errors import Problem, SpecError
 from planner.problem.calendar import Clock
-from planner.problem.electricity import ContractFacts, MeterFacts, StorageFacts
+from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
 from planner.problem.price_levels import stated_level
 from planner.resolve.ledger import Ledger
 from planner.spec.electricity import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
@@ -22,10 +22,10 @@ from planner.spec.series import at_instants
 Money = Callable[[float, str], float]
 
 
-def meter_facts(
+def electricity_facts(
     block: Electricity | None, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series],
     rate: float, years: int, life_years: float, tariff: str | None = None,
-) -> MeterFacts | None:  # fmt: skip
+) -> ElectricityFacts | None:  # fmt: skip
     """The block with its series read and its prices converted; None without a block."""
     if block is None:
         return None
@@ -60,7 +60,7 @@ def meter_facts(
         if block.battery is None
         else _storage(block.battery, region, ledger, convert, f"{path}.battery", rate, years, life_years)
     )
-    return MeterFacts(
+    return ElectricityFacts(
         path=path,
         timezone=region.text["timezone"],
         connection_w=math.inf if block.connection is None else block.connection,

@@ -46,7 +46,7 @@ def _series(problem: Problem) -> Iterator[np.ndarray]:
     for site in problem.sites:
         yield site.price_per_j
         yield site.carbon_kg_per_j
-        yield from (contract.share for contract in (site.meter.contracts if site.meter else ()))
+        yield from (contract.share for contract in (site.electricity.contracts if site.electricity else ()))
     for workload in problem.demands():
         yield from workload.requests_per_s
 
@@ -117,17 +117,15 @@ class _Reduced:
         self.kept, self.weight, self.typical = kept, np.bincount(day_of, minlength=len(kept)), ~alone
 
     def site(self, site: SiteFacts) -> SiteFacts:
-        meter = site.meter
-        if meter is not None:
-            meter = replace(
-                meter,
-                contracts=tuple(replace(c, share=np.minimum(self._scaled(c.share), 1.0)) for c in meter.contracts),
-            )
+        electricity = site.electricity
+        if electricity is not None:
+            contracts = (replace(c, share=np.minimum(self._scaled(c.share), 1.0)) for c in electricity.contracts)
+            electricity = replace(electricity, contracts=tuple(contracts))
         return replace(
             site,
             price_per_j=self._shifted(site.price_per_j),
             carbon_kg_per_j=np.maximum(self._shifted(site.carbon_kg_per_j), 0.0),
-            meter=meter,
+            electricity=electricity,
         )
 
     def workload(self, workload: ServingFacts) -> ServingFacts:

@@ -49,7 +49,7 @@ from planner.resolve import quality as quality_resolve
 from planner.resolve.architectures import shape_of, weights_bytes
 from planner.resolve.constants import model_constants
 from planner.resolve.demand import demand_by_hour
-from planner.resolve.electricity import meter_facts
+from planner.resolve.electricity import electricity_facts
 from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
 from planner.resolve.ledger import Ledger
 from planner.resolve.names import WrongName, find_record, residency_zones, unknown_names, wrong_zone
@@ -480,7 +480,7 @@ class _Resolver:
             fails_with=site.zone or here,
             power_caps=tuple(sorted(set(site.power_caps), reverse=True)),
             cap_curve=measured_curve(self.ledger, path) if site.power_caps else None,
-            meter=meter_facts(
+            electricity=electricity_facts(
                 site.electricity,
                 region,
                 self.ledger,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.candidates.points import Point
-from planner.problem.scenarios import Worlds
+from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployments_of
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def fared(
     answer: Answer,
-    worlds: Worlds,
+    worlds: Scenarios,
     cost: np.ndarray,
     further: Iterable[Deployment] = (),
     capacities: Capacities | None = None,

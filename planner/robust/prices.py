@@ -13,7 +13,7 @@ from planner.candidates.fleet_options import build_options
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import COST, Formulation, formulate
 from planner.problem.facts import Problem
-from planner.problem.scenarios import Worlds
+from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
 
 
@@ -25,7 +25,7 @@ class Prices:
     typical: np.ndarray  # [holding]
     parts: np.ndarray
 
-    def of_worlds(self, worlds: Worlds) -> np.ndarray:
+    def of_worlds(self, worlds: Scenarios) -> np.ndarray:
         """[world, holding] what one system costs."""
         factors = np.array([worlds.prices[path] - 1.0 for path in self.paths]).reshape(len(self.paths), worlds.count)
         return self.typical + factors.T @ self.parts

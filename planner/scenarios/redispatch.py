@@ -22,7 +22,7 @@ from planner.evaluate.serving import BATCHES, QUANTILES
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.problem.intervals import SERVING_LABEL, network
-from planner.problem.scenarios import SERVING, Worlds
+from planner.problem.scenarios import SERVING, Scenarios
 from planner.spec.slo import LatencyLimit
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def left_out(problem: Problem) -> list[str]:
         "lines": problem.lines is not None,
         "spread": any(w.spec.spread is not None for w in problem.serving),
         "deferral": any(w.spec.demand.deferral for w in problem.serving),
-        "electricity": any(site.meter is not None for site in problem.sites),
+        "electricity": any(site.electricity is not None for site in problem.sites),
         "preemption": any(job.spec.preemption for job in problem.training),
         "storage": any(math.isfinite(site.storage_bytes_per_s) for site in problem.sites),
     }
@@ -117,7 +117,7 @@ class Deployment:
 class Capacities:
     """What deployments and jobs can do in each world; curves are kept, since one system stands at many sites."""
 
-    def __init__(self, problem: Problem, pools: Sequence[Pool], worlds: Worlds):
+    def __init__(self, problem: Problem, pools: Sequence[Pool], worlds: Scenarios):
         self.problem, self.pools, self.worlds = problem, pools, worlds
         self._curves: dict[tuple, Curve] = {}
         self._known: dict[tuple, np.ndarray] = {}
@@ -151,7 +151,7 @@ class Capacities:
         return point.capacity / self.worlds.training.get((chip, label), np.ones(self.worlds.count))
 
 
-def worst_errors(worlds: Worlds, chips: Iterable[str]) -> dict[str, np.ndarray]:
+def worst_errors(worlds: Scenarios, chips: Iterable[str]) -> dict[str, np.ndarray]:
     """Errors of a point, of the worse of its pools where they stand on two kinds of chip."""
     none = {label: np.ones(worlds.count) for label in SERVING}
     found = [worlds.serving.get(chip, none) for chip in chips]

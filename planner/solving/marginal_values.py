@@ -120,9 +120,9 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     paths: dict[str, Row] = {limit.path: ("power", limit.site) for limit in power if limit.windows is None}
     paths |= {limit.path: ("power", len(problem.sites) + s) for s, limit in enumerate(staged)}
     paths |= {
-        f"{s.meter.path}.connection": ("connection", r)
+        f"{s.electricity.path}.connection": ("connection", r)
         for r, s in enumerate(problem.sites)
-        if s.meter is not None and math.isfinite(s.meter.connection_w)
+        if s.electricity is not None and math.isfinite(s.electricity.connection_w)
     }
     paths |= {
         f"{s.path}.storage_bandwidth": ("storage", r)

@@ -77,7 +77,7 @@ class Check(Limits):
     def _electricity(self) -> None:
         """Where the spec makes a site's electricity a decision."""
         self.electricity = None
-        if any(site.meter is not None for site in self.problem.sites):
+        if any(site.electricity is not None for site in self.problem.sites):
             self.electricity = ElectricityCheck(self.problem, self.document, self)
             self.electricity.run({key: hour["own_power_w"] for key, hour in self.hours.items()})
         elif "electricity" in self.document:

@@ -150,13 +150,13 @@ class Decisions(Report):
                     self.say(f"schedule[{i}].active.{name}", "is negative or belongs to another site")
                 self.active[name][t] += replicas
         used = {row["site"] for row in self.document["fleet"]} | {
-            name for name, site in self.sites.items() if site.meter is not None
+            name for name, site in self.sites.items() if site.electricity is not None
         }
         if seen != {(site, t) for site in used for t in range(calendar.slots)}:
             self.say("schedule", "must have one row for each used site and slot")
         self.hours = {(site, t): row for site in self.sites for t, row in enumerate(self._hours(site))}
         for i, row in enumerate(self.document["schedule"]):
-            decided = ("active", *OF_A_METER) if self.sites[row["site"]].meter is not None else ("active",)
+            decided = ("active", *OF_A_METER) if self.sites[row["site"]].electricity is not None else ("active",)
             self.equal(
                 f"schedule[{i}]",
                 {k: v for k, v in row.items() if k not in decided},

@@ -25,7 +25,7 @@ class ElectricityCheck:
 
     def __init__(self, problem: Problem, document: Mapping[str, Any], report: Report):
         self.problem, self.document, self.report = problem, document, report
-        self.sites = [site for site in problem.sites if site.meter is not None]
+        self.sites = [site for site in problem.sites if site.electricity is not None]
         self.costs: dict[tuple[str, str], float] = defaultdict(float)
         self.carbon: dict[tuple[str, str], float] = defaultdict(float)
         self.drawn_j = self.capital = 0.0
@@ -56,7 +56,7 @@ class ElectricityCheck:
         stated: Mapping[tuple, Mapping[str, Any]],
         own_w: Mapping[tuple[str, int], float],
     ) -> None:
-        meter, region, calendar, report = site.meter, site.region, self.problem.calendar, self.report
+        meter, region, calendar, report = site.electricity, site.region, self.problem.calendar, self.report
         wanted = {
             "grid_w",
             *(["ppa_w"] if meter.contracts else []),
@@ -147,7 +147,7 @@ class ElectricityCheck:
     def _battery(
         self, site: SiteFacts, rows: list[Mapping[str, Any]], stated: Mapping[tuple, Mapping[str, Any]], add
     ) -> None:
-        calendar, storage, report, region = self.problem.calendar, site.meter.storage, self.report, site.region
+        calendar, storage, report, region = self.problem.calendar, site.electricity.storage, self.report, site.region
         energy, power = (stated[region, "battery", name]["size"] for name in ("energy", "power"))
         self._within(
             f"electricity {region}/battery/energy", energy, storage.least_j, storage.upper_j, "energy stored at most"
@@ -197,7 +197,7 @@ class ElectricityCheck:
 
     def _charged(self, site: SiteFacts) -> list[tuple[str, list[int], float]]:
         """(name, slots, worth in seconds) of each peak that is paid for, month by month of local time through the horizon."""
-        calendar, zone = self.problem.calendar, ZoneInfo(site.meter.timezone)
+        calendar, zone = self.problem.calendar, ZoneInfo(site.electricity.timezone)
         begin = datetime(calendar.start.year, calendar.start.month, calendar.start.day, tzinfo=UTC)
         month = [(begin + timedelta(hours=h)).astimezone(zone).month for h in range(HOURS)]
         stands: dict[int, set[int]] = defaultdict(set)  # hour of the period -> months

@@ -67,9 +67,14 @@ class Limits(Amounts):
         problem, calendar = self.problem, self.problem.calendar
         yield from power_values(self)
         for site in problem.sites:
-            if site.meter is not None and math.isfinite(site.meter.connection_w):
+            if site.electricity is not None and math.isfinite(site.electricity.connection_w):
                 bought = max(row["grid_w"] for row in self.document["schedule"] if row["site"] == site.region)
-                yield f"{site.meter.path}.connection", f"connection of {site.region}", bought, site.meter.connection_w
+                yield (
+                    f"{site.electricity.path}.connection",
+                    f"connection of {site.region}",
+                    bought,
+                    site.electricity.connection_w,
+                )
         for offer in problem.offers:
             if math.isfinite(offer.supply):
                 taken = [

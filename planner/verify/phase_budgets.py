@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def payments(check: Amounts) -> list[float] | None:
     """What is paid in each phase, not discounted; None where meters leave payments without a phase."""
     problem, calendar = check.problem, check.problem.calendar
-    if any(site.meter is not None for site in problem.sites):
+    if any(site.electricity is not None for site in problem.sites):
         return None
     return [
         _paid(

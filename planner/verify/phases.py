@@ -130,7 +130,7 @@ class PhaseCheck:
         return [cost[w] + rest * time[w] / sum(weight) for w in range(calendar.windows)]
 
     def _energy(self, option: CheckedOption, watts: float, t: int, weight: float) -> float:
-        if not option.owned or option.site.meter is not None:
+        if not option.owned or option.site.electricity is not None:
             return 0.0
         return watts * option.site.pue * float(option.site.price_per_j[self.problem.calendar.hour[t]]) * weight
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.problem.facts import Problem
-from planner.problem.scenarios import Worlds, draw, uncertain
+from planner.problem.scenarios import Scenarios, draw, uncertain
 from planner.resolve.price_steps import Raised, raised
 from planner.scenarios.redispatch import Outcome, left_out
 from planner.verify.amounts import Amounts
@@ -28,7 +28,7 @@ def priced(problem: Problem, document: Mapping[str, Any], steps: Raised, read_th
 
 
 def fared_again(
-    problem: Problem, document: Mapping[str, Any], worlds: Worlds, amounts: Mapping[str, float], read_through: Reader
+    problem: Problem, document: Mapping[str, Any], worlds: Scenarios, amounts: Mapping[str, float], read_through: Reader
 ) -> Outcome:
     """How the plan of a document fares in worlds."""
     return outcome_of(read_through(problem, document), worlds, amounts)

@@ -15,7 +15,7 @@ import numpy as np
 from planner.problem.derating import scaled
 from planner.problem.facts import Problem, ServingFacts
 from planner.problem.intervals import network
-from planner.problem.scenarios import Worlds
+from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
 from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.verify.decisions import Decisions, key_of
@@ -45,7 +45,7 @@ class Stand:
         return curve_at(problem, self.workload, uses, self.speed)
 
 
-def outcome_of(check: Decisions, worlds: Worlds, amounts: Mapping[str, float]) -> Outcome:
+def outcome_of(check: Decisions, worlds: Scenarios, amounts: Mapping[str, float]) -> Outcome:
     """How a plan fares that was read through by `check`; `amounts` by price: the part of its cost that goes with it."""
     problem, document = check.problem, check.document
     fleet, stands, ways, jobs = _held(check)

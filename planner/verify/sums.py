@@ -64,7 +64,7 @@ def add_up(
             if window not in when.windows:
                 continue
             joules = n * option.idle_it_w * option.site.pue * seconds
-            if option.owned and option.site.meter is not None:
+            if option.owned and option.site.electricity is not None:
                 joules = 0.0  # settled at the meter, as part of the whole site
             energy += joules
             carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
@@ -84,7 +84,7 @@ def add_up(
             place = row["site"], pool["system"], pool["how"]
             for t, _, hour, seconds, discount in hours:
                 joules = replicas[t] * extra * option.site.pue * seconds
-                if option.owned and option.site.meter is not None:
+                if option.owned and option.site.electricity is not None:
                     joules = 0.0
                 energy += joules
                 carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
