@@ -190,7 +190,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         return BUG
     emit(arguments, plan, lambda form: render(plan, form))
     if plan.status == "unbounded":
-        from planner.formulate.formulation import UNBOUNDED
+        from planner.formulate.limits import UNBOUNDED
 
         print(UNBOUNDED, file=sys.stderr)
     return EXIT_BY_STATUS[plan.status]

@@ -11,12 +11,11 @@ import numpy as np
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.economics import discount_factor
+from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
 from planner.problem.electricity import peak_name
 from planner.problem.facts import Problem
 from solvers.model.electricity_data import Chronology, MeterData
-
-COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
 
 
 def meter_arrays(problem: Problem) -> dict[str, Any]:

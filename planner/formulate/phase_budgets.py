@@ -1,78 +1,145 @@
-"""What is paid in each phase: the money of a phase's budget, as the program counts it and as the plan tells it.
+"""Payments by phase: what each column of the joint program pays in a phase, added in one pass over the finished data.
 
-Paid in a phase are, at their prices then and not discounted: the purchase price of the systems and the fabric that come in it; of
-buildings, which outlive what stands in them, the annuities of its time; rent, colocation, energy, traffic, tokens, and fixed costs of
-sites as they fall due, and so what lines cost; sending weights, evenly over time; porting, at the start. Electricity that is a decision
-has no phase yet. The check: `planner.verify.phase_budgets`.
+A phase pays, at the prices of its time and not discounted:
+- the purchase price of the systems and the fabric that are delivered in it,
+- of buildings, which outlast the systems in them, the annuities of its years,
+- rent, colocation, energy, traffic, tokens of APIs, fixed costs of sites and rented lines as they fall due,
+- updates of weights, which are sent evenly over the horizon, in proportion to its length,
+- porting, in the first phase only.
+
+Where electricity is a decision of its own, its payments have no phase. Not here: the check (`planner.verify.phase_budgets`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from catalog.units import YEAR_S
+from models.arrays import Bools, Floats
 from models.economics import annuity
 from planner.candidates.fleet_options import FleetOption
-from planner.problem.facts import PhaseFacts, Problem, SiteFacts
-from planner.problem.phases import Term, window_at
-
-if TYPE_CHECKING:
-    pass
-
-COST = "cost"
-
-
-def paid_in(phase: PhaseFacts) -> str:
-    """The functional that counts what is paid in a phase."""
-    return f"paid in {phase.name}"
+from planner.formulate.costs import Holding
+from planner.formulate.functionals import COST, paid_in
+from planner.formulate.lines import LineCosts, line_costs
+from planner.problem.facts import PhaseFacts, Problem
+from planner.problem.phases import window_at
+from solvers.model.data import PlanData
 
 
-def told(problem: Problem) -> bool:
-    """Whether every payment has its phase: not that of electricity where it is a decision."""
-    return all(site.electricity is None for site in problem.sites)
+@dataclass(frozen=True, slots=True)
+class Payments:
+    """What one unit of each decision pays in one phase, in the spec's currency; index sets as in `PlanData`."""
+
+    site: Floats  # [R]
+    holding: Floats  # [U]
+    point: Floats  # [P, T]
+    arc: Floats  # [A, T]
+    edge: Floats  # [E]
+    port: Floats  # [G]; empty where nothing is to be ported
+    lines: LineCosts | None  # None where lines are no decision
 
 
-def paid(problem: Problem, cost: ArrayLike, of: Callable[[int, np.ndarray], ArrayLike]) -> dict[str, np.ndarray]:
-    """The present value of a part of a plan, and `of` (phase, present value) for each phase that has a budget, as functionals."""
-    worth = np.asarray(cost, dtype=float)
-    return {COST: worth} | {
-        paid_in(phase): np.asarray(of(p, worth), dtype=float)
+def with_phase_budgets(
+    problem: Problem, data: PlanData, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
+) -> PlanData:
+    """Add to finished data one functional for each phase that has a budget: `paid_in` of the phase."""
+    due = {
+        paid_in(phase): payments(problem, data, fleet_options, holdings, p)
         for p, phase in enumerate(problem.phases)
         if math.isfinite(phase.budget)
     }
+    if not due:
+        return data
 
+    def extended(costs: Mapping[str, Floats], part: Callable[[Payments], Floats]) -> dict[str, Floats]:
+        return {**costs, **{name: part(paid) for name, paid in due.items()}}
 
-def inside(problem: Problem, phase: PhaseFacts) -> np.ndarray:
-    """[slot] whether it lies in the phase."""
-    calendar = problem.calendar
-    return (calendar.window >= window_at(calendar, phase.start_s)) & (
-        calendar.window < window_at(calendar, phase.end_s)
-    )
+    def of_lines(costs: Mapping[str, Floats], part: Callable[[LineCosts], Floats]) -> dict[str, Floats]:
+        return {**costs, **{name: part(paid.lines) for name, paid in due.items() if paid.lines is not None}}
 
-
-def as_paid(problem: Problem, p: int) -> Problem:
-    """The same with the worth of a payment 1 in phase `p` and 0 outside."""
+    ports, lines = data.ports, data.lines
     return replace(
-        problem, calendar=replace(problem.calendar, discount=inside(problem, problem.phases[p]).astype(float))
+        data,
+        site_fixed=extended(data.site_fixed, lambda paid: paid.site),
+        holding_cost=extended(data.holding_cost, lambda paid: paid.holding),
+        point_cost=extended(data.point_cost, lambda paid: paid.point),
+        arc_cost=extended(data.arc_cost, lambda paid: paid.arc),
+        edge_cost=extended(data.edge_cost, lambda paid: paid.edge),
+        ports=None if ports is None else replace(ports, cost=extended(ports.cost, lambda paid: paid.port)),
+        lines=None
+        if lines is None
+        else replace(
+            lines,
+            line_cost=of_lines(lines.line_cost, lambda costs: costs.line),
+            way_cost=of_lines(lines.way_cost, lambda costs: costs.way),
+            send_cost=of_lines(lines.send_cost, lambda costs: costs.send),
+        ),
     )
 
 
-def of_holdings(
-    problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[tuple[int, Term]], p: int
-) -> np.ndarray:
-    """[holding] what a system of each is paid for in phase `p`, whether it works or not."""
+def payments(
+    problem: Problem, data: PlanData, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int
+) -> Payments:
+    """Compute the payments of phase `p` per unit of each decision; `data` holds their present values as COST."""
+    calendar, phase = problem.calendar, problem.phases[p]
+    inside = slots_inside(problem, phase)
+    return Payments(
+        site=np.array(
+            [
+                site.fixed_cost_per_s
+                * float(calendar.seconds @ (inside & (calendar.window >= window_at(calendar, site.from_s))))
+                for site in problem.sites
+            ],
+            dtype=float,
+        ),
+        holding=_holding_payments(problem, fleet_options, holdings, p, inside),
+        point=data.point_cost[COST] / calendar.discount * inside,
+        arc=data.arc_cost[COST] / calendar.discount * inside,
+        edge=data.edge_cost[COST] * paid_per_present_value(problem, phase),
+        port=np.zeros(0) if data.ports is None else data.ports.cost[COST] * (p == 0),
+        lines=None if data.lines is None else line_costs(problem, window_seconds_inside(problem, phase)),
+    )
+
+
+def every_payment_has_a_phase(problem: Problem) -> bool:
+    """Tell whether all payments can be dated: not those of electricity that is a decision of its own."""
+    return all(site.electricity is None for site in problem.sites)
+
+
+def slots_inside(problem: Problem, phase: PhaseFacts) -> Bools:
+    """Mark the slots [T] whose window lies in the phase."""
+    calendar = problem.calendar
+    first, end = window_at(calendar, phase.start_s), window_at(calendar, phase.end_s)
+    return (calendar.window >= first) & (calendar.window < end)
+
+
+def window_seconds_inside(problem: Problem, phase: PhaseFacts) -> Floats:
+    """Sum the seconds of each window [V] that lie in the phase."""
+    calendar = problem.calendar
+    return np.bincount(
+        calendar.window, weights=calendar.seconds * slots_inside(problem, phase), minlength=calendar.windows
+    )
+
+
+def paid_per_present_value(problem: Problem, phase: PhaseFacts) -> float:
+    """Compute what a phase pays per unit of the present value of a payment that is spread evenly over the horizon."""
+    calendar = problem.calendar
+    return (phase.end_s - phase.start_s) / float(calendar.window_seconds() @ calendar.window_discount())
+
+
+def _holding_payments(
+    problem: Problem, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding], p: int, inside: Bools
+) -> Floats:
+    """Compute what one system of each holding [U] pays in phase `p`, idle or not."""
     calendar, money, phase = problem.calendar, problem.economics, problem.phases[p]
-    here, edges = inside(problem, phase), calendar.edges_s
+    edges, amount = calendar.edges_s, np.zeros(len(holdings))
     building = float(annuity(1.0, money.discount_rate, money.facility_life_years))
-    amount = np.zeros(len(holdings))
     for u, (k, term) in enumerate(holdings):
-        option, seconds = fleet_options[k], calendar.seconds * (term.mask(calendar) & here)
+        option, seconds = fleet_options[k], calendar.seconds * (term.mask(calendar) & inside)
         if not option.owned:
             amount[u] = term.price * seconds.sum()
             continue
@@ -85,22 +152,3 @@ def of_holdings(
         if option.site.electricity is None:
             amount[u] += option.idle_at_meter_w * float(seconds @ option.site.price_per_j[calendar.hour])
     return amount
-
-
-def of_slots(problem: Problem, p: int, worth: np.ndarray) -> np.ndarray:
-    """What falls due slot by slot [..., slot] at its present worth, as it is paid in phase `p`."""
-    return worth / problem.calendar.discount * inside(problem, problem.phases[p])
-
-
-def of_site(problem: Problem, site: SiteFacts, p: int) -> float:
-    """Fixed cost of a site where anything stands, from when it is there."""
-    calendar = problem.calendar
-    return site.fixed_cost_per_s * float(
-        calendar.seconds @ (inside(problem, problem.phases[p]) & (calendar.window >= window_at(calendar, site.from_s)))
-    )
-
-
-def of_weights(problem: Problem, p: int) -> float:
-    """Per unit of the present value of sending weights, which goes on evenly through the horizon."""
-    calendar, phase = problem.calendar, problem.phases[p]
-    return (phase.end_s - phase.start_s) / float(calendar.window_seconds() @ calendar.window_discount())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.formulate.phase_budgets import paid
+from planner.formulate.functionals import COST
 from planner.problem.facts import PortingFacts, Problem
 from solvers.model.porting_data import PortData
 
@@ -22,7 +22,7 @@ def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
     member = [
         (p, g) for p, point in enumerate(points) for g, facts in enumerate(problem.porting) if needs(facts, point)
     ]
-    cost = paid(problem, [facts.cost for facts in problem.porting], lambda p, prices: prices * (p == 0))
+    cost = {COST: np.array([facts.cost for facts in problem.porting], dtype=float)}
     return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from planner.evaluate.interruptions import preemption_s_of
 from planner.problem.facts import Problem, TrainingFacts
 
 
-def preemption_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
+def preemption_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, Any]:
     """Fields of `PlanData`; none where no job is pre-empted at a cost."""
     if not any(job.spec.preemption for job in problem.training):
         return {}

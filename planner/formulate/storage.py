@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def rates(problem: Problem, point: Point) -> tuple[float, float]:
     )
 
 
-def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, np.ndarray]:
+def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, Any]:
     """Fields of `PlanData`; none where no site's storage is limited."""
     if not limited(problem):
         return {}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from planner.formulate.formulation import COST, slot_rates
+from planner.formulate.costs import slot_rates
+from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.interpret.decisions import Decisions
 from planner.interpret.electricity import METER_LINES

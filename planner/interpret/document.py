@@ -16,7 +16,8 @@ import numpy as np
 from planner.candidates.apis import ROLE
 from planner.candidates.points import Candidates, Point, use_row
 from planner.evaluate.rank_placement import placement_of
-from planner.formulate.formulation import CARBON, Formulation
+from planner.formulate.formulation import Formulation
+from planner.formulate.functionals import CARBON
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.interpret.electricity import MeterDecisions, rings

@@ -1,52 +1,49 @@
-"""What is paid in each phase, from the decisions of a plan."""
+"""Payments of a plan in each of its phases."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from planner.formulate.lines import window_worth_s
-from planner.formulate.phase_budgets import COST, as_paid, of_holdings, of_site, of_slots, of_weights, told
-from planner.problem.facts import Problem
+from planner.formulate.lines import stage_totals
+from planner.formulate.phase_budgets import (
+    Payments,
+    every_payment_has_a_phase,
+    paid_per_present_value,
+    payments,
+    window_seconds_inside,
+)
 
 if TYPE_CHECKING:
     from planner.interpret.accounts import Accounts
     from planner.interpret.decisions import Decisions
-    from planner.interpret.lines import LineDecisions
-
-
-def of_lines(problem: Problem, lines: LineDecisions, p: int) -> float:
-    """Units that are rented, and what is sent beside requests, stage by stage in proportion to the time of each in the phase."""
-    seconds = window_worth_s(as_paid(problem, p).calendar)
-    of_stage = np.bincount(lines.when.of_window, weights=seconds, minlength=len(lines.when.worth_s))
-    sent = sum(sent.cost / lines.when.worth_s[sent.stage] * of_stage[sent.stage] for sent in lines.sent)
-    ready = lines.form.data.lines.line_usable
-    return float(
-        sent
-        + sum(
-            units * line.unit_price_per_s * (ready[i] @ seconds)
-            for i, (units, line) in enumerate(zip(lines.units, problem.lines.lines))
-        )
-    )
 
 
 def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
-    """What a plan pays in each phase; empty where some payments have none."""
+    """Add up what a plan pays in each phase; empty where some payments cannot be dated."""
     problem, form = decided.problem, decided.form
-    if not told(problem):
+    if not every_payment_has_a_phase(problem):
         return []
-    once = [
-        sum(amount for (component, *_), amount in accounts.lines.items() if component == name)
-        for name in ("weights", "porting")
-    ]
+    total: dict[str, float] = {"weights": 0.0, "porting": 0.0}
+    for (component, *_), amount in accounts.lines.items():
+        if component in total:
+            total[component] += amount
     found = []
-    for p in range(len(problem.phases)):
-        due = (of_slots(problem, p, form.data.point_cost[COST]) * decided.active).sum() + (
-            of_slots(problem, p, form.data.arc_cost[COST]) * decided.flow
-        ).sum()
-        held = of_holdings(problem, form.fleet_options, form.holdings, p) @ decided.count
-        sites = sum(of_site(problem, site, p) for site, opened in zip(problem.sites, decided.opened) if opened)
-        lines = of_lines(problem, decided.lines, p) if decided.lines is not None else once[0] * of_weights(problem, p)
-        found.append(float(due + held + sites + lines + once[1] * (p == 0)))
+    for p, phase in enumerate(problem.phases):
+        due = payments(problem, form.data, form.fleet_options, form.holdings, p)
+        paid = (due.point * decided.active).sum() + (due.arc * decided.flow).sum()
+        paid += due.holding @ decided.count + due.site @ decided.opened
+        if decided.lines is not None:
+            paid += _paid_for_lines(decided, due, p)
+        else:
+            paid += total["weights"] * paid_per_present_value(problem, phase)
+        found.append(float(paid + total["porting"] * (p == 0)))
     return found
+
+
+def _paid_for_lines(decided: Decisions, due: Payments, p: int) -> float:
+    """Add up what phase `p` pays for rented units, and for what is sent beside requests in its part of each stage."""
+    lines, problem = decided.lines, decided.problem
+    assert lines is not None and due.lines is not None
+    seconds = stage_totals(lines.when, window_seconds_inside(problem, problem.phases[p]))
+    sent = sum(sent.cost / lines.when.worth_s[sent.stage] * seconds[sent.stage] for sent in lines.sent)
+    return float(due.lines.line @ lines.units + sent)

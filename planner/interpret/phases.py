@@ -13,7 +13,8 @@ import numpy as np
 
 from catalog.units import DAY_S, MILLION, YEAR_S
 from models.economics import annuity, present_worth_factor, window_present_worth
-from planner.formulate.formulation import COST, slot_rates
+from planner.formulate.costs import slot_rates
+from planner.formulate.functionals import COST
 from planner.interpret.phase_budgets import paid_by_phase
 from planner.problem.facts import OfferFacts, PhaseFacts, Problem
 from planner.problem.phases import Term, window_at

@@ -16,7 +16,8 @@ from planner.candidates.points import Candidates, use_row
 from planner.candidates.search import find_candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
-from planner.formulate.formulation import Formulation, Unbounded
+from planner.formulate.formulation import Formulation
+from planner.formulate.limits import Unbounded
 from planner.interpret.framing import without_answer
 from planner.plan import Plan
 from planner.problem.facts import FLEET, Problem

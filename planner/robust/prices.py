@@ -11,7 +11,8 @@ import numpy as np
 
 from planner.candidates.fleet_options import build_options
 from planner.candidates.points import Candidates
-from planner.formulate.formulation import COST, Formulation, formulate
+from planner.formulate.formulation import Formulation, formulate
+from planner.formulate.functionals import COST
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised

@@ -17,7 +17,8 @@ import numpy as np
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.candidates.search import Grids, find_candidates
-from planner.formulate.formulation import COST, Formulation, formulate
+from planner.formulate.formulation import Formulation, formulate
+from planner.formulate.functionals import COST
 from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw

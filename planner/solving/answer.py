@@ -32,7 +32,8 @@ def answer(
     """The plan of a resolved document whose points are found. `solve_program`: in place of `solvers.joint.solve`; `diagnosing`: say why there is no plan, or what
     the next best architecture would come to;
     `prepare`: changes the program's input before it is solved."""
-    from planner.formulate.formulation import Unbounded, formulate
+    from planner.formulate.formulation import formulate
+    from planner.formulate.limits import Unbounded
     from planner.interpret.document import interpret
     from planner.interpret.framing import sense_and_unit, without_answer
     from planner.solving.full_year_dispatch import dispatched, is_asked

@@ -15,7 +15,8 @@ import numpy as np
 
 from catalog.units import DAY_S
 from planner.candidates.points import Candidates, Point
-from planner.formulate.formulation import COST, Formulation, formulate
+from planner.formulate.formulation import Formulation, formulate
+from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem

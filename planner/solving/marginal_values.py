@@ -15,7 +15,8 @@ import numpy as np
 from catalog.units import show
 from models.arrays import Floats, Ints
 from planner.candidates.fleet_options import FleetOption
-from planner.formulate.formulation import CARBON, COST, Formulation
+from planner.formulate.formulation import Formulation
+from planner.formulate.functionals import CARBON, COST
 from planner.interpret.marginal_values import Explanation
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import Problem

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.fleet_options import FleetOption
-from planner.formulate.formulation import Formulation, Unbounded, formulate
+from planner.formulate.formulation import Formulation, formulate
+from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
 from planner.problem.facts import Problem, QualityFacts

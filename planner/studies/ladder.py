@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.units import MILLION, UnitError
 from planner.errors import Problem, SpecError
-from planner.formulate.formulation import Unbounded
+from planner.formulate.limits import Unbounded
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Variants, answered

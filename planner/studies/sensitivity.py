@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import SpecError
-from planner.formulate.formulation import Unbounded
+from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of

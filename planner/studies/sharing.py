@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.formulate.formulation import Unbounded, formulate
+from planner.formulate.formulation import formulate
+from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.plan import Plan
 from planner.resolve.resolver import resolve_document

@@ -1,0 +1,17 @@
+"""Names of what the joint program adds up: costs, carbon, energy, purchase price, and the amounts of single phases."""
+
+from __future__ import annotations
+
+from planner.problem.facts import PhaseFacts
+
+COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
+
+
+def capital_of(phase: PhaseFacts) -> str:
+    """Name the functional that adds up the purchase price of what is bought in a phase."""
+    return f"{CAPITAL} of {phase.name}"
+
+
+def paid_in(phase: PhaseFacts) -> str:
+    """Name the functional that adds up all payments of a phase."""
+    return f"paid in {phase.name}"
