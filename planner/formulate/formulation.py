@@ -150,9 +150,7 @@ def _holding_fields(
         "holding_last": np.array([term.last for _, term in holdings], dtype=np.int64),
         "holding_upper": np.zeros(len(holdings)),
         "holding_cost": holding_costs(problem, fleet_options, holdings, site_of, rates),
-        "holding_power_w": np.array(
-            [option.idle_at_meter_w if option.owned else 0.0 for option in options]
-        ),
+        "holding_power_w": np.array([option.idle_at_meter_w if option.owned else 0.0 for option in options]),
     }
 
 
