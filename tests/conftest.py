@@ -15,8 +15,11 @@ from hypothesis import settings
 for library in ("OPENBLAS", "OMP", "MKL"):  # tests run side by side, and their matrices are small
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-settings.register_profile("flopwatt", deadline=None)  # a test never fails for being slow
-settings.load_profile("flopwatt")
+# A test never fails for being slow. `ci` draws the same examples on every run, and twice as many; a test that states its own
+# number of examples keeps it.
+settings.register_profile("dev", deadline=None, max_examples=100)
+settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -34,7 +34,7 @@ def sampled_days(count: int) -> np.ndarray:
     """[365] the day that stands for each day of the year: the year is cut into `count` stretches, and the middle of each stands for it.
 
     >>> np.unique(sampled_days(4)).tolist(), np.bincount(sampled_days(4))[[45, 136]].tolist()
-    ([45, 136, 228, 319], [91, 91])
+    ([45, 136, 227, 319], [91, 91])
     """
     edges = np.rint(np.linspace(0, DAYS_PER_YEAR, count + 1)).astype(int)
     return np.repeat((edges[:-1] + edges[1:] - 1) // 2, np.diff(edges))
