@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from solvers.program import Floats
+from solvers.arrays import Floats
 
 ENUMERATION = 1 << 16  # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
 

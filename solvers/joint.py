@@ -10,13 +10,14 @@ from functools import partial
 import numpy as np
 
 from solvers import mip as backends
+from solvers.arrays import Floats
 from solvers.backends import highs_run
 from solvers.decomposition import solve as decomposed
 from solvers.interface import Options
 from solvers.line_units import with_fewest_units
 from solvers.mip import RawSolution
 from solvers.model.build import build, objective_vector, slot_of_columns
-from solvers.model.data import COST, Floats, PlanData
+from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.program import Program

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers import mip as backends
+from solvers.arrays import Floats
 from solvers.mip import Options, RawSolution
-from solvers.program import Arrays, Floats, Program
+from solvers.program import Arrays, Program
 
 SHARE = 0.01  # of the asked gap, to which the units are chosen
 LONGEST_S = 20.0  # of that choice; an answer is in hand

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvers.arrays import Floats
 from solvers.backends.cbc import run_pulp
 from solvers.backends.highs_run import LP_TOLERANCE, MIP_TOLERANCE, OPTIMAL_GAP, run_highs
 from solvers.branch_and_bound.run import branches, run_branch
 from solvers.interface import Options, Outcome, RawSolution, SolverError, Standing
-from solvers.program import Arrays, Floats, Program, Scaled
+from solvers.program import Arrays, Program, Scaled
 
 if TYPE_CHECKING:
     from solvers.branch_and_bound.warm_start import Kept

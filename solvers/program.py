@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solvers.arrays import Bools, Floats, Ints
 
 DROP = 1e-12  # a coefficient this much smaller than the largest of its row is below the solver's precision
 OBJECTIVE_SPAN = 1e6  # the largest possible term of a scaled objective
@@ -228,7 +227,7 @@ class Arrays:
     row_upper: Floats
     lower: Floats
     upper: Floats
-    integer: NDArray[np.bool_]
+    integer: Bools
     unit: Floats
     halves: tuple[tuple[Ints, Ints], ...] = ()  # as of the program
 

@@ -18,11 +18,12 @@ import numpy as np
 from solvers import joint
 from solvers import mip as backends
 from solvers import solution as solution_solvers
+from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.warm_start import Kept
 from solvers.interface import Options
 from solvers.line_units import with_fewest_units
 from solvers.model import build
-from solvers.model.data import COST, Floats, Ints, PlanData
+from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.program import Program

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from solvers.model.data import Floats, Ints, Objective, PlanData
+from solvers.arrays import Floats, Ints
+from solvers.model.data import Objective, PlanData
 from solvers.program import Program
 
 

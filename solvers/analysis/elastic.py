@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.analysis.relief import Row, loosened, structural, with_relief
+from solvers.arrays import Floats
 from solvers.branch_and_bound.relaxation import Linear, LinearAnswer
 from solvers.mip import Options
-from solvers.model.data import Floats, PlanData
+from solvers.model.data import PlanData
 
 VIOLATION = 1e-6  # sum of relative violations of limits below which the linear program meets them
 UNWEIGHED = 1e-9  # duals below this, relative to those of the objective, are the solver's rounding

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.analysis.relief import ROUNDING, Row, asked_amount, power_of, rows_of
+from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.relaxation import Linear
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.model.data import PlanData
 from solvers.program import Program
 
 # --- what limits and systems are worth ----------------------------------------------------------------------------

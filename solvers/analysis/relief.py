@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from solvers import mip as backends
+from solvers.arrays import Floats, Ints
 from solvers.joint import COST, unfinished, unserved
 from solvers.mip import Options
 from solvers.model.build import build, slot_of_columns
-from solvers.model.data import Floats, Ints, Objective, PlanData
+from solvers.model.data import Objective, PlanData
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvers.arrays import Floats
 from solvers.interface import Options, Outcome
-from solvers.program import Floats, Scaled
+from solvers.program import Scaled
 
 if TYPE_CHECKING:
     import pulp

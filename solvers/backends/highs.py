@@ -7,12 +7,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from solvers.arrays import Bools, Floats
 from solvers.interface import ENUMERATION, SolverError
-
-Floats = NDArray[np.float64]
 
 SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), ("mip_heuristic_run_root_reduced_cost", False), ("mip_allow_restart", False),
          ("mip_heuristic_run_feasibility_jump", False), ("mip_detect_symmetry", False), ("mip_pscost_minreliable", 2))  # fmt: skip
@@ -65,7 +63,7 @@ def program_of(
     matrix: sparse.csc_array,
     rows: tuple[Floats, Floats],
     columns: tuple[Floats, Floats],
-    whole: NDArray[np.bool_] | None = None,
+    whole: Bools | None = None,
 ) -> Any:
     """min cost x  with  rows[0] <= matrix x <= rows[1],  columns[0] <= x <= columns[1]  as HiGHS takes it; `whole`: which columns are, none if left out."""
     import highspy
@@ -92,7 +90,7 @@ class Least(NamedTuple):
     bound: float
 
 
-def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float,
+def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
                 settings: tuple[tuple[str, Any], ...] = SMALL) -> Least:  # fmt: skip
     """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows. `settings`: options of HiGHS.
     Raises SolverError where HiGHS ends in another way."""

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.arrays import Floats
 from solvers.backends.highs import new_highs, program_of, take_threads
 from solvers.interface import ENUMERATION, Options, Outcome, SolverError, Standing
-from solvers.program import Floats, Scaled
+from solvers.program import Scaled
 
 OPTIMAL_GAP = 1e-6  # below this a gap is the solver's rounding
 

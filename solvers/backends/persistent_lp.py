@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.highs import new_highs, program_of
 from solvers.interface import ENUMERATION, SolverError
-from solvers.model.data import Floats, Ints
 
 NODES = 50  # of a search for whole columns
 

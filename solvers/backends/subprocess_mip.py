@@ -12,12 +12,11 @@ import subprocess
 import sys
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from solvers.arrays import Bools, Floats
 from solvers.backends import highs
-from solvers.backends.highs import SMALL, Floats, Least
+from solvers.backends.highs import SMALL, Least
 from solvers.interface import SolverError
 
 LATE = 5.0  # seconds beyond its time, after which a program is given up
@@ -75,7 +74,7 @@ def end() -> None:
 atexit.register(end)
 
 
-def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: NDArray[np.bool_], gap: float, seconds: float,
+def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
                 settings: tuple[tuple[str, Any], ...] = SMALL) -> Least:  # fmt: skip
     """As highs.least_whole in another process; no point and no bound where it has not ended LATE seconds after its time. Raises what that one raises, and
     SolverError where the process ends otherwise."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.highs_run import options_of
 from solvers.branch_and_bound.search import Relaxed
 from solvers.interface import Options
-from solvers.program import Arrays, Floats, Ints, Scaled
+from solvers.program import Arrays, Scaled
 
 
 class Relaxation:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.search import WHOLE, Finished, Relaxed, plunge
-from solvers.program import Arrays, Floats, Ints, Scaled
+from solvers.program import Arrays, Scaled
 
 if TYPE_CHECKING:
     from solvers.branch_and_bound.relaxation import LinearAnswer

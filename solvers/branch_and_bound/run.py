@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.arrays import Floats
 from solvers.backends.highs_run import run_highs
 from solvers.branch_and_bound.relaxation import Linear, Relaxation
 from solvers.branch_and_bound.rounding import FreeChoices, whole_counts
 from solvers.branch_and_bound.search import Finished, Search
 from solvers.interface import Options, Outcome, Standing
-from solvers.program import Arrays, Floats, Scaled
+from solvers.program import Arrays, Scaled
 
 LARGE = 3000  # columns from which on the search over binaries is worth its linear programs
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solvers.program import Floats, Ints
+from solvers.arrays import Floats, Ints
 
 WHOLE = 1e-6  # a value this close to an integer is settled
 TRIED_KNOWN = 2  # answers of programs alike that are looked at

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound import relaxation, run
 from solvers.branch_and_bound.search import Finished
 from solvers.interface import Options, Outcome
-from solvers.model.data import Floats, Ints
 from solvers.program import Arrays, Scaled
 
 ASKED = 8  # programs alike whose bases are kept

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.benders_master import Proposals, Within
 from solvers.decomposition.node_relaxation import PATIENCE, Chosen, Looks
 from solvers.decomposition.root_relaxation import LEAST
 from solvers.decomposition.slots import NOTHING
 from solvers.decomposition.sub_mips import LONGEST
-from solvers.model.data import Floats, Ints
 
 FINE, FARTHER = (
     1e-4,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.subprocess_mip import least_whole
 from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.slots import Slotwise
-from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

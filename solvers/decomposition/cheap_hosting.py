@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.model.data import Floats, PlanData
+from solvers.arrays import Floats
+from solvers.model.data import PlanData
 from solvers.model.routing import priced_hosting
 
 CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be may cost

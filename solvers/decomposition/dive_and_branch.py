@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.benders_master import Proposals
 from solvers.decomposition.interior_point.method import ITERATIONS, Inside
 from solvers.decomposition.node_relaxation import PATIENCE, Chosen, Looks, counted
@@ -17,7 +18,6 @@ from solvers.decomposition.root_relaxation import LEAST, PLACES, Linear, matteri
 from solvers.decomposition.slot_clustering import APART, APART_LARGE, grouping, groups_for
 from solvers.decomposition.slots import Slotwise
 from solvers.decomposition.sub_mips import nearest_choices, nearest_counts
-from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats
 from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.smoothed_response import Used, used
-from solvers.model.data import Floats
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.arrays import Floats, Ints
+from solvers.model.data import PlanData
 from solvers.program import Program
 
 IN_SLOTS = ("f", "x", "v", "lambda")  # blocks of columns that belong to slots

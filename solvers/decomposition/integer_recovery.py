@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from solvers.arrays import Floats
 from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.linking import Linked, Point
 from solvers.decomposition.reformulation import WHOLE, Decomposition, Level
@@ -17,7 +18,6 @@ from solvers.decomposition.root_relaxation import within
 from solvers.decomposition.slots import NOTHING
 from solvers.decomposition.subproblems import SlotAnswer
 from solvers.interface import SolverError
-from solvers.model.data import Floats
 
 COUNTED, LEAST_S = 0.04, 1.0  # of the time left, that one set of counts may take to find, and seconds that anything may
 COUNTS, FEW = 100, 3  # sets of counts that are looked at, at most, and those before what is missing is only added

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.first_stage import Structure
 from solvers.decomposition.slots import Slotwise
-from solvers.model.data import Floats, Ints
 
 DOUBLINGS, HALVINGS = 20, 60  # steps to the price of a job
 

@@ -14,9 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.lagrangian_bound import Prices, bound
 from solvers.decomposition.reformulation import Decomposition
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.model.data import PlanData
 
 Duals = dict[str, tuple[Ints, Floats]]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.first_stage import Structure
 from solvers.decomposition.slots import Slotwise
-from solvers.model.data import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.blocks import Blocks
 from solvers.decomposition.interior_point.method import ITERATIONS, Inside, inside, taken_over
 from solvers.decomposition.root_relaxation import blocks
 from solvers.decomposition.slots import Slotwise
-from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition.benders_master import Proposals

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.persistent_lp import GrowingProgram
 from solvers.decomposition.first_stage import Structure
 from solvers.decomposition.linking import Linked, Point
 from solvers.decomposition.slots import NOTHING, Slotwise
 from solvers.decomposition.subproblems import SlotAnswer
-from solvers.model.data import Floats, Ints
 
 LITTLE, SPARE = 0.02, 0.5  # a cut about so little that is missing asks for that share of it beyond it
 ALIKE = 1e-6  # how near numbers are that count as the same

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.first_stage import Structure, structure_of
 from solvers.decomposition.interior_point.method import Inside
 from solvers.decomposition.lagrangian_bound import Bound, Prices, bound
@@ -24,7 +25,7 @@ from solvers.decomposition.recovery_master import Master
 from solvers.decomposition.slots import EVERY, NOTHING, Slotwise, by_group, by_pieces
 from solvers.decomposition.subproblems import SlotPrograms
 from solvers.interface import Standing
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.model.data import PlanData
 from solvers.model.schedule import able
 from solvers.program import Program
 

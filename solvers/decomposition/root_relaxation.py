@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.dual_ascent import Climb
 from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.blocks import Blocks
@@ -16,7 +17,6 @@ from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.linking import Linked
 from solvers.decomposition.slot_clustering import APART_LARGE, cheap_places, grouping, groups_for
 from solvers.decomposition.slots import NOTHING, Slotwise
-from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.benders_loop import Proposing
 from solvers.decomposition.benders_master import Proposals, Within
 from solvers.decomposition.cheap_hosting import LeftOut
@@ -22,7 +23,6 @@ from solvers.decomposition.root_relaxation import MANY, ROUGH_LARGE, Linear, hel
 from solvers.decomposition.slots import NOTHING
 from solvers.decomposition.sub_mips import counts as counts_held
 from solvers.interface import Options
-from solvers.model.data import Floats, Ints
 
 PROPOSING, CHOICES, CERTAIN, NEARLY = (
     0.7,

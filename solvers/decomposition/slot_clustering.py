@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.slots import NOTHING, Slotwise
-from solvers.model.data import Floats, Ints
 
 APART, APART_LARGE = (
     5.0,

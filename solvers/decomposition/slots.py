@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.arrays import Floats, Ints
+from solvers.model.data import PlanData
 from solvers.model.dominance import useful
 
 NOTHING = 1e-12

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.slots import EVERY, by_pieces
-from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from solvers.arrays import Floats, Ints
 from solvers.backends import subprocess_mip as apart
 from solvers.backends.highs import take_threads
 from solvers.decomposition import cheap_hosting as hosting
@@ -26,7 +27,7 @@ from solvers.decomposition.reformulation import Decomposition, about_columns, st
 from solvers.decomposition.search import sketch
 from solvers.decomposition.slots import Slotwise
 from solvers.interface import Options, SolverError, Standing
-from solvers.model.data import COST, Floats, Ints, PlanData
+from solvers.model.data import COST, PlanData
 from solvers.model.routing import arc_most, just_enough
 from solvers.model.schedule import able
 from solvers.program import Program

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.subprocess_mip import least_whole
 from solvers.decomposition.benders_master import NEARLY_DONE, done
 from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.method import Inside
 from solvers.decomposition.node_relaxation import Chosen, Looks
 from solvers.interface import SolverError
-from solvers.model.data import Floats, Ints
 
 if TYPE_CHECKING:
     from solvers.decomposition.reformulation import Decomposition

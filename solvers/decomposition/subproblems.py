@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.persistent_lp import SlotProgram
 from solvers.decomposition.slots import Slotwise
-from solvers.model.data import Floats, Ints
 
 LACKING = 1e-9  # from which on something is missing
 

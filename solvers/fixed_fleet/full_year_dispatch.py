@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Bools, Floats, Ints
 from solvers.branch_and_bound.relaxation import Linear
 from solvers.interface import Options, SolverError
 from solvers.model.build import build
-from solvers.model.data import Floats, Ints, Objective, PlanData
+from solvers.model.data import Objective, PlanData
 from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.routing import arc_open
 from solvers.program import Program
@@ -180,7 +180,7 @@ def _add_missing(program: Program, data: PlanData, functional: str, price: tuple
         program.add_entries(rows.start + np.arange(len(rows.index)), unfinished[data.point_job[rows.index[:, 0]]], 1.0)
 
 
-def _closed(data: PlanData, fixed: Mapping[str, Floats]) -> NDArray[np.bool_]:
+def _closed(data: PlanData, fixed: Mapping[str, Floats]) -> Bools:
     """[A, T]: arcs whose lines are not ready, or to where their workload's weights, streams or both were not sent."""
     if data.lines is None:
         return np.zeros((len(data.arc_pool), data.slots), dtype=bool)
@@ -249,7 +249,7 @@ def _solved(
     points: Ints,
     functional: str,
     options: Options,
-    closed: NDArray[np.bool_],
+    closed: Bools,
 ) -> dict[str, Floats]:
     arrays = program.arrays()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()

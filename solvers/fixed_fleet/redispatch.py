@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.backends.persistent_lp import EntryProgram
-
-Floats, Ints = np.ndarray, np.ndarray
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.model.choice import add_choice
-from solvers.model.data import THROUGHPUT, Floats, Ints, PlanData
+from solvers.model.data import THROUGHPUT, PlanData
 from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
 from solvers.model.fleet import add_holdings, add_installed, add_power

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.model.choice_data import ChoiceData, Floats
+from solvers.arrays import Floats
+from solvers.model.choice_data import ChoiceData
 
 if TYPE_CHECKING:
     from solvers.model.data import PlanData

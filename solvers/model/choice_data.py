@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from solvers.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,14 +15,14 @@ class ChoiceData:
     """`group` [W]: number of the group, -1 outside any; `one` [G]: whether exactly one workload answers; `able` [W]: whether it may;
     `score` [W]; `least` [G]: of the mean score, -inf where any will do; `hourly` [G]: whether in each slot, not over all."""
 
-    group: NDArray[np.int64]
-    one: NDArray[np.bool_]
-    able: NDArray[np.bool_]
+    group: Ints
+    one: Bools
+    able: Bools
     score: Floats
     least: Floats
-    hourly: NDArray[np.bool_]
+    hourly: Bools
 
-    def leads(self) -> NDArray[np.int64]:
+    def leads(self) -> Ints:
         """[W]: the workload whose demand each answers."""
         first = {int(g): w for w, g in reversed(list(enumerate(self.group))) if g >= 0}
         return np.array([first.get(int(g), w) for w, g in enumerate(self.group)], dtype=np.int64)

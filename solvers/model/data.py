@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.choice_data import ChoiceData
 from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.line_data import LineData, SpreadData
@@ -17,8 +17,6 @@ from solvers.model.porting_data import PortData
 if TYPE_CHECKING:
     from solvers.model.scenario_data import WorldData
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Functionals = Mapping[str, Floats]
 
 THROUGHPUT, COST = "throughput", "cost"
@@ -140,7 +138,7 @@ class PlanData:
 
     # jobs: the slots each may run in
     job_work: Floats = field(default_factory=lambda: _floats(0))
-    job_window_mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    job_window_mask: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
     point_restart_s: Floats | None = None  # [P] lost per unit of width that comes back; None: nothing is
 
     # what jobs take of the storage of their site; None where that is no question
@@ -184,7 +182,7 @@ class PlanData:
     def pools(self) -> int:
         return int(max(self.point_pool.max(initial=-1), self.arc_pool.max(initial=-1))) + 1
 
-    def covers(self) -> NDArray[np.bool_]:
+    def covers(self) -> Bools:
         """[U, V]: which holding is there in which window."""
         first, window = self.holding_window[:, None], np.arange(self.windows)
         last = first if self.holding_last is None else self.holding_last[:, None]
@@ -230,7 +228,7 @@ class PlanData:
             self.functionals()
         )
 
-    def metered(self) -> NDArray[np.bool_]:
+    def metered(self) -> Bools:
         """[R]: whether a site's electricity is a decision."""
         return np.zeros(self.sites, dtype=bool) if self.meters is None else self.meters.metered(self.sites)
 

@@ -13,13 +13,13 @@ The rows of balance take the place of those in `solvers.model.routing`.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.arrays import Bools, Floats, Ints
+from solvers.model.data import PlanData
 from solvers.program import Program
 
 
-def may_wait(data: PlanData) -> NDArray[np.bool_]:
+def may_wait(data: PlanData) -> Bools:
     """[W]: the workloads whose requests may wait."""
     return np.zeros(data.demand.shape[0], dtype=bool) if data.wait_slots is None else data.wait_slots > 0
 

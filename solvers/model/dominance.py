@@ -7,15 +7,15 @@ superfluous where another, or a mixture of two others, takes no more of anything
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.model.data import Floats, PlanData
+from solvers.arrays import Bools, Floats
+from solvers.model.data import PlanData
 from solvers.model.electricity import negative
 
 PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
 
 
-def useful(data: PlanData) -> NDArray[np.bool_]:
+def useful(data: PlanData) -> Bools:
     """[P, T]: False where a serving point is superfluous."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
     uses = np.zeros((len(data.point_pool), len(data.option_site)))
@@ -43,7 +43,7 @@ def useful(data: PlanData) -> NDArray[np.bool_]:
     return keep
 
 
-def _undominated(steady: Floats, varying: Floats) -> NDArray[np.bool_]:
+def _undominated(steady: Floats, varying: Floats) -> Bools:
     """[points, T]: no other single point takes at most as much of everything; of equal ones the first stays."""
     keep = np.ones(varying.shape[:2], dtype=bool)
     order = np.arange(len(keep))
@@ -56,7 +56,7 @@ def _undominated(steady: Floats, varying: Floats) -> NDArray[np.bool_]:
     return keep
 
 
-def _corners_of(steady: Floats, varying: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _corners_of(steady: Floats, varying: Floats) -> tuple[Bools, Bools]:
     """([points], [T]): the points that no mixture of two others replaces, and the slots where that may be asked:
     where all quantities but the systems are non-negative multiples of one another, as energy cost and carbon are of
     power, so that two numbers describe a point."""

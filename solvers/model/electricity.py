@@ -25,14 +25,14 @@ ends suffice.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Bools, Floats
 from solvers.model.data import PlanData
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
 
-def negative(data: PlanData) -> NDArray[np.bool_]:
+def negative(data: PlanData) -> Bools:
     """[R, T]: where drawing more power may lower something that is counted, at a site with a meter: at a price below 0, and at
     all times where a battery could be emptied for one."""
     result = np.zeros((data.sites, data.slots), dtype=bool)
@@ -97,7 +97,7 @@ def add_electricity(program: Program, data: PlanData) -> None:
     _add_batteries(program, data)
 
 
-def _produces(data: PlanData) -> NDArray[np.bool_]:
+def _produces(data: PlanData) -> Bools:
     share = data.meters.contract_share.reshape(-1, data.slots)
     return (share > 0) & (data.meters.contract_upper_w > 0)[:, None]
 
@@ -107,7 +107,7 @@ def _hour(data: PlanData) -> float:
     return float(np.median(data.order.step_s))
 
 
-def _usual_w(data: PlanData) -> NDArray[np.float64]:
+def _usual_w(data: PlanData) -> Floats:
     """[M]: the power of all that may stand at a meter's site, so that the solver counts in shares of it."""
     by_site = np.zeros(data.sites)
     np.add.at(by_site, data.option_site[data.holding_option], holding_upper(data) * data.holding_power_w)

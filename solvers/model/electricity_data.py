@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solvers.arrays import Bools, Floats, Ints
+
 Functionals = Mapping[str, Floats]
 
 
@@ -50,7 +49,7 @@ class MeterData:
     grid_cost: Functionals = field(default_factory=dict)  # [M, T]
 
     peak_meter: Ints = field(default_factory=lambda: _ints(0))
-    peak_slot: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))  # [N, T]
+    peak_slot: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))  # [N, T]
     peak_cost: Functionals = field(default_factory=dict)  # [N] per W
 
     contract_meter: Ints = field(default_factory=lambda: _ints(0))
@@ -79,7 +78,7 @@ class MeterData:
             self.battery_power_cost,
         )
 
-    def metered(self, sites: int) -> NDArray[np.bool_]:
+    def metered(self, sites: int) -> Bools:
         """[R]"""
         result = np.zeros(sites, dtype=bool)
         result[self.meter_site] = True

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.model.data import Floats, PlanData
+from solvers.arrays import Floats
+from solvers.model.data import PlanData
 from solvers.program import Program
 
 

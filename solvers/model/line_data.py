@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solvers.arrays import Bools, Floats, Ints
+
 Functionals = Mapping[str, Floats]
 
 SOURCE = -1  # where the weights of a workload come from; it holds them always
@@ -32,7 +31,7 @@ class LineData:
 
     line_capacity: Floats
     line_upper: Floats  # most units; infinite where nothing limits them
-    line_usable: NDArray[np.bool_]
+    line_usable: Bools
     line_cost: Functionals = field(default_factory=dict)  # [L] per unit over the horizon
     channel_line: Ints = field(default_factory=lambda: _ints(0))
     window_stage: Ints = field(default_factory=lambda: _ints(1))  # [V]
@@ -51,7 +50,7 @@ class LineData:
     way_uses_rate: Floats = field(default_factory=lambda: np.zeros(0))
 
     # weights: wherever a workload is placed they must come from its source or from another place that has them
-    needs_weights: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))  # [W, R]
+    needs_weights: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))  # [W, R]
     hop_workload: Ints = field(default_factory=lambda: _ints(0))
     hop_from: Ints = field(default_factory=lambda: _ints(0))  # a site, or SOURCE
     hop_to: Ints = field(default_factory=lambda: _ints(0))
@@ -65,13 +64,13 @@ class LineData:
     def stages(self) -> int:
         return int(self.window_stage.max(initial=0)) + 1
 
-    def placed(self, workloads: int, sites: int) -> NDArray[np.bool_]:
+    def placed(self, workloads: int, sites: int) -> Bools:
         """[W, R]: where placing a workload sends something over a line."""
         result = np.zeros((workloads, sites), dtype=bool)
         result[self.stream_workload, self.stream_site] = True
         return result | (self.needs_weights if self.needs_weights.size else False)
 
-    def arc_open(self, arcs: int) -> NDArray[np.bool_]:
+    def arc_open(self, arcs: int) -> Bools:
         """[A, V]: whether all lines of an arc are ready."""
         result = np.ones((arcs, self.line_usable.shape[1]), dtype=bool)
         np.logical_and.at(result, self.arc_uses[:, 0], self.line_usable[self.channel_line[self.arc_uses[:, 1]]])
@@ -123,7 +122,7 @@ class SpreadData:
     largest_share: Floats
     zones: Ints
     least_share: Floats
-    survives: NDArray[np.bool_]
+    survives: Bools
     tried_slots: Ints = field(default_factory=lambda: _ints(0))  # in which a zone is let fail
 
     @property

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.model.data import Floats, PlanData
+from solvers.arrays import Floats
+from solvers.model.data import PlanData
 from solvers.model.line_data import SOURCE, LineData
 from solvers.program import Program
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Floats
 from solvers.model.porting_data import PortData
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from solvers.program import Program
 
 
-def most_replicas(data: PlanData) -> NDArray[np.float64]:
+def most_replicas(data: PlanData) -> Floats:
     """[P, T]: no plan runs more of a point than this."""
     from solvers.model.fleet import option_upper
 

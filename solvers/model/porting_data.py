@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortData:
     """`member`: rows (point, group); `cost`: functional -> [G]."""
 
-    member: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    cost: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    member: Ints = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    cost: Mapping[str, Floats] = field(default_factory=dict)
     groups: int = 0
 
     def problems(self, points: int) -> Iterator[str]:

@@ -6,9 +6,9 @@ The formulation stands in schedule.py.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.model.data import Floats, Ints, PlanData
+from solvers.arrays import Bools, Floats, Ints
+from solvers.model.data import PlanData
 from solvers.program import Program
 
 SAME = 1e-9  # widths that differ less are one
@@ -69,7 +69,7 @@ def preceding(following: Ints) -> Ints:
     return before
 
 
-def pays(data: PlanData) -> NDArray[np.bool_]:
+def pays(data: PlanData) -> Bools:
     """[P]: where running for nothing could pay in some slot, or would be missing in the sums of a meter."""
     found = data.metered()[data.point_site()]
     for name in data.counted() & set(data.point_cost):

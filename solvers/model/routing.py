@@ -19,9 +19,9 @@ Constraints balance   sum_a f_{a,t} = demand_{w,o,t} (times lambda)
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solvers.model.data import Floats, PlanData
+from solvers.arrays import Bools, Floats, Ints
+from solvers.model.data import PlanData
 from solvers.model.deferral import add_waiting, most_served
 from solvers.model.dominance import useful
 from solvers.model.fleet import option_upper
@@ -68,7 +68,7 @@ def arc_most(data: PlanData) -> Floats:
     return np.minimum(most, grown)
 
 
-def arc_open(data: PlanData) -> NDArray[np.bool_]:
+def arc_open(data: PlanData) -> Bools:
     """[A, T]: whether the lines of an arc are ready."""
     if data.lines is None:
         return np.ones((len(data.arc_pool), data.slots), dtype=bool)
@@ -165,7 +165,7 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
     )
 
 
-def just_enough(data: PlanData) -> NDArray[np.bool_]:
+def just_enough(data: PlanData) -> Bools:
     """[Q, T]: where no more may be at work than is needed: it could pay, or it would be missing in the sums of a meter."""
     pays = np.zeros((len(data.point_pool), data.slots), dtype=bool)
     for name in data.counted() & set(data.point_cost):
@@ -177,7 +177,7 @@ def just_enough(data: PlanData) -> NDArray[np.bool_]:
     return result
 
 
-def same_way(data: PlanData, most: Floats) -> tuple[NDArray[np.int64], Floats]:
+def same_way(data: PlanData, most: Floats) -> tuple[Ints, Floats]:
     """([A] the first arc with the same workload, origin and site, [A, T] the most requests/s on all of these together)."""
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, leads, group = np.unique(ends, axis=0, return_index=True, return_inverse=True)
@@ -187,7 +187,7 @@ def same_way(data: PlanData, most: Floats) -> tuple[NDArray[np.int64], Floats]:
     return first, together
 
 
-def priced_hosting(data: PlanData) -> NDArray[np.bool_]:
+def priced_hosting(data: PlanData) -> Bools:
     """[W, R]: where placing a workload costs something or takes a line."""
     priced = np.zeros((data.demand.shape[0], data.sites), dtype=bool)
     for values in data.host_cost.values():

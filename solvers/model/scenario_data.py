@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-Floats, Ints = np.ndarray, np.ndarray
+from solvers.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

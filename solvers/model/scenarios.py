@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.arrays import Floats, Ints
 from solvers.model.data import COST, PlanData
-from solvers.model.scenario_data import Floats, Ints, Risk, World, WorldData
+from solvers.model.scenario_data import Risk, World, WorldData
 from solvers.program import Program
 
 

@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.arrays import Ints
 from solvers.model.data import PlanData
 from solvers.model.fleet import option_upper
 from solvers.model.preemption import add_restarts
 from solvers.model.storage import widest
-from solvers.program import Ints, Program
+from solvers.program import Program
 
 
 def able(data: PlanData) -> np.ndarray:

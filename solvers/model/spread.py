@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.model.data import Floats, PlanData
+from solvers.arrays import Floats
+from solvers.model.data import PlanData
 from solvers.model.deferral import may_wait, most_served
 from solvers.model.routing import same_way
 from solvers.program import Program

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.linking import Linked
-from solvers.model.data import Floats, Ints
 
 AMPLE = 1e3  # times the largest power there is, of a site that has a limit in other windows
 SPARE = 1e-5  # that a job is done sooner than it is, so that one without a second to spare has an inside

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.arrays import Ints
 from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.blocks import Blocks, State
 from solvers.decomposition.interior_point.newton import Newton
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.linking import Point
-from solvers.model.data import Ints
 
 STEP = 0.9  # of the way to where the first column or price would be 0
 ITERATIONS = 120

@@ -21,8 +21,8 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
 from threadpoolctl import ThreadpoolController
 
+from solvers.arrays import Floats, Ints
 from solvers.decomposition.interior_point.blocks import Blocks, Part, State
-from solvers.model.data import Floats, Ints
 
 TINY = 1e-12  # relative, added to what must be positive
 WIDE = 2e8  # multiplications of one product or factor, from which on more threads make it quicker
