@@ -31,7 +31,7 @@ from models.network.group_links import Plant, group_links
 from models.network.placement import Flow, Level, best_placement
 from models.network.placement_torus import best_torus_placement
 from models.network.trees import leaf_ports
-from tests.models.network import fabric_graphs as topology
+from tests.models.network import fabric_graphs
 
 RADIX, PORTS = 16, 4
 TREE_SIZES = {  # systems of 4 ports on switches of 16: one, two and three tiers
@@ -45,13 +45,13 @@ NETWORK = "InfiniBand NDR"
 
 
 def ends_of(graph: nx.Graph) -> list:
-    return sorted(v for v in graph if topology.is_end(v))
+    return sorted(v for v in graph if fabric_graphs.is_end(v))
 
 
 def uniform_rate(graph: nx.Graph) -> float:
     """Rate at which every end can send to all others alike, by linear program over all routes (flows gathered by source)."""
     ends, vertices = ends_of(graph), {v: i for i, v in enumerate(graph)}
-    arcs = [(a, b, n) for u, v, n in graph.edges(data=topology.LINKS) for a, b in ((u, v), (v, u))]
+    arcs = [(a, b, n) for u, v, n in graph.edges(data=fabric_graphs.LINKS) for a, b in ((u, v), (v, u))]
     rows, columns, values, right = [], [], [], []
     width, height = len(arcs), len(vertices)
     for s, source in enumerate(ends):
@@ -89,22 +89,22 @@ def trees() -> Iterator[tuple]:
         for systems in sizes:
             net = network(design, systems, PORTS, RADIX)
             columns = PORTS if design.kind != "fat-tree" else 1
-            graph = topology.clos(
+            graph = fabric_graphs.clos(
                 systems * PORTS // columns, columns, RADIX, down, up, joined=design.kind != "rail-only"
             )
             middle = systems * PORTS // columns // 2
             halves = [v for v in ends_of(graph) if v[1] < middle], [v for v in ends_of(graph) if v[1] >= middle]
-            yield name, f"{systems} systems, {net.tiers} tiers", graph, topology.cut_links(graph, *halves), topology.hop_counts(graph), (
+            yield name, f"{systems} systems, {net.tiers} tiers", graph, fabric_graphs.cut_links(graph, *halves), fabric_graphs.hop_counts(graph), (
                 net.switches, net.host_links, net.switch_links, net.bisection_links, net.mean_hops, net.most_hops,
             )  # fmt: skip
 
 
 def tori() -> Iterator[tuple]:
     for dims in TORI:
-        form, graph = torus(*dims), topology.torus(dims)
+        form, graph = torus(*dims), fabric_graphs.torus(dims)
         orders = [lambda v, o=order: [v[1][axis] for axis in o] for order in itertools.permutations(range(3))]
-        cut = min(topology.cut_links(graph, *halved(graph, order)) for order in orders)
-        yield "torus", "x".join(map(str, dims)), graph, cut, topology.hop_counts(graph), (
+        cut = min(fabric_graphs.cut_links(graph, *halved(graph, order)) for order in orders)
+        yield "torus", "x".join(map(str, dims)), graph, cut, fabric_graphs.hop_counts(graph), (
             0, 0, form.links, form.bisection_links, form.mean_hops, form.most_hops,
         )  # fmt: skip
 
@@ -112,13 +112,13 @@ def tori() -> Iterator[tuple]:
 def dragonflies() -> Iterator[tuple]:
     for radix, groups in DRAGONFLIES:
         p, a, h = (int(part) for part in balanced_dragonfly(radix))
-        form, graph = dragonfly(groups * a * p, radix), topology.dragonfly(groups, a, p, h)
+        form, graph = dragonfly(groups * a * p, radix), fabric_graphs.dragonfly(groups, a, p, h)
         middle = groups // 2 * a * p if groups > 1 else a * p // 2
-        cut = topology.cut_links(graph, ends_of(graph)[:middle], ends_of(graph)[middle:])
+        cut = fabric_graphs.cut_links(graph, ends_of(graph)[:middle], ends_of(graph)[middle:])
         lengths = []
         for target in range(groups):  # all groups look alike from the first one
             pair = graph.subgraph(
-                [v for v in graph if (v[1] // (a * p) if topology.is_end(v) else v[1]) in (0, target)]
+                [v for v in graph if (v[1] // (a * p) if fabric_graphs.is_end(v) else v[1]) in (0, target)]
             )
             for source in (v for v in ends_of(pair) if v[1] < a * p):
                 found = nx.single_source_shortest_path_length(pair, source)
@@ -135,7 +135,7 @@ def against_graphs() -> tuple[int, int]:
     )
     cases = wrong = 0
     for name, size, graph, cut, (mean, most), form in itertools.chain(trees(), tori(), dragonflies()):
-        counted = topology.census(graph)
+        counted = fabric_graphs.census(graph)
         same = (counted.switches, counted.host_links, counted.inner_links, cut, most) == (
             *form[:4],
             form[5],
@@ -152,21 +152,21 @@ def against_programs() -> tuple[int, int]:
     cases = [
         (
             "fat-tree 16 of radix 8",
-            topology.clos(16, 1, 8, 4, 4),
+            fabric_graphs.clos(16, 1, 8, 4, 4),
             network(Design("fat-tree"), 16, 1, 8).uniform_share,
             True,
         ),
         (
             "fat-tree:3 18 of radix 8",
-            topology.clos(18, 1, 8, 6, 2),
+            fabric_graphs.clos(18, 1, 8, 6, 2),
             network(Design.named("fat-tree:3"), 18, 1, 8).uniform_share,
             True,
         ),
-        ("torus 4x4", topology.torus((4, 4, 1)), torus(4, 4).uniform_links, True),
-        ("torus 4x2x2", topology.torus((4, 2, 2)), torus(4, 2, 2).uniform_links, True),
-        ("torus 3x3x2", topology.torus((3, 3, 2)), torus(3, 3, 2).uniform_links, True),
-        ("dragonfly radix 7, 2 groups", topology.dragonfly(2, 4, 2, 2), dragonfly(16, 7).uniform_share, True),
-        ("dragonfly radix 7, 4 groups", topology.dragonfly(4, 4, 2, 2), dragonfly(32, 7).uniform_share, False),
+        ("torus 4x4", fabric_graphs.torus((4, 4, 1)), torus(4, 4).uniform_links, True),
+        ("torus 4x2x2", fabric_graphs.torus((4, 2, 2)), torus(4, 2, 2).uniform_links, True),
+        ("torus 3x3x2", fabric_graphs.torus((3, 3, 2)), torus(3, 3, 2).uniform_links, True),
+        ("dragonfly radix 7, 2 groups", fabric_graphs.dragonfly(2, 4, 2, 2), dragonfly(16, 7).uniform_share, True),
+        ("dragonfly radix 7, 4 groups", fabric_graphs.dragonfly(4, 4, 2, 2), dragonfly(32, 7).uniform_share, False),
     ]
     print(f"\n{'uniform traffic, per port':32}{'closed form':>12}{'program':>10}")
     wrong = 0

@@ -94,7 +94,7 @@ def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterato
 
 def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, phases: int = 1) -> Run:
     from planner.pipeline import solve
-    from solvers.backends import subprocess_mip as apart
+    from solvers.backends import subprocess_mip
 
     stages: dict[str, float] = {}
     kept: dict[str, tuple[Any, Any]] = {}
@@ -109,7 +109,7 @@ def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, ph
                 threads=threads,
             )
             total = time.perf_counter() - begin
-    apart.end()  # what a process took is known when it has ended
+    subprocess_mip.end()  # what a process took is known when it has ended
     peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Run(stages, total, plan.document, *kept["solver"], peak / 1e3)
 
@@ -163,14 +163,14 @@ def plain(data: Any, gap: float, threads: int) -> dict[str, Any]:
 
 def solve_plain(path: Path, gap: float, threads: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (PLAIN_MEMORY, PLAIN_MEMORY))
-    from solvers import mip as backends
+    from solvers import mip
     from solvers.model.build import build, objective_vector
     from solvers.model.data import PlanData
 
     data = PlanData(**pickle.loads(path.read_bytes()))
     program = build(data)
-    options = backends.Options(gap=gap, time_limit_s=PLAIN_LIMIT_S, threads=threads, method="direct")
-    found = backends.solve(program, objective_vector(program, data), "min", options, polished=False)
+    options = mip.Options(gap=gap, time_limit_s=PLAIN_LIMIT_S, threads=threads, method="direct")
+    found = mip.solve(program, objective_vector(program, data), "min", options, polished=False)
     print(json.dumps({"gap": found.gap, "status": found.status}))
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from solvers import mip as backends
+from solvers import mip
 from solvers.arrays import Floats
 from solvers.backends import highs_run
 from solvers.decomposition import solve as decomposed
@@ -55,7 +55,7 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
         program,
         objective,
         sense,
-        backends.solve(program, objective, sense, options, hint=hint, at_once=compete),
+        mip.solve(program, objective, sense, options, hint=hint, at_once=compete),
         options,
     )
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
@@ -83,7 +83,7 @@ def _decomposed(data: PlanData, options: Options) -> Solution | None:
             return None
         return Solution("limit", data.objective, None, found.bound, None, time.perf_counter() - begin, found.rows, found.columns,
                         found.integers, options.seed)  # fmt: skip
-    gap = backends.relative_gap(found.value, found.bound)
+    gap = mip.relative_gap(found.value, found.bound)
     status = (
         "optimal"
         if gap <= highs_run.OPTIMAL_GAP
@@ -112,20 +112,20 @@ def _cheapest_of_the_best(
         held.add_functional_row("objective held", data.objective.functional, low, high, slot_of_columns(held))
     left = replace(options, time_limit_s=max(1.0, options.time_limit_s - (time.perf_counter() - begin)))
     cost = program.functional(COST)
-    second = backends.solve(held, held.functional(COST), "min", left, start=_with_totals(held, first.x))
+    second = mip.solve(held, held.functional(COST), "min", left, start=_with_totals(held, first.x))
     if second.x is None or not second.polished:
         return first
     x = second.x[: len(cost)]  # the columns that hold the objective come last
     if cost @ x > cost @ first.x:
         return first  # the time was up before anything cheaper was found
     value = float(objective @ x)
-    _, duals = backends.priced(program, objective, sense, x, options)
+    _, duals = mip.priced(program, objective, sense, x, options)
     return replace(
         first,
         x=x,
         objective=value,
         row_duals=duals,
-        gap=None if first.bound is None else backends.relative_gap(value, first.bound),
+        gap=None if first.bound is None else mip.relative_gap(value, first.bound),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers import mip as backends
+from solvers import mip
 from solvers.arrays import Floats
 from solvers.mip import Options, RawSolution
 from solvers.program import Arrays, Program
@@ -50,13 +50,13 @@ def with_fewest_units(
     asked = replace(
         options, gap=max(SHARE * options.gap, 1e-9), time_limit_s=LONGEST_S, method="direct", node_limit=None
     )
-    found = backends.solve(_Held(part, program.presolve), objective, sense, asked, start=raw.x)
+    found = mip.solve(_Held(part, program.presolve), objective, sense, asked, start=raw.x)
     sign = -1.0 if sense == "max" else 1.0
     if found.x is None or not found.polished or sign * (found.objective - raw.objective) >= 0:
         return raw
     gap, status = None, raw.status
     if raw.bound is not None:
-        gap = backends.relative_gap(found.objective, raw.bound)
+        gap = mip.relative_gap(found.objective, raw.bound)
         status = "within_gap" if raw.status == "limit" and gap <= options.gap else raw.status
     return replace(raw, x=found.x, objective=found.objective, gap=gap, status=status, row_duals=found.row_duals, polished=True,
                    seconds=raw.seconds + time.perf_counter() - begin)  # fmt: skip

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solvers import joint
-from solvers import mip as backends
-from solvers import solution as solution_solvers
+from solvers import joint, mip
 from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.warm_start import Kept
 from solvers.interface import Options
@@ -27,6 +25,7 @@ from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.program import Program
+from solvers.solution import Solution
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
 KNOWN = 16  # answers that are kept to be tried again
@@ -45,14 +44,14 @@ class KeptProgram:
     _kept: list[_Shape] = field(default_factory=list)  # the first one, and the last of other shapes
     _answers: list[tuple[PlanData, Mapping[str, Floats]]] = field(default_factory=list)  # the last one first
 
-    def solve(self, data: PlanData, options: Options) -> solution_solvers.Solution:
+    def solve(self, data: PlanData, options: Options) -> Solution:
         """As `joint.solve`, within the same gap; which of the plans within the gap may depend on what was asked before."""
         begin = time.perf_counter()
         solution = self._solve(data, options)
         self.seconds += time.perf_counter() - begin
         return solution
 
-    def _solve(self, data: PlanData, options: Options) -> solution_solvers.Solution:
+    def _solve(self, data: PlanData, options: Options) -> Solution:
         nothing_can = unfinished(data) or (not data.objective.maximises and unserved(data))
         if nothing_can or options.solver != "highs" or data.objective.functional != COST:
             self.how = REBUILT
@@ -74,7 +73,7 @@ class KeptProgram:
         if self._answers:
             begin, kept.known = time.perf_counter(), self._known(data, program, objective)
             raw = with_fewest_units(
-                program, objective, "min", backends.solve(program, objective, "min", options, kept=kept), options
+                program, objective, "min", mip.solve(program, objective, "min", options, kept=kept), options
             )
             if raw.status in ("optimal", "within_gap", "infeasible"):
                 return self._learn(data, replace(joint._solution(data, program, raw, options, begin), bases=kept.bases))
@@ -96,7 +95,7 @@ class KeptProgram:
             )
         return sorted(told, key=lambda x: float(objective @ np.nan_to_num(x)) if np.isfinite(x).all() else np.inf)
 
-    def _learn(self, data: PlanData, solution: solution_solvers.Solution) -> solution_solvers.Solution:
+    def _learn(self, data: PlanData, solution: Solution) -> Solution:
         """Its fleet, to be tried again."""
         if solution.values:
             fleet = np.round(solution.values["n"])

@@ -8,10 +8,9 @@ from typing import Any
 from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
 from planner.plan import TABLES, Plan
 from planner.report import electricity as electricity_report
-from planner.report import grades, story
+from planner.report import grades, marginal_values, story
 from planner.report import interruptions as interruption_tables
 from planner.report import lines as line_report
-from planner.report import marginal_values as worth
 from planner.report import phases as phase_tables
 from planner.report import quality as quality_report
 from planner.report import robust as robust_report
@@ -138,7 +137,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 def _text(plan: Plan) -> str:
     parts = [plan["name"], headline(plan), _totals_line(plan), robust_report.words(plan)]
-    for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan)):
+    for heading, lines in (*_diagnosis(plan), *marginal_values.chapters(plan), *story.chapters(plan)):
         parts.append(
             f"{heading}\n"
             + "".join(
@@ -167,7 +166,7 @@ def _markdown(plan: Plan) -> str:
     ]
     parts += [
         f"## {heading}\n\n" + "".join(f"- {line}\n" for line in lines)
-        for heading, lines in (*_diagnosis(plan), *worth.chapters(plan), *story.chapters(plan))
+        for heading, lines in (*_diagnosis(plan), *marginal_values.chapters(plan), *story.chapters(plan))
     ]
     for heading, rows in _sections(plan):
         note = f"\n{NOTES[heading]}\n" if heading in NOTES else ""

@@ -84,10 +84,10 @@ def best_paths(
     graph: nx.Graph, origins: Iterable[str], sites: Sequence[str], permitted: Callable[[str], bool]
 ) -> dict[tuple[str, str], PathFacts]:
     """Shortest path by latency for each (origin, site), through permitted regions only; the sites are permitted."""
-    from solvers import wan_graph as network
+    from solvers import wan_graph
 
     return {
         (origin, site): PathFacts(found.totals["rtt_s"], found.totals["price_per_byte"], found.nodes)
         for origin in origins
-        for site, found in network.best_paths(graph, origin, sites, weight="rtt_s", permitted=permitted).items()
+        for site, found in wan_graph.best_paths(graph, origin, sites, weight="rtt_s", permitted=permitted).items()
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers import mip as backends
+from solvers import mip
 from solvers.arrays import Floats, Ints
 from solvers.joint import COST, unfinished, unserved
 from solvers.mip import Options
@@ -89,7 +89,7 @@ def is_feasible(data: PlanData, options: Options) -> bool | None:
         (program.functional(limit.functional) for limit in data.limits if math.isfinite(limit.upper)),
         np.zeros(program.column_count),
     )
-    found = backends.solve(program, steer, "min", options, polished=False)
+    found = mip.solve(program, steer, "min", options, polished=False)
     return True if found.x is not None else (False if found.status == "infeasible" else None)
 
 
@@ -112,7 +112,7 @@ def least_relief(
     options = replace(
         options, solver="highs", gap=max(RELIEF_GAP, min(LIMIT_GAP / known, ANY_GAP)) if known > 0 else RELIEF_GAP
     )
-    found = backends.solve(program, objective, "min", options, polished=False)
+    found = mip.solve(program, objective, "min", options, polished=False)
     if found.x is None:
         return None
     return {row: max(float(value), 0.0) for row, value in zip(rows, found.x[relief], strict=True)}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from solvers import mip as backends
+from solvers import mip
 from solvers.backends.highs import least_whole
-from solvers.branch_and_bound import relaxation
+from solvers.branch_and_bound import relaxation, run
 from solvers.branch_and_bound import search as branch_search
 from solvers.branch_and_bound.search import Relaxed, Search
 from solvers.interface import Standing
@@ -48,7 +48,7 @@ def small(lower, upper, cost, integer=True, high=10.0):
 @BOTH
 def test_optimal_is_proven(solver):
     program = knapsack()
-    answer = backends.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.0))
+    answer = mip.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.0))
     assert answer.status == "optimal" and answer.gap <= 1e-6 and answer.bound <= answer.objective
     assert program.arrays().violation(answer.x) <= 1e-9
 
@@ -56,8 +56,8 @@ def test_optimal_is_proven(solver):
 @BOTH
 def test_within_gap_is_not_called_optimal(solver):
     program = knapsack()
-    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0)).objective
-    answer = backends.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.2))
+    best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0)).objective
+    answer = mip.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.2))
     assert answer.status in ("optimal", "within_gap")
     assert answer.bound <= best <= answer.objective
     assert answer.gap == abs(answer.objective - answer.bound) / answer.objective <= 0.2
@@ -67,20 +67,20 @@ def test_within_gap_is_not_called_optimal(solver):
 def test_of_cbc_no_more_is_taken_as_proven_than_was_asked():
     """CBC's log says "optimal" without a bound: then the bound is just less than the gap asked for below the value, not the value."""
     program, cost = small(3.0, np.inf, 1.0)  # n = 2
-    answer = backends.solve(program, cost, "min", Options(solver="pulp", gap=0.01))
+    answer = mip.solve(program, cost, "min", Options(solver="pulp", gap=0.01))
     assert (
         answer.objective == 2.0
         and answer.bound == pytest.approx(2.0 * (1 - 0.99 * 0.01))
         and answer.status == "within_gap"
     )
-    assert backends.solve(program, cost, "min", Options(solver="pulp", gap=0.0)).status == "optimal"
+    assert mip.solve(program, cost, "min", Options(solver="pulp", gap=0.0)).status == "optimal"
 
 
 @BOTH
 def test_a_node_limit_ends_as_limit_with_an_honest_bound(solver):
     program = knapsack(60, 30)
-    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0)).objective
-    answer = backends.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.0, node_limit=1))
+    best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0)).objective
+    answer = mip.solve(program, program.functional("cost"), "min", Options(solver=solver, gap=0.0, node_limit=1))
     assert answer.status == "limit"
     assert answer.x is None or answer.objective >= best
     assert answer.bound is None or answer.bound <= best
@@ -90,7 +90,7 @@ def test_a_node_limit_ends_as_limit_with_an_honest_bound(solver):
 
 @BOTH
 def test_infeasible_and_unbounded_are_told_apart(solver):
-    tell = lambda *made: backends.solve(made[0], made[1], "min", Options(solver=solver)).status
+    tell = lambda *made: mip.solve(made[0], made[1], "min", Options(solver=solver)).status
     assert tell(*small(3.0, 3.0, 1.0)) == "infeasible"  # 2 n = 3 has no whole n
     assert tell(*small(30.0, np.inf, 1.0)) == "infeasible"  # 2 n >= 30 with n <= 10
     assert tell(*small(0.0, np.inf, -1.0, high=np.inf)) == "unbounded"
@@ -102,15 +102,15 @@ def test_unbounded_costs_do_not_hide_infeasible_rows(solver):
     program = Program()
     n = program.add_columns("n", (2,), upper=[10.0, np.inf], integer=True, cost={"cost": [0.0, -1.0]})
     program.add_rows("r", [3.0], [3.0], np.array([0]), n[:1], 2.0)
-    assert backends.solve(program, program.functional("cost"), "min", Options(solver=solver)).status == "infeasible"
+    assert mip.solve(program, program.functional("cost"), "min", Options(solver=solver)).status == "infeasible"
 
 
 @BOTH
 def test_a_program_without_columns_or_rows(solver):
     empty = Program()
-    assert backends.solve(empty, np.zeros(0), "min", Options(solver=solver)).status == "optimal"
+    assert mip.solve(empty, np.zeros(0), "min", Options(solver=solver)).status == "optimal"
     empty.add_rows("r", [1.0], [np.inf], np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0), count=1)
-    assert backends.solve(empty, np.zeros(0), "min", Options(solver=solver)).status == "infeasible"
+    assert mip.solve(empty, np.zeros(0), "min", Options(solver=solver)).status == "infeasible"
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])
@@ -120,7 +120,7 @@ def test_duals_are_the_change_per_unit_of_the_side(sense):
     a = program.add_columns("a", (1,), cost={"gain": [3.0], "cost": [-3.0]})
     program.add_rows("r", -np.inf, [4e5], np.array([0]), a, 1e5)  # 1e5 a <= 4e5, so per unit of the side 3 / 1e5
     name = {"max": "gain", "min": "cost"}[sense]
-    answer = backends.solve(program, program.functional(name), sense, Options())
+    answer = mip.solve(program, program.functional(name), sense, Options())
     assert abs(answer.objective) == pytest.approx(12.0)
     assert answer.row_duals == pytest.approx([3e-5 if sense == "max" else -3e-5])
 
@@ -132,7 +132,7 @@ def test_the_polished_answer_is_exact():
     x = program.add_columns("x", (1,))
     program.add_rows("r", 0.0, [np.inf], np.zeros(2, dtype=int), np.concatenate([n, x]), [1.0, -2.5])
     program.add_rows("s", [1.3], [1.3], np.zeros(1, dtype=int), x, 1.0)
-    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0))
+    answer = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0))
     assert answer.polished and answer.x[0] == 4.0 and abs(answer.x[1] - 1.3) <= 1e-9
 
 
@@ -145,7 +145,7 @@ def test_options_name_what_they_take(wrong):
 def test_another_number_of_threads_in_the_same_process():
     program = knapsack()
     values = {
-        threads: backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, threads=threads)).objective
+        threads: mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, threads=threads)).objective
         for threads in (1, 2, 1)
     }
     assert len(set(values.values())) == 1
@@ -192,7 +192,7 @@ def facilities(sites=8, customers=30, seed=2):
 def test_the_search_over_binaries_proves_the_same_optimum(seed):
     program = facilities(seed=seed)
     direct, branch = (
-        backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
+        mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
         for method in ("direct", "branch")
     )
     assert direct.status == branch.status == "optimal"
@@ -243,7 +243,7 @@ def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
     for seed in range(6):
         program = placed(seed)
         direct, branch = (
-            backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
+            mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
             for method in ("direct", "branch")
         )
         assert direct.status == branch.status == "optimal"
@@ -255,7 +255,7 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
     monkeypatch.setattr(branch_search, "HARD", 0)
     program = placed(0)
     cost = program.functional("cost")
-    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    best = mip.solve(program, cost, "min", Options(gap=0.0))
     asked = []
 
     def hint(x):
@@ -263,13 +263,13 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
         return x, -np.inf
 
     cut = Options(gap=0.0, method="branch", node_limit=1)
-    told = backends.solve(program, cost, "min", cut, hint=lambda: hint(best.x))
+    told = mip.solve(program, cost, "min", cut, hint=lambda: hint(best.x))
     assert told.objective == pytest.approx(best.objective, rel=1e-7)
     wrong = best.x.copy()
     wrong[program.columns["n"]] = 0.0
-    missed = backends.solve(program, cost, "min", cut, hint=lambda: hint(wrong))
+    missed = mip.solve(program, cost, "min", cut, hint=lambda: hint(wrong))
     assert program.arrays().violation(missed.x) <= 1e-9 and missed.objective >= best.objective * (1 - 1e-9)
-    none = backends.solve(program, cost, "min", cut, hint=lambda: hint(None))
+    none = mip.solve(program, cost, "min", cut, hint=lambda: hint(None))
     assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
 
 
@@ -277,11 +277,11 @@ def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
     monkeypatch.setattr(branch_search, "HARD", 0)
     program = placed(0)
     cost = program.functional("cost")
-    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    best = mip.solve(program, cost, "min", Options(gap=0.0))
     searched = {}
     for bound in (-np.inf, best.objective):
         lines = []
-        told = backends.solve(
+        told = mip.solve(
             program,
             cost,
             "min",
@@ -309,11 +309,11 @@ def stood(lines):
 @pytest.mark.parametrize("method", ["direct", "branch"])
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_progress_tells_the_best_value_and_what_is_proven_as_they_close_in(method, sense, monkeypatch):
-    monkeypatch.setattr(backends, "EVERY_S", 0.0)
+    monkeypatch.setattr(mip, "EVERY_S", 0.0)
     program, lines = placed(1), []
     sign = 1.0 if sense == "min" else -1.0
     cost = sign * 3e4 * program.functional("cost")
-    answer = backends.solve(program, cost, sense, Options(gap=0.0, method=method, progress=lines.append))
+    answer = mip.solve(program, cost, sense, Options(gap=0.0, method=method, progress=lines.append))
     best, bound, gap = stood(lines).T
     assert len(best) == len(lines) > 1 and np.isfinite(best).any() and np.isfinite(bound).any()
     known = np.isfinite(best)
@@ -343,9 +343,9 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
     """Within the gap its plan and its bound are the answer's, before anything else is solved; beyond it the search goes on from them."""
     program = placed(0)
     cost = program.functional("cost")
-    best = backends.solve(program, cost, "min", Options(gap=0.0))
+    best = mip.solve(program, cost, "min", Options(gap=0.0))
     lines = []
-    told = backends.solve(
+    told = mip.solve(
         program,
         cost,
         "min",
@@ -364,16 +364,14 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
 def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_is(bound):
     program = placed(0)
     cost = program.functional("cost")
-    best = backends.solve(program, cost, "min", Options(gap=0.0))
-    told = backends.solve(
-        program, cost, "min", Options(gap=1e-6, method="branch"), hint=lambda: (None, bound), at_once=True
-    )
+    best = mip.solve(program, cost, "min", Options(gap=0.0))
+    told = mip.solve(program, cost, "min", Options(gap=1e-6, method="branch"), hint=lambda: (None, bound), at_once=True)
     assert told.status == "optimal" and told.objective == pytest.approx(best.objective, rel=1e-6)
 
 
 def test_another_way_is_not_asked_while_the_search_is_easy():
     program = placed(0)
-    easy = backends.solve(
+    easy = mip.solve(
         program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked")
     )
     assert easy.status == "optimal"
@@ -382,27 +380,25 @@ def test_another_way_is_not_asked_while_the_search_is_easy():
 @pytest.mark.parametrize("gap", [0.2, 0.01])
 def test_the_search_over_binaries_keeps_to_the_gap(gap):
     program = facilities()
-    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
-    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=gap, method="branch"))
+    best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
+    answer = mip.solve(program, program.functional("cost"), "min", Options(gap=gap, method="branch"))
     assert answer.gap <= gap and answer.bound <= best * (1 + 1e-9) and answer.objective >= best * (1 - 1e-9)
 
 
 def test_the_search_over_binaries_hands_over_when_its_nodes_are_used_up(monkeypatch):
     program = facilities()
-    best = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
-    monkeypatch.setattr(backends, "NODES", 1)
-    answer = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"))
+    best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
+    monkeypatch.setattr(run, "NODES", 1)
+    answer = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"))
     assert answer.status == "optimal" and answer.objective == pytest.approx(best, rel=1e-7)
-    cut = backends.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch", node_limit=1))
+    cut = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch", node_limit=1))
     assert cut.bound <= best * (1 + 1e-9) and cut.objective >= best * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("method", ["direct", "branch"])
 def test_no_time_is_a_limit_and_not_an_error(method):
     program = facilities()
-    answer = backends.solve(
-        program, program.functional("cost"), "min", Options(gap=0.0, method=method, time_limit_s=0.0)
-    )
+    answer = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method, time_limit_s=0.0))
     assert answer.status == "limit"
     assert answer.gap is None or answer.gap > 1e-6
 
@@ -444,7 +440,7 @@ def lost_in_presolve() -> Program:
 
 def test_no_optimum_is_lost_in_presolve():
     program = lost_in_presolve()
-    answer = backends.solve(program, program.functional("served"), "max", Options(gap=0.0))
+    answer = mip.solve(program, program.functional("served"), "max", Options(gap=0.0))
     assert answer.status == "optimal" and answer.objective == pytest.approx(6.875)
 
 
@@ -483,5 +479,5 @@ def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypa
         "too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1
     )
     monkeypatch.setattr(relaxation.Relaxation, "solve", lambda *_: Relaxed(None))
-    answer = backends.solve(program, program.functional("cost"), "min", Options(method="branch"))
+    answer = mip.solve(program, program.functional("cost"), "min", Options(method="branch"))
     assert answer.status == "infeasible" and answer.x is None and answer.bound is None

@@ -17,7 +17,7 @@ from models.network.placement_torus import (
     ring_volumes,
     row_by_row,
 )
-from tests.models.network import fabric_graphs as topology
+from tests.models.network import fabric_graphs
 
 DEGREES = {"tp": 2, "cp": 3, "dp": 2, "pp": 2}
 FLOWS = [
@@ -56,13 +56,13 @@ def demands(flow: Flow, members: list[int]) -> dict[tuple[int, int], float]:
 def routed(order, degrees, flows, levels) -> list[float]:
     """Time of the busiest way out of a domain per level, every demand routed on the tree of domains."""
     count = math.prod(degrees.values())
-    graph = topology.hierarchy([level.chips for level in levels], count)
+    graph = fabric_graphs.hierarchy([level.chips for level in levels], count)
     where = {c[::-1]: i for i, c in enumerate(itertools.product(*(range(degrees[a]) for a in reversed(order))))}
     carried: dict = {}
     for flow in flows:
         for group in groups_of(where, list(order), flow.axes):
             wanted = demands(flow, [where[c] for c in group])
-            for (a, b), amount in topology.loads(
+            for (a, b), amount in fabric_graphs.loads(
                 graph, {(("end", a, 0), ("end", b, 0)): v for (a, b), v in wanted.items()}
             ).items():
                 carried[a, b] = carried.get((a, b), 0.0) + amount
@@ -132,7 +132,7 @@ def test_names_and_patterns_are_checked():
 
 def routed_on_torus(factors, orders, flows, dims, node_chips=1) -> list[float]:
     """Bytes on the busiest link of each dimension: every step of every ring walked, every exchange sent dimension by dimension."""
-    graph = topology.torus(dims)
+    graph = fabric_graphs.torus(dims)
     carried = dict.fromkeys(
         ((a[1], b[1]) for a, b in itertools.chain(graph.edges, ((b, a) for a, b in graph.edges))), 0.0
     )
@@ -282,5 +282,5 @@ def test_group_links_agree_with_the_levels_of_a_tapered_tree():
 
 
 def test_paths_of_a_hierarchy_are_unique():
-    graph = topology.hierarchy([2, 4], 8)
+    graph = fabric_graphs.hierarchy([2, 4], 8)
     assert nx.is_tree(graph)

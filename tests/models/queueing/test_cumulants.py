@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from models.queueing import queues as queueing
+from models.queueing import queues
 from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
@@ -70,7 +70,7 @@ def test_a_shared_engine_is_exact_where_theory_is():
     for rate in (2.0, 20.0, 45.0):
         u, v = n * a * rate, n * c * rate
         mean = (u + v) / (1 - v)
-        found, variance = queueing.shared_rate(mean, n, a + c * mean, c, 0.0, 0.0, 1.0, 1.0, 1.0)
+        found, variance = queues.shared_rate(mean, n, a + c * mean, c, 0.0, 0.0, 1.0, 1.0, 1.0)
         assert found == pytest.approx(rate, rel=1e-6)
         assert variance == pytest.approx(mean / (1 - v), rel=0.15)
 
@@ -84,16 +84,16 @@ def test_waits_of_arrivals_in_clumps(arrival_scv, service_scv, load):
     service = rng.gamma(1 / service_scv, service_scv, count) if service_scv else np.ones(count)
     walk = np.cumsum(service - gaps)
     waits = walk - np.minimum.accumulate(np.minimum(walk, 0.0))
-    assert queueing.wait_mean_s(load, 1.0, service_scv, 1, None, arrival_scv) == pytest.approx(waits.mean(), rel=0.12)
-    assert queueing.clumped_wait_probability(load, arrival_scv) == pytest.approx((waits > 0).mean(), abs=0.05)
+    assert queues.wait_mean_s(load, 1.0, service_scv, 1, None, arrival_scv) == pytest.approx(waits.mean(), rel=0.12)
+    assert queues.clumped_wait_probability(load, arrival_scv) == pytest.approx((waits > 0).mean(), abs=0.05)
     if arrival_scv == 1.0:
         late = waits[waits > 0]
-        assert queueing.delayed_scv(load, service_scv) == pytest.approx(late.var() / late.mean() ** 2, abs=0.12)
+        assert queues.delayed_scv(load, service_scv) == pytest.approx(late.var() / late.mean() ** 2, abs=0.12)
 
 
 @pytest.mark.parametrize(("places", "offered"), [(20, 14.0), (100, 85.0), (400, 370.0)])
 def test_places_tend_to_erlangs_formula(places, offered):
-    chance, wait = queueing.place_wait(offered, offered, float(places), offered, float(places), 2.0)
-    assert chance == pytest.approx(queueing.erlang_c(places, offered), abs=0.03)
+    chance, wait = queues.place_wait(offered, offered, float(places), offered, float(places), 2.0)
+    assert chance == pytest.approx(queues.erlang_c(places, offered), abs=0.03)
     assert wait == pytest.approx(1 / (places - offered))
-    assert queueing.place_wait(offered, offered, float(places), places + 1.0, float(places), 2.0) == (1.0, np.inf)
+    assert queues.place_wait(offered, offered, float(places), places + 1.0, float(places), 2.0) == (1.0, np.inf)

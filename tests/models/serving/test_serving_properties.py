@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.energy import power
-from models.queueing import queues as queueing
-from models.serving import examples
-from models.serving import kv_cache as kvcache
+from models.queueing import queues
+from models.serving import examples, kv_cache
 from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts, StepLoad, communication_s, experts_touched, step_time
@@ -192,14 +191,14 @@ def test_more_clients_never_serve_less(arch, load, layout, clients, factor):
 @given(architectures, loads(), layouts(), growth)
 def test_memory_and_slots(arch, load, layout, factor):
     bigger = replace(examples.CHIP, hbm_bytes=examples.CHIP.hbm_bytes * factor)
-    few, many = (kvcache.slots(arch, chip, layout, **load) for chip in (examples.CHIP, bigger))
+    few, many = (kv_cache.slots(arch, chip, layout, **load) for chip in (examples.CHIP, bigger))
     assert_not_above(few, many)
     assert_not_above(many, examples.SERVING.batch_cap * layout.dp)
     wider = replace(layout, tp=layout.tp * 2)
-    assert kvcache.weight_bytes_per_chip(arch, wider, "fp8") <= kvcache.weight_bytes_per_chip(arch, layout, "fp8")
-    assert kvcache.kv_bytes_per_chip(arch, wider, 1000, "fp8") <= kvcache.kv_bytes_per_chip(arch, layout, 1000, "fp8")
+    assert kv_cache.weight_bytes_per_chip(arch, wider, "fp8") <= kv_cache.weight_bytes_per_chip(arch, layout, "fp8")
+    assert kv_cache.kv_bytes_per_chip(arch, wider, 1000, "fp8") <= kv_cache.kv_bytes_per_chip(arch, layout, 1000, "fp8")
     deeper = replace(layout, pp=layout.pp * 2)
-    assert kvcache.weight_bytes_per_chip(arch, deeper, "fp8") <= kvcache.weight_bytes_per_chip(arch, layout, "fp8")
+    assert kv_cache.weight_bytes_per_chip(arch, deeper, "fp8") <= kv_cache.weight_bytes_per_chip(arch, layout, "fp8")
 
 
 @FEW
@@ -277,23 +276,23 @@ def test_one_layout_and_many_take_the_same_path(arch, many, grid, load):
 @given(st.integers(1, 200), st.floats(0.01, 0.999), st.floats(0, 4))
 def test_queues(servers, load, scv):
     offered = load * servers
-    waiting = queueing.erlang_c(servers, offered)
+    waiting = queues.erlang_c(servers, offered)
     terms = np.cumprod(np.concatenate([[1.0], offered / np.arange(1, servers + 1)]))  # a^k / k!
     blocking = terms[-1] / terms.sum()
     assert waiting == pytest.approx(blocking / (1 - load * (1 - blocking)), rel=1e-9)
     if servers == 1:
         khinchine = offered * 1.0 * (1 + scv) / (2 * (1 - offered))  # rate E[S^2] / (2 (1 - rho)) with S = 1 s
-        assert queueing.wait_mean_s(offered, 1.0, scv) == pytest.approx(khinchine, rel=1e-9)
-    mean = queueing.wait_mean_s(offered, 1.0, scv, servers)
-    assert mean >= queueing.wait_mean_s(offered * 0.9, 1.0, scv, servers)
-    assert mean >= queueing.wait_mean_s(offered, 1.0, scv, servers + 1)
-    assert queueing.wait_mean_s(float(servers), 1.0, scv, servers) == np.inf
+        assert queues.wait_mean_s(offered, 1.0, scv) == pytest.approx(khinchine, rel=1e-9)
+    mean = queues.wait_mean_s(offered, 1.0, scv, servers)
+    assert mean >= queues.wait_mean_s(offered * 0.9, 1.0, scv, servers)
+    assert mean >= queues.wait_mean_s(offered, 1.0, scv, servers + 1)
+    assert queues.wait_mean_s(float(servers), 1.0, scv, servers) == np.inf
 
 
 @FEW
 @given(st.floats(1, 1000), st.floats(1e-3, 10), st.floats(0, 1e4))
 def test_closed_loop_response_lies_between_its_bounds(customers, service, think):
-    response = queueing.closed_loop_response_s(customers, service, think)
+    response = queues.closed_loop_response_s(customers, service, think)
     assert_not_above(max(service, customers * service - think), response)
     assert_not_above(response, customers * service)
     assert response == pytest.approx(service * (1 + (customers - 1) * response / (response + think)), rel=1e-6)

@@ -19,8 +19,7 @@ from models.training import step as training
 from models.training.constants import Recipe, TrainingConstants
 from models.training.examples import TRAINING
 from models.training.layouts import Layouts
-from models.transformer import architecture as operators
-from models.transformer import moe
+from models.transformer import architecture, moe
 from models.transformer.architecture import Architecture
 
 GPT3 = Architecture(
@@ -63,14 +62,14 @@ def step(
     [(GPT3, 174.6, None), (MIXTRAL, 46.7, 12.9 - 0.13), (DEEPSEEK_V3, 671.0, 37.5 - 0.93), (DENSE, 8.03, 8.03 - 0.53)],
 )
 def test_parameter_counts_match_the_printed_sizes(arch, total_billion, active_billion):
-    counts = operators.parameter_counts(arch)
+    counts = architecture.parameter_counts(arch)
     assert counts.total / BILLION == pytest.approx(total_billion, rel=2e-3)
     if active_billion:
         assert counts.active / BILLION == pytest.approx(active_billion, rel=5e-3)
 
 
 def test_parts_add_up_to_the_whole():
-    counts = operators.parameter_counts(DEEPSEEK_V3)
+    counts = architecture.parameter_counts(DEEPSEEK_V3)
     assert counts.dense_non_expert + 58 * 256 * counts.per_expert == pytest.approx(counts.total, rel=1e-12)
     assert counts.moe_layers == 58
 
@@ -80,19 +79,19 @@ def test_step_flops_match_narayanan_equation():
     # Without recompute the layers cost 3/4 of it; the causal half of the square is s/(12h).
     h, layers, s, vocab = 12288, 96, 2048, 51200
     per_token = 72 * layers * h**2 * (1 + s / (12 * h)) + 6 * h * vocab
-    assert 3 * operators.forward_flops_per_token(GPT3, s) == pytest.approx(per_token, rel=1e-12)
+    assert 3 * architecture.forward_flops_per_token(GPT3, s) == pytest.approx(per_token, rel=1e-12)
 
 
 def test_causal_pairs_with_window_match_a_count():
     arch = replace(DENSE, window_tokens=16, window_layers=12)
     counted = sum(20 * i + 12 * min(i, 16) for i in range(1, 301))
-    assert float(operators.causal_pairs(arch, 300)) == pytest.approx(counted, rel=0.02)
-    assert float(operators.attended_tokens(arch, 300)) == 20 * 300 + 12 * 16
+    assert float(architecture.causal_pairs(arch, 300)) == pytest.approx(counted, rel=0.02)
+    assert float(architecture.attended_tokens(arch, 300)) == 20 * 300 + 12 * 16
 
 
 def test_kv_cache_of_latent_attention():
     # DeepSeek-V2 and V3 cache 512 + 64 elements per layer and token: 61 x 576 x 2 byte = 70,272 byte.
-    assert float(operators.kv_bytes_per_token(DEEPSEEK_V3, 2)) == 70272.0
+    assert float(architecture.kv_bytes_per_token(DEEPSEEK_V3, 2)) == 70272.0
 
 
 @pytest.mark.parametrize(
@@ -264,7 +263,7 @@ def test_activation_bytes_of_gpt3_against_korthikanti():
 def test_state_of_zero_stages_against_the_paper():
     # ZeRO figure 1: 7.5e9 parameters, 64 ranks, 2 + 2 + 12 bytes: 31.4, 16.6, 1.9 GB. Gradients here are 32-bit: + 2 bytes where whole.
     arch = replace(DENSE, layers=30)
-    n = operators.parameter_counts(arch).total
+    n = architecture.parameter_counts(arch).total
     totals = sum(memory.state_bytes(arch, Layouts.of(dp=64, zero=[0, 1, 2, 3])))
     assert totals == pytest.approx(n * np.array([18, 6 + 12 / 64, 2 + 16 / 64, 18 / 64]))
 
@@ -354,7 +353,7 @@ def test_one_chip_does_what_the_roofline_says():
         attention_backward=2.0,
     )
     result = step(layout=Layouts.of(), batch=4, constants=constants)
-    flop = 3 * operators.forward_flops_per_token(DENSE, 4096) * 4 * 4096
+    flop = 3 * architecture.forward_flops_per_token(DENSE, 4096) * 4 * 4096
     assert result.step_s[0] == pytest.approx(flop / (0.5 * CHIP.flop_per_s), rel=1e-6)
     assert result.mfu[0] == pytest.approx(0.5, rel=1e-6)
 
@@ -362,9 +361,9 @@ def test_one_chip_does_what_the_roofline_says():
 def test_recompute_shows_in_hfu_and_not_in_mfu():
     result = step(layout=Layouts.of(dp=64, recompute=[0, 2]))
     assert result.hfu[0] == pytest.approx(result.mfu[0])
-    share = (operators.forward_flops_per_token(DENSE, 4096) - 2 * 4096 * 128256) / operators.forward_flops_per_token(
-        DENSE, 4096
-    )
+    share = (
+        architecture.forward_flops_per_token(DENSE, 4096) - 2 * 4096 * 128256
+    ) / architecture.forward_flops_per_token(DENSE, 4096)
     assert result.hfu[1] / result.mfu[1] == pytest.approx(1 + share / 3)
     assert result.mfu[1] < result.mfu[0]
 

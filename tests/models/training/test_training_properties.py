@@ -23,8 +23,7 @@ from models.training import step as training
 from models.training.constants import FRAMEWORKS, Recipe
 from models.training.examples import HYBRID, TRAINING
 from models.training.layouts import Layouts
-from models.transformer import architecture as operators
-from models.transformer import moe
+from models.transformer import architecture, moe
 
 MODULES = (
     "network.collectives",
@@ -84,12 +83,12 @@ BROADCASTING = {
 }
 # The same with an architecture in front.
 OF_ARCHITECTURE = {
-    operators.kv_bytes_per_token: (positive,),
-    operators.kv_bytes: (positive, positive),
-    operators.attended_tokens: (positive,),
-    operators.causal_pairs: (positive,),
-    operators.attention_flops: (positive, positive),
-    operators.forward_flops_per_token: (positive,),
+    architecture.kv_bytes_per_token: (positive,),
+    architecture.kv_bytes: (positive, positive),
+    architecture.attended_tokens: (positive,),
+    architecture.causal_pairs: (positive,),
+    architecture.attention_flops: (positive, positive),
+    architecture.forward_flops_per_token: (positive,),
 }
 # Functions of a run, with what else they take.
 OF_RUN = {
@@ -137,8 +136,8 @@ OF_LAYOUTS = {
     moe.dispatch_copies: lambda arch, lay: moe.dispatch_copies(8, 128, lay.ep, 8, deduplicated=True),
 }
 SCALAR_ONLY = {  # take no arrays
-    layouts.divisors, layouts.enumerate_layouts, operators.attention_parameters_per_layer, operators.parameter_counts,
-    operators.kv_elements_per_layer, pipeline.schedule, training.release_factor,
+    layouts.divisors, layouts.enumerate_layouts, architecture.attention_parameters_per_layer, architecture.parameter_counts,
+    architecture.kv_elements_per_layer, pipeline.schedule, training.release_factor,
 }  # fmt: skip
 
 
@@ -310,14 +309,14 @@ def test_gemm_time_is_monotone(m, n, k, more, flop_per_s, bytes_per_s):
 )  # fmt: skip
 def test_training_flops_are_six_per_parameter_plus_attention(layers, hidden, heads, group, gated, experts):
     experts = experts if experts >= 2 else 0
-    arch = operators.Architecture(
+    arch = architecture.Architecture(
         layers=layers, hidden=hidden, heads=heads, kv_heads=heads // group, head_dim=hidden // heads, ffn=4 * hidden, vocab=32000, gated=gated,
         experts=experts, topk=2 if experts else 0, expert_ffn=hidden if experts else 0,
     )  # fmt: skip
-    counts = operators.parameter_counts(arch)
-    flops = 3 * operators.forward_flops_per_token(arch, 1)
+    counts = architecture.parameter_counts(arch)
+    flops = 3 * architecture.forward_flops_per_token(arch, 1)
     assert flops == pytest.approx(6 * counts.active, rel=0.02)  # a context of one token
-    longer = 3 * operators.forward_flops_per_token(arch, 4096)
+    longer = 3 * architecture.forward_flops_per_token(arch, 4096)
     assert longer - 6 * counts.active == pytest.approx(3 * 4 * heads * arch.head_dim * layers * 4096 / 2, rel=1e-9)
     # Each part by itself: the matrices of a layer, counted one by one.
     attention = hidden * hidden * 2 + 2 * hidden * (heads // group) * arch.head_dim
@@ -331,10 +330,10 @@ def test_training_flops_are_six_per_parameter_plus_attention(layers, hidden, hea
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 4096), st.integers(0, 32))
 def test_windows_never_cost_more(context, more, window, windowed):
     arch = replace(DENSE, window_tokens=window, window_layers=windowed)
-    for function in (operators.attended_tokens, operators.causal_pairs):
+    for function in (architecture.attended_tokens, architecture.causal_pairs):
         assert function(arch, context) <= function(DENSE, context)
         assert function(arch, context + more) >= function(arch, context)
-    assert operators.kv_bytes(arch, context, 2) <= operators.kv_bytes(DENSE, context, 2)
+    assert architecture.kv_bytes(arch, context, 2) <= architecture.kv_bytes(DENSE, context, 2)
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------------

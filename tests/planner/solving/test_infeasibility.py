@@ -11,7 +11,7 @@ import pytest
 import planner
 from planner.plan import parse_plan
 from planner.report.report import render
-from planner.solving import infeasibility as diagnosis
+from planner.solving import infeasibility
 from planner.spec.document import at, edited
 from planner.spec.edits import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS
@@ -206,7 +206,7 @@ def test_where_the_points_are_too_many_the_amounts_are_in_conflict_beside_all_el
     base, change, _, places = CASES[label]
     document = edited(base, tuple(change.items()))
     whole = planner.solve(document)["diagnosis"]
-    monkeypatch.setattr(diagnosis, "COLUMNS_PER_SECOND", 0)
+    monkeypatch.setattr(infeasibility, "COLUMNS_PER_SECOND", 0)
     plan = planner.solve(document)
     found = plan["diagnosis"]
     assert whole["conflict_of"] == "limits"

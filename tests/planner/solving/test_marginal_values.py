@@ -17,7 +17,7 @@ from planner.resolve.resolver import resolve_document
 from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, explain
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
-from solvers import mip as backends
+from solvers import mip
 from solvers.analysis.marginal_values import prices
 from solvers.joint import solve
 from solvers.mip import Options
@@ -118,7 +118,7 @@ def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_
     for more in (0.0, step):
         upper = arrays.row_upper.copy()
         upper[program.row_blocks["limit"][0].start] += more
-        least.append(cost @ backends.polish(dataclasses.replace(arrays, row_upper=upper), bounds, cost, options)[0])
+        least.append(cost @ mip.polish(dataclasses.replace(arrays, row_upper=upper), bounds, cost, options)[0])
     assert fixed["limits.carbon", None] < -0.01
     assert fixed["limits.carbon", None] == pytest.approx((least[1] - least[0]) / step, rel=1e-3)
     assert fixed["offers[1].supply", None] == 0.0  # one more on offer changes nothing while the counts stay

@@ -15,7 +15,7 @@ from planner.errors import SpecError
 from planner.resolve.resolver import resolve_document
 from planner.solving.variants import answered
 from planner.spec.document import edited, read_document
-from planner.studies import sensitivity as swings
+from planner.studies import sensitivity
 from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.studies.sensitivity_factors import PRICE, factors_of
 from planner.studies.svg_charts import tornado
@@ -207,7 +207,7 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
             else replace(answer, solution=replace(solution, value=shift * solution.value, bound=shift * solution.bound))
         )
 
-    monkeypatch.setattr(swings, "answered", worse)
+    monkeypatch.setattr(sensitivity, "answered", worse)
     found = planner.sensitivity(document)
     sides = [
         (bar.factor, level, moved)
@@ -215,9 +215,9 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
         for level, moved in ((bar.factor.low, bar.low), (bar.factor.high, bar.high))
         if moved.status == SOLVED
     ]
-    kept = [moved for factor, level, moved in sides if factor.kind in swings.KEEPING and level.wider]
+    kept = [moved for factor, level, moved in sides if factor.kind in sensitivity.KEEPING and level.wider]
     assert len(kept) >= 5 and all(moved.value == moved.bound == found.value and not moved.change for moved in kept)
-    others = [moved for factor, level, moved in sides if not (factor.kind in swings.KEEPING and level.wider)]
+    others = [moved for factor, level, moved in sides if not (factor.kind in sensitivity.KEEPING and level.wider)]
     assert others and all(moved.value > 1.2 * found.value for moved in others)
 
 
@@ -232,7 +232,7 @@ def test_the_program_is_kept_between_prices(document, monkeypatch):
             how.append(self.how)
             return solution
 
-    monkeypatch.setattr(swings, "KeptProgram", Told)
+    monkeypatch.setattr(sensitivity, "KeptProgram", Told)
     planner.sensitivity(
         {**document, "solver": {"gap": 0.01}}, vary=["offers[0].price=-1%:+1%", "limits.budget=-1%:+5%"]
     )

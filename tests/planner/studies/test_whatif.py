@@ -15,8 +15,8 @@ from planner.errors import SpecError
 from planner.spec.document import edited
 from planner.studies.whatif import WhatIf
 from planner.verify.plan import verify_plan
-from solvers import joint
-from solvers import mip as backends
+from solvers import joint, mip
+from solvers.branch_and_bound import run
 from solvers.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, KeptProgram
 from tests.planner.test_plan_properties import questions
 
@@ -156,8 +156,8 @@ def data():
 
 def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
     """As for large programs, whose binaries are branched on."""
-    monkeypatch.setattr(backends, "LARGE", 1)
-    options = backends.Options(gap=GAP)
+    monkeypatch.setattr(run, "LARGE", 1)
+    options = mip.Options(gap=GAP)
     program = KeptProgram()
     program.solve(data, options)
     assert program.how == FIRST
@@ -178,5 +178,5 @@ def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
 
 def test_a_demand_without_any_way_to_serve_it_is_infeasible(data):
     program = KeptProgram()
-    program.solve(data, backends.Options(gap=GAP))
-    assert program.solve(replace(data, demand=data.demand * 1e6), backends.Options(gap=GAP)).status == "infeasible"
+    program.solve(data, mip.Options(gap=GAP))
+    assert program.solve(replace(data, demand=data.demand * 1e6), mip.Options(gap=GAP)).status == "infeasible"
