@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Point, Use
+from planner.candidates.points import OperatingPoint, Use
 from planner.problem.facts import ServingFacts
 
 ROLE = "api"
 
 
-def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -> Point | None:
+def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -> OperatingPoint | None:
     """One request per second from an API; None where it does not keep the limits on latency, or does not say so."""
     api = option.site.api
     assert api is not None
@@ -26,4 +26,4 @@ def api_point(workload: ServingFacts, option: FleetOption, allowance_s: float) -
     use = Use(
         role=ROLE, option=option, systems=float(workload.spec.lengths.output), extra_it_w=0.0, precision="", layout={}
     )
-    return Point(workload=workload, uses=(use,), capacity=1.0, latency=latency)
+    return OperatingPoint(workload=workload, uses=(use,), capacity=1.0, latency=latency)

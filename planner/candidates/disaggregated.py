@@ -15,8 +15,8 @@ from models.serving.constants import ServingConstants
 from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
 from models.serving.percentiles import SloScreen
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Point, Use
-from planner.candidates.serving import Grid, no_larger_than_the_work
+from planner.candidates.points import OperatingPoint, Use
+from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
     BATCHES,
@@ -32,14 +32,14 @@ from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
 from planner.spec.slo import TPOT
 
-MOST_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
-MOST_BATCHES = 4  # of each decode layout
-AS_GOOD = 1e-9  # groups that differ less do as well. Not more: a smaller group that is dearer by so much would make looser limits cost more
+MAX_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
+MAX_BATCHES = 4  # of each decode layout
+THROUGHPUT_TIE_TOL = 1e-9  # groups that differ less do as well. Not more: a smaller group that is dearer by so much would make looser limits cost more
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class PairChoice:
+class GroupChoice:
     """A group of workers that goes on; arrays of `found` are indexed by `index`."""
 
     prefill: Grid
@@ -53,22 +53,22 @@ class PairChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class WorkerGroup:
     """A group on two fleet options, or on one, before all that a plan says of it is worked out."""
 
     fleet_options: tuple[FleetOption, FleetOption]
-    choice: PairChoice
+    choice: GroupChoice
     capacity: float  # requests per second of the group
     systems: tuple[float, float]  # that its prefill and its decode workers occupy
 
     @classmethod
-    def of(cls, first: FleetOption, second: FleetOption, choice: PairChoice) -> Pair:
+    def of(cls, first: FleetOption, second: FleetOption, choice: GroupChoice) -> WorkerGroup:
         sides = (choice.prefill, choice.prefill_layout), (choice.decode, choice.decode_layout)
         systems = (float(grid.systems[layout]) * workers for (grid, layout), workers in zip(sides, choice.workers))
         return cls((first, second), choice, float(choice.found.point.requests_per_s[choice.index]), tuple(systems))
 
 
-def pairs_of(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
+def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
     """(prefill, decode) fleet options of one site that share a network: our own of one design, or one rented kind by itself."""
     for first in fleet_options:
         for second in fleet_options:
@@ -77,7 +77,7 @@ def pairs_of(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class FeasibleGroups:
     """Groups that meet some limits, before what a system is worth picks among them: arrays over (prefill, decode, batch, ratio)."""
 
     index: np.ndarray
@@ -85,19 +85,19 @@ class Front:
     found: DisaggregatedPoint
     rate: np.ndarray
     occupied: tuple[np.ndarray, np.ndarray]
-    choices: dict[int, PairChoice] = field(default_factory=dict)
+    choices: dict[int, GroupChoice] = field(default_factory=dict)
     places: dict[tuple, list[int]] = field(default_factory=dict)
-    corners: list[_Corners] = field(default_factory=list)  # none or those of these groups
+    corners: list[_HullCorners] = field(default_factory=list)  # none or those of these groups
 
     def least_occupying(self, worth: tuple[float, float], most: int) -> list[int]:
         if not self.corners:
-            self.corners.append(_Corners.of(*self.occupied, self.rate))
+            self.corners.append(_HullCorners.of(*self.occupied, self.rate))
         if (worth, most) not in self.places:
             self.places[worth, most] = self.corners[0].least_occupying(worth, most)
         return self.places[worth, most]
 
 
-class Groups:
+class GroupSearch:
     """Groups of one workload on two kinds of system at one precision; what is evaluated serves the limits of all origins."""
 
     def __init__(
@@ -112,37 +112,37 @@ class Groups:
         )
         self.evaluated = 0
         self._known: dict[tuple, tuple[DisaggregatedPoint, SloScreen]] = {}
-        self._fronts: dict[float, Front | None] = {}
+        self._fronts: dict[float, FeasibleGroups | None] = {}
 
-    def front(self, allowance_s: float) -> Front | None:
+    def front(self, allowance_s: float) -> FeasibleGroups | None:
         if allowance_s not in self._fronts:
             self._fronts[allowance_s] = self._front(allowance_s)
         return self._fronts[allowance_s]
 
-    def _front(self, allowance_s: float) -> Front | None:
-        n_p, n_d = worker_ratios(MOST_WORKERS)
+    def _front(self, allowance_s: float) -> FeasibleGroups | None:
+        n_p, n_d = worker_ratios(MAX_WORKERS)
         stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
         limits = limits_at_site(self.workload.spec.slo, allowance_s, stretch)
-        index = lean_prefill(self.prefill, limits, self.problem.constants.serving)
+        index = efficient_prefill_layouts(self.prefill, limits, self.problem.constants.serving)
         if not index.size:
             return None
         # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
         fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
-        _, alone = self.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MOST_WORKERS, 1), limits)
-        batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MOST_BATCHES:], axis=1)
+        _, alone = self.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MAX_WORKERS, 1), limits)
+        batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
         found, rate = self.rate(index, batch, (n_p, n_d), limits)
-        rate = no_larger_than_the_work(rate, self.workload, self.problem)
+        rate = within_demand(rate, self.workload, self.problem)
         occupied = np.broadcast_arrays(
             self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
         )[:2]
-        return Front(index, batch, found, rate, occupied)
+        return FeasibleGroups(index, batch, found, rate, occupied)
 
-    def choice(self, front: Front, place: int) -> PairChoice:
+    def choice(self, front: FeasibleGroups, place: int) -> GroupChoice:
         if place not in front.choices:
-            n_p, n_d = worker_ratios(MOST_WORKERS)
+            n_p, n_d = worker_ratios(MAX_WORKERS)
             p, d, b, r = map(int, np.unravel_index(place, front.rate.shape))
             workers = int(n_p[r]), int(n_d[r])
-            front.choices[place] = PairChoice(
+            front.choices[place] = GroupChoice(
                 self.prefill,
                 self.decode,
                 int(front.index[p]),
@@ -182,25 +182,27 @@ class Groups:
         return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
 
 
-def groups_of(
+def group_searches(
     workload: ServingFacts,
     prefills: Sequence[Grid],
     decodes: Sequence[Grid],
     first: FleetOption,
     second: FleetOption,
     problem: Problem,
-) -> list[Groups]:
+) -> list[GroupSearch]:
     """One for each precision that both sides have."""
     scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
     return [
-        Groups(workload, one, other, scaleouts, problem)
+        GroupSearch(workload, one, other, scaleouts, problem)
         for one in prefills
         for other in decodes
         if one.precision == other.precision
     ]
 
 
-def choose(groups: Sequence[Groups], first: FleetOption, second: FleetOption, allowance_s: float) -> list[PairChoice]:
+def choose_groups(
+    groups: Sequence[GroupSearch], first: FleetOption, second: FleetOption, allowance_s: float
+) -> list[GroupChoice]:
     """The groups that serve most per system of either kind, at each precision.
 
     Prefill workers are the layouts of least occupied systems per prompt; all decode layouts and ratios are tried, with the
@@ -223,7 +225,7 @@ def _worth(option: FleetOption) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Corners:
+class _HullCorners:
     """Groups that serve something: flat positions, systems per request of either kind, requests, and which of them are corners of the hull."""
 
     able: np.ndarray
@@ -233,7 +235,7 @@ class _Corners:
     hull: list[int]
 
     @classmethod
-    def of(cls, first: np.ndarray, second: np.ndarray, rate: np.ndarray) -> _Corners:
+    def of(cls, first: np.ndarray, second: np.ndarray, rate: np.ndarray) -> _HullCorners:
         """A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count."""
         able = np.flatnonzero(rate)
         x, y = first.flat[able] / rate.flat[able], second.flat[able] / rate.flat[able]
@@ -257,13 +259,13 @@ class _Corners:
             return []
         tied = worth[0] * self.first + worth[1] * self.second
         middle = int(np.argmin(tied[self.hull]))
-        as_good = np.flatnonzero(tied <= (1 + AS_GOOD) * tied[self.hull[middle]])
+        as_good = np.flatnonzero(tied <= (1 + THROUGHPUT_TIE_TOL) * tied[self.hull[middle]])
         smallest = int(as_good[np.argmin(self.rate[as_good])])
         kept = [smallest, *(self.hull[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.hull))]
         return [int(self.able[i]) for i in kept[:most]]
 
 
-def lean_prefill(grid: Grid, limits: Limits, constants: ServingConstants, most: int = 3) -> np.ndarray:
+def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingConstants, most: int = 3) -> np.ndarray:
     """Layouts whose prompts occupy the fewest system-seconds, a few of them: each further one is faster than those before it.
 
     Left out is what takes longer than the limit on the time to first token even without a queue.
@@ -280,7 +282,7 @@ def lean_prefill(grid: Grid, limits: Limits, constants: ServingConstants, most: 
     return np.sort(order[faster][:most])
 
 
-def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
+def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Problem) -> OperatingPoint:
     choice = pair.choice
     found, shape, index = choice.found, choice.found.point.requests_per_s.shape, choice.index
     sides = (
@@ -299,7 +301,7 @@ def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
     ):
         extra = systems * pool_power_w(shares, option.system, problem)
         uses.append(Use(role, option, systems, extra, grid.precision, layout_of(grid.layouts, layout), batch, workers))
-    return Point(
+    return OperatingPoint(
         workload=workload,
         uses=tuple(uses),
         capacity=pair.capacity,
@@ -315,8 +317,8 @@ def as_point(workload: ServingFacts, pair: Pair, problem: Problem) -> Point:
     )
 
 
-def not_replaceable(pairs: Sequence[Pair], alone: Sequence[Point]) -> list[Pair]:
-    """Pairs that serve more (by `AS_GOOD`) than the same systems would by themselves; a mere saving of power is not looked at.
+def without_replaceable(pairs: Sequence[WorkerGroup], alone: Sequence[OperatingPoint]) -> list[WorkerGroup]:
+    """Pairs that serve more (by `THROUGHPUT_TIE_TOL`) than the same systems would by themselves; a mere saving of power is not looked at.
 
     By themselves: with one pool for both, or, where a pair takes two kinds of system, with separate pools on each kind.
     """
@@ -325,12 +327,12 @@ def not_replaceable(pairs: Sequence[Pair], alone: Sequence[Point]) -> list[Pair]
     def learn(option: FleetOption, requests_per_system_s: float) -> None:
         best[id(option)] = max(best.get(id(option), 0.0), requests_per_system_s)
 
-    def better(some: Iterable[Pair]) -> list[Pair]:
+    def better(some: Iterable[WorkerGroup]) -> list[WorkerGroup]:
         return [
             p
             for p in some
             if p.capacity
-            > (1 + AS_GOOD)
+            > (1 + THROUGHPUT_TIE_TOL)
             * sum(best.get(id(option), 0.0) * systems for option, systems in zip(p.fleet_options, p.systems))
         ]
 

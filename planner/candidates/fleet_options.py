@@ -67,7 +67,7 @@ class FleetOption:
         return f"{self.site.region}/{self.system.name}/{self.offer.how}/{self.fabric}/{self.size}/{self.tenant}"
 
 
-def build_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
+def build_fleet_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
     """Every fleet option that export control and the sites' lists allow, and counts of what was dropped by reason."""
     fleet_options: list[FleetOption] = []
     dropped: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def build_options(problem: Problem) -> tuple[list[FleetOption], Counter[str]]:
                 fleet_options.append(_rented(site, offer, system))
                 continue
             found = [_owned(site, offer, system, design, band) for design, band in _bands(site, offer, system)]
-            kept = _not_dominated(found, reach_of(site, offer, system))
+            kept = _without_dominated(found, reach_of(site, offer, system))
             dropped["fabric dearer than one that carries as much"] += len(found) - len(kept)
             fleet_options += kept
     return [
@@ -120,7 +120,7 @@ def _owned(site: SiteFacts, offer: OfferFacts, system: SystemFacts, design: str,
     )  # fmt: skip
 
 
-def _not_dominated(fleet_options: list[FleetOption], reach: float) -> list[FleetOption]:
+def _without_dominated(fleet_options: list[FleetOption], reach: float) -> list[FleetOption]:
     """Drop a network when another costs and draws no more, and carries and holds no less (same system and way).
 
     A larger network is no loss: it is paid by the system, in proportion. What it holds beyond `reach` is no gain.

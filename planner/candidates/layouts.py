@@ -23,7 +23,7 @@ PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LayoutSearch:
     """Layouts that fit, fastest first, with their steps; and how many there were before."""
 
     layouts: Layouts
@@ -37,7 +37,7 @@ class Search:
         return len(self.layouts)
 
 
-def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) -> Layouts:
+def layout_space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) -> Layouts:
     """Legal layouts on so many chips; without `every` the ones that matter in a plan, for speed."""
     if every:
         chunks = [int(v) for v in divisors(job.architecture.layers)]
@@ -57,10 +57,10 @@ def space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: bool) ->
     )
 
 
-def search(
+def search_layouts(
     job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
     narrowest: int = 1, most: int | None = None, plant: Plant | None = None, memory: np.ndarray | None = None,
-) -> Search:  # fmt: skip
+) -> LayoutSearch:  # fmt: skip
     """The layouts that fit in memory and whose groups the network carries, fastest first, `most` of them.
 
     `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run; `memory`: what is needed, where that is
@@ -72,12 +72,17 @@ def search(
     fitting = layouts.take(fits)
     step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants, plant)
     order = np.argsort(step.step_s, kind="stable")[:most]
-    return Search(
-        fitting.take(order), take(step, order), memory[fits][order], len(layouts), int(fits.sum()), int(carried.sum())
+    return LayoutSearch(
+        fitting.take(order),
+        steps_at(step, order),
+        memory[fits][order],
+        len(layouts),
+        int(fits.sum()),
+        int(carried.sum()),
     )
 
 
-def take(step: TrainingStep, index: np.ndarray) -> TrainingStep:
+def steps_at(step: TrainingStep, index: np.ndarray) -> TrainingStep:
     """The steps at an index."""
     return TrainingStep(
         step_s=step.step_s[index], tokens_per_s=step.tokens_per_s[index], mfu=step.mfu[index], hfu=step.hfu[index],
@@ -85,7 +90,7 @@ def take(step: TrainingStep, index: np.ndarray) -> TrainingStep:
     )  # fmt: skip
 
 
-def rows(found: Search, count: int, interval: Interval) -> list[dict[str, Any]]:
+def layout_rows(found: LayoutSearch, count: int, interval: Interval) -> list[dict[str, Any]]:
     """The best layouts with the breakdown of their time and why each lost to the first."""
     result = []
     for i in range(min(count, len(found))):
@@ -108,7 +113,7 @@ def rows(found: Search, count: int, interval: Interval) -> list[dict[str, Any]]:
     return result
 
 
-def _why(found: Search, i: int) -> str:
+def _why(found: LayoutSearch, i: int) -> str:
     """The part of the step that costs most against the fastest layout."""
     extra = {name: float(part[i] - part[0]) for name, part in found.step.breakdown.items()}
     slower = found.step.step_s[i] / found.step.step_s[0] - 1
@@ -118,7 +123,7 @@ def _why(found: Search, i: int) -> str:
     return f"{slower:.2%} slower: {name.replace('_', ' ')} +{extra[name] / found.step.step_s[0]:.1%} of the step"
 
 
-def shown(layout: Mapping[str, int]) -> str:
+def layout_text(layout: Mapping[str, int]) -> str:
     """A layout in short, sizes of one left out."""
     parts = [f"{name}{layout[name]}" for name in PARALLEL if layout[name] != 1]
     parts.append(f"micro-batch {layout['micro_batch']}")
@@ -129,11 +134,11 @@ def shown(layout: Mapping[str, int]) -> str:
     return " ".join(parts)
 
 
-def table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def layout_table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows for people."""
     return [
         {
-            "layout": shown(row["layout"]),
+            "layout": layout_text(row["layout"]),
             "step": f"{row['step_s']:.3f} s",
             "80 % of runs": "{:.3f} to {:.3f} s".format(*row["interval_80"]["step_s"]),
             "tokens/s": f"{row['tokens_per_s']:,.0f}",

@@ -48,7 +48,7 @@ def use_row(use: Use) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class OperatingPoint:
     """One way to run one workload at one site. `capacity` per replica: requests/s, or trained tokens/s at full width."""
 
     workload: ServingFacts | TrainingFacts
@@ -88,7 +88,7 @@ class Pool:
     site: str
     origins: tuple[str, ...]
     allowance_s: float
-    points: tuple[Point, ...]
+    points: tuple[OperatingPoint, ...]
     kinds: tuple[str, ...] = ()
 
     def ways(self) -> tuple[tuple[str, str], ...]:
@@ -100,6 +100,6 @@ class Pool:
 class Candidates:
     fleet_options: tuple[FleetOption, ...]
     pools: tuple[Pool, ...]
-    training: Mapping[str, tuple[Point, ...]]  # by job
+    training: Mapping[str, tuple[OperatingPoint, ...]]  # by job
     dropped: Mapping[str, Counter[str]]  # by workload: reason -> count
     evaluated: int

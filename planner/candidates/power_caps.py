@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.candidates.points import Point, Pool, Use
+from planner.candidates.points import OperatingPoint, Pool, Use
 from planner.evaluate.power_caps import Capped, capped_at
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Derating
@@ -26,7 +26,7 @@ def with_caps(pool: Pool, slo: Sequence[LatencyLimit], derating: Derating | None
     )
 
 
-def capped_points(point: Point) -> list[Point]:
+def capped_points(point: OperatingPoint) -> list[OperatingPoint]:
     site = point.uses[0].option.site
     if site.cap_curve is None or not all(use.option.owned for use in point.uses):
         return []
@@ -37,7 +37,7 @@ def capped_points(point: Point) -> list[Point]:
     return [_slower(point, cap, capped) for cap, capped in found if capped is not None]
 
 
-def _slower(point: Point, cap: float, capped: Capped) -> Point:
+def _slower(point: OperatingPoint, cap: float, capped: Capped) -> OperatingPoint:
     uses: tuple[Use, ...] = tuple(
         replace(use, extra_it_w=watts) for use, watts in zip(point.uses, capped.extra_w, strict=True)
     )
@@ -48,7 +48,7 @@ def _slower(point: Point, cap: float, capped: Capped) -> Point:
     )  # fmt: skip
 
 
-def _in_time(point: Point, allowance_s: float, slo: Sequence[LatencyLimit], derating: Derating | None) -> bool:
+def _in_time(point: OperatingPoint, allowance_s: float, slo: Sequence[LatencyLimit], derating: Derating | None) -> bool:
     stretch = stretch_of(derating, (use.option.system for use in point.uses))
     return all(
         limit.at_origin(point.latency[limit.key] * stretch.get(limit.metric, 1.0), allowance_s) <= limit.seconds

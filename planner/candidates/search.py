@@ -13,28 +13,36 @@ from functools import partial
 from typing import Any
 
 from catalog.units import MILLI
-from planner.candidates import disaggregated as disaggregated_points
-from planner.candidates import serving as serving_points
-from planner.candidates import training as training_points
 from planner.candidates.apis import api_point
-from planner.candidates.fleet_options import FleetOption, build_options
-from planner.candidates.points import Candidates, Point, Pool
+from planner.candidates.disaggregated import (
+    GroupChoice,
+    WorkerGroup,
+    choose_groups,
+    connected_pairs,
+    disaggregated_point,
+    group_searches,
+    without_replaceable,
+)
+from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.candidates.points import Candidates, OperatingPoint, Pool
 from planner.candidates.power_caps import capped_points, with_caps
+from planner.candidates.serving import Grid, GridChoice, GridSelection, make_grid, serving_point
+from planner.candidates.training import LayoutSearches, candidate_widths, training_point
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Derating, Problem, ServingFacts, TrainingFacts, permitted
 from planner.problem.quality import below_floors
 
-LATENCY_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
-NOT_OF_POINTS = {
+ROUND_TRIP_STEP_S = 5 * MILLI  # round trips are rounded up to this, so that near origins share their points
+FIELDS_WITHOUT_EFFECT = {
     "demand",
     "origins",
     "residency",
     "weights_from",
 }  # words of a workload that its points do not depend on
 
-Chosen = list[list[serving_points.Choice]]
-Grids = dict[Any, Any]  # what was worked out of workloads on systems, under the keys of `_Finder`
+Chosen = list[list[GridChoice]]
+Grids = dict[Any, Any]  # what was worked out of workloads on systems, under the keys of `_PointFinder`
 
 
 def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: bool = False) -> Candidates:
@@ -43,11 +51,11 @@ def find_candidates(problem: Problem, grids: Grids | None = None, below_floor: b
     `grids`: filled and read, for variants of one question that differ in prices, limits and demand only. `below_floor`: with the points
     of architectures below a quality floor, which the program then leaves out, so that the floor can be moved in a program that is kept.
     """
-    fleet_options, dropped_options = build_options(problem)
+    fleet_options, dropped_options = build_fleet_options(problem)
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
     if dropped_options:
         dropped["(systems)"] = dropped_options
-    finder = _Finder(problem, dropped, {} if grids is None else grids)
+    finder = _PointFinder(problem, dropped, {} if grids is None else grids)
     barred = below_floors(problem, of_choices=not below_floor)
     for name in barred:
         dropped[name]["architecture below the quality floor"] += 1
@@ -86,22 +94,22 @@ def _open_to(
     return [option for option in fleet_options if option.tenant == tenant]
 
 
-class _Finder:
+class _PointFinder:
     """Remembers what it works out, since one system stands at many sites, and in `grids` for the next problem that is alike."""
 
     def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], grids: Grids):
         self.problem, self.dropped, self.evaluated = problem, dropped, 0
         self._kept = grids
         self._counted: set[tuple] = set()
-        self._points_on: dict[tuple, Point] = {}
+        self._points_on: dict[tuple, OperatingPoint] = {}
         self._chosen_on: dict[tuple, Chosen] = {}
         self._alike: dict[tuple, Chosen] = {}
-        self._pairs: dict[tuple, list[disaggregated_points.PairChoice]] = {}
+        self._pairs: dict[tuple, list[GroupChoice]] = {}
         figures = problem.catalog_digest, repr(problem.spec.overrides)
-        self._searches = self._kept.setdefault(("searches", *figures), training_points.Searches(problem))
+        self._searches = self._kept.setdefault(("searches", *figures), LayoutSearches(problem))
         common = (*figures, problem.spec.solver.points_per_system, repr(problem.derating))
         self._times = {
-            w.name: (*figures, w.spec.model_dump_json(exclude={*NOT_OF_POINTS, "slo"})) for w in problem.serving
+            w.name: (*figures, w.spec.model_dump_json(exclude={*FIELDS_WITHOUT_EFFECT, "slo"})) for w in problem.serving
         }
         self._work = {w.name: (*common, *self._asked(w)) for w in (*problem.serving, *problem.training)}
 
@@ -110,7 +118,7 @@ class _Finder:
         if isinstance(workload, TrainingFacts):
             return (workload.spec.model_dump_json(),)
         peak = math.inf if self.problem.spec.objective.maximise else workload.peak_requests_per_s
-        return workload.spec.model_dump_json(exclude=NOT_OF_POINTS), peak
+        return workload.spec.model_dump_json(exclude=FIELDS_WITHOUT_EFFECT), peak
 
     def _once(self, key: tuple, find: Callable[[Counter[str]], Any]) -> Any:
         """What `find` returns for a workload (second in `key`): worked out once for all alike, what it drops counted once in each problem."""
@@ -142,7 +150,9 @@ class _Finder:
             classes: dict[float, list[tuple[str, str]]] = defaultdict(list)
             for origin in workload.spec.origins:
                 for kind, way in self.problem.routes(workload.name, origin.region, site.region).items():
-                    classes[math.ceil(way.rtt_s / LATENCY_STEP_S - 1e-9) * LATENCY_STEP_S].append((origin.region, kind))
+                    classes[math.ceil(way.rtt_s / ROUND_TRIP_STEP_S - 1e-9) * ROUND_TRIP_STEP_S].append(
+                        (origin.region, kind)
+                    )
             if site.api is None:
                 yield from self._pools(workload, site.region, here, classes)
             else:
@@ -156,9 +166,9 @@ class _Finder:
         classes: dict[float, list[tuple[str, str]]],
     ) -> Iterable[Pool]:
         """One pool per latency class; classes that admit just the same points share one."""
-        merged: dict[tuple, tuple[float, list[tuple[str, str]], list[Point]]] = {}
+        merged: dict[tuple, tuple[float, list[tuple[str, str]], list[OperatingPoint]]] = {}
         kinds = tuple((option.system.name, option.scaleout_bytes_per_s) for option in fleet_options)
-        built: dict[int, list[Point]] = {}
+        built: dict[int, list[OperatingPoint]] = {}
         for allowance, ways in sorted(classes.items()):
             chosen = self._chosen(workload, fleet_options, kinds, allowance)
             if id(chosen) not in built:
@@ -214,18 +224,20 @@ class _Finder:
             )
         return self._chosen_on[key]
 
-    def _alone(self, workload: ServingFacts, fleet_options: Sequence[FleetOption], chosen: Chosen) -> list[Point]:
+    def _alone(
+        self, workload: ServingFacts, fleet_options: Sequence[FleetOption], chosen: Chosen
+    ) -> list[OperatingPoint]:
         power = self.problem.constants.power
         return [
-            self._on((option,), workload, choice, partial(serving_points.as_point, workload, option, choice, power))
+            self._on((option,), workload, choice, partial(serving_point, workload, option, choice, power))
             for option, choices in zip(fleet_options, chosen)
             for choice in choices
         ]
 
-    def _choices(self, workload: ServingFacts, option: FleetOption, allowance: float) -> list[serving_points.Choice]:
+    def _choices(self, workload: ServingFacts, option: FleetOption, allowance: float) -> list[GridChoice]:
         kind = (workload.name, option.system.name, option.scaleout_bytes_per_s)
         grids = self._grid(workload, option)
-        chooser = self._once(("chooser", *kind), lambda _: serving_points.Chooser(workload, grids, self.problem))
+        chooser = self._once(("chooser", *kind), lambda _: GridSelection(workload, grids, self.problem))
         if first := ("dropped", *kind) not in self._counted:
             self._counted.add(("dropped", *kind))
         choices, counts = self._once(
@@ -235,14 +247,13 @@ class _Finder:
             self.dropped[workload.name].update(counts)
         return choices
 
-    def _grid(self, workload: ServingFacts, option: FleetOption) -> list[serving_points.Grid]:
+    def _grid(self, workload: ServingFacts, option: FleetOption) -> list[Grid]:
         key = ("grids", option.system.name, option.scaleout_bytes_per_s, *self._times[workload.name])
         if key not in self._kept:
             able = [p for p in workload.spec.precision if p in option.system.flop_per_s]
             constants = self.problem.constants.serving
             self._kept[key] = [
-                serving_points.make_grid(workload, option.system, p, option.scaleout_bytes_per_s, constants)
-                for p in able
+                make_grid(workload, option.system, p, option.scaleout_bytes_per_s, constants) for p in able
             ]
             self.evaluated += sum(grid.point.requests_per_s.size for grid in self._kept[key])
         if not self._kept[key] and key not in self._counted:
@@ -251,12 +262,16 @@ class _Finder:
         return self._kept[key]
 
     def _paired(
-        self, workload: ServingFacts, fleet_options: Sequence[FleetOption], allowance: float, alone: Sequence[Point]
-    ) -> list[Point]:
+        self,
+        workload: ServingFacts,
+        fleet_options: Sequence[FleetOption],
+        allowance: float,
+        alone: Sequence[OperatingPoint],
+    ) -> list[OperatingPoint]:
         if workload.spec.disaggregation == "never":
             return []
         found = []
-        for first, second in disaggregated_points.pairs_of(fleet_options):
+        for first, second in connected_pairs(fleet_options):
             key = (
                 workload.name,
                 first.system.name,
@@ -265,14 +280,14 @@ class _Finder:
                 second.scaleout_bytes_per_s,
             )
             grids = self._grid(workload, first), self._grid(workload, second)
-            groups_of = partial(disaggregated_points.groups_of, workload, *grids, first, second, self.problem)
+            groups_of = partial(group_searches, workload, *grids, first, second, self.problem)
             groups = self._once(("groups", *key), lambda _, find=groups_of: find())
             if (*key, allowance) not in self._pairs:
                 before = sum(each.evaluated for each in groups)
-                self._pairs[*key, allowance] = disaggregated_points.choose(groups, first, second, allowance)
+                self._pairs[*key, allowance] = choose_groups(groups, first, second, allowance)
                 self.evaluated += sum(each.evaluated for each in groups) - before
-            found += [disaggregated_points.Pair.of(first, second, choice) for choice in self._pairs[*key, allowance]]
-        kept = disaggregated_points.not_replaceable(found, alone)
+            found += [WorkerGroup.of(first, second, choice) for choice in self._pairs[*key, allowance]]
+        kept = without_replaceable(found, alone)
         self.dropped[workload.name]["separate pools do no more than the same systems with one pool"] += len(
             found
         ) - len(kept)
@@ -281,14 +296,18 @@ class _Finder:
                 pair.fleet_options,
                 workload,
                 pair.choice,
-                lambda pair=pair: disaggregated_points.as_point(workload, pair, self.problem),
+                lambda pair=pair: disaggregated_point(workload, pair, self.problem),
             )
             for pair in kept
         ]
 
     def _on(
-        self, fleet_options: tuple[FleetOption, ...], workload: ServingFacts, choice: object, build: Callable[[], Point]
-    ) -> Point:
+        self,
+        fleet_options: tuple[FleetOption, ...],
+        workload: ServingFacts,
+        choice: object,
+        build: Callable[[], OperatingPoint],
+    ) -> OperatingPoint:
         """The point of a choice on fleet options of its systems: worked out once, since nothing but the fleet options differs."""
         place = (id(choice), *map(id, fleet_options))  # choices and fleet options live as long as this
         if place not in self._points_on:
@@ -303,12 +322,12 @@ class _Finder:
                     for use, option in zip(told.uses, fleet_options, strict=True)
                 ),
             )
-            self._points_on[place] = counted_on(here, self.problem.derating)
+            self._points_on[place] = derated(here, self.problem.derating)
         return self._points_on[place]
 
     # -- training --------------------------------------------------------------------------------------------------
 
-    def training(self, job: TrainingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[Point]:
+    def training(self, job: TrainingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[OperatingPoint]:
         seen: set[tuple] = set()
         for option in fleet_options:
             if not permitted(job, option.site):
@@ -327,19 +346,18 @@ class _Finder:
             )
             widths, evaluated = self._once(
                 key,
-                lambda counts, option=option, most=ceiling: training_points.widths(
+                lambda counts, option=option, most=ceiling: candidate_widths(
                     job, option, most, self.problem, counts, self._searches
                 ),
             )
             self.evaluated += 0 if key in seen else evaluated
             seen.add(key)
             yield from (
-                counted_on(training_points.as_point(job, option, width, self.problem), self.problem.derating)
-                for width in widths
+                derated(training_point(job, option, width, self.problem), self.problem.derating) for width in widths
             )
 
 
-def counted_on(point: Point, derating: Derating | None) -> Point:
+def derated(point: OperatingPoint, derating: Derating | None) -> OperatingPoint:
     """The point with the capacity that a plan counts on."""
     share = counted_share(derating, point.workload, (use.option.system for use in point.uses))
     return point if share == 1.0 else replace(point, capacity=point.capacity * share)

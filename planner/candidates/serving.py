@@ -18,7 +18,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import SloScreen
 from models.transformer.architecture import Architecture
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Point, Use
+from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.serving import (
     BATCHES,
     at,
@@ -35,7 +35,7 @@ from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
-WIDE = (2, 4, 8)  # scale-up domains over which experts may be spread
+EXPERT_SPREAD_DOMAINS = (2, 4, 8)  # scale-up domains over which experts may be spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GridChoice:
     """One point of a grid that goes on."""
 
     grid: Grid
@@ -75,7 +75,9 @@ def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[in
             experts = {tp * dp} if dp > 1 else {1, tp} if arch.experts else {1}
             for ep in sorted(ep for ep in experts if not arch.experts or arch.experts % ep == 0):
                 found += [(tp, pp, dp, ep) for pp in stages if pp == 1 or (tp * dp == powers[-1] and pp <= arch.layers)]
-    spread = [powers[-1] * domains for domains in WIDE if len(stages) > 1 and powers[-1] == system.chips]
+    spread = [
+        powers[-1] * domains for domains in EXPERT_SPREAD_DOMAINS if len(stages) > 1 and powers[-1] == system.chips
+    ]
     found += [(1, 1, ranks, ranks) for ranks in spread if arch.experts and arch.experts % ranks == 0]
     columns = np.array(found, dtype=np.int64).reshape(-1, 4).T
     return ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
@@ -97,7 +99,7 @@ def make_grid(
     )
 
 
-def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
+def within_demand(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
     """Rates with 0 for what serves more than the whole demand: a part of a replica is as efficient as a whole one only on paper.
 
     The smallest is kept in any case. Where throughput is asked for, demand is no bound.
@@ -108,7 +110,7 @@ def no_larger_than_the_work(rate: np.ndarray, workload: ServingFacts, problem: P
     return np.where(rate <= whole, rate, 0.0)
 
 
-class Chooser:
+class GridSelection:
     """The points of one workload on one kind of system; what is worked out once serves the limits of all origins."""
 
     def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: Problem):
@@ -118,13 +120,13 @@ class Chooser:
         self._screens = [SloScreen(grid.point, common) for grid in grids]
         self._watts = [grid_power_w(grid, problem.constants.power) for grid in grids]
         self._known: dict[
-            tuple[int, int, int], Choice
+            tuple[int, int, int], GridChoice
         ] = {}  # so that one point is one object, whatever origins it serves
 
     def _limits(self, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
         return limits_at_site(self.workload.spec.slo, allowance_s, self._stretch)
 
-    def choose(self, allowance_s: float, dropped: Counter[str]) -> list[Choice]:
+    def choose(self, allowance_s: float, dropped: Counter[str]) -> list[GridChoice]:
         """The largest capacity per layout under the limits, then the points no other beats, a few at most."""
         most = self.problem.spec.solver.points_per_system
         further = {metric: held for metric, held in self._limits(allowance_s).items() if metric != TPOT}
@@ -134,7 +136,7 @@ class Chooser:
             dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
             dropped["misses the latency limits"] += int((fits & ~satisfied).sum())
             able = np.where(satisfied, grid.point.requests_per_s, 0.0)
-            rate = no_larger_than_the_work(able, self.workload, self.problem)
+            rate = within_demand(able, self.workload, self.problem)
             dropped["serves more than the whole demand"] += int((able > rate).sum())
             layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
             dropped["another batch of the layout does more"] += int((rate > 0).sum()) - layouts.size
@@ -155,7 +157,7 @@ class Chooser:
                 front.append(place)
         dropped["beaten by another point on systems and power"] += len(kept) - len(front)
         dropped["beyond points_per_system"] += max(len(front) - most, 0)
-        return [self._known.setdefault(place, Choice(self.grids[place[0]], *place[1:])) for place in front[:most]]
+        return [self._known.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in front[:most]]
 
 
 def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
@@ -164,7 +166,9 @@ def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
     return np.broadcast_to(watts, np.shape(grid.point.requests_per_s))
 
 
-def as_point(workload: ServingFacts, option: FleetOption, choice: Choice, power: PowerConstants) -> Point:
+def serving_point(
+    workload: ServingFacts, option: FleetOption, choice: GridChoice, power: PowerConstants
+) -> OperatingPoint:
     """The chosen grid point on a fleet option."""
     grid, index = choice.grid, (choice.layout, choice.batch)
     point, shape = grid.point, grid.point.requests_per_s.shape
@@ -184,7 +188,7 @@ def as_point(workload: ServingFacts, option: FleetOption, choice: Choice, power:
         layout=layout,
         batch=int(BATCHES[choice.batch]),
     )
-    return Point(
+    return OperatingPoint(
         workload=workload,
         uses=(use,),
         capacity=rate,

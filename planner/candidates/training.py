@@ -15,8 +15,8 @@ import numpy as np
 from models.training.layouts import Layouts
 from models.transformer.architecture import forward_flops_per_token
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.layouts import Search, search, space
-from planner.candidates.points import Point, Use
+from planner.candidates.layouts import LayoutSearch, layout_space, search_layouts
+from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.interruptions import spares_of
 from planner.evaluate.layouts import memory_needed
 from planner.evaluate.training import LEAST_WIDTH, Width, evaluate_width, extra_power_w
@@ -24,19 +24,19 @@ from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, SystemFacts, TrainingFacts
 
-PER_DOUBLING = 1.5  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
-LARGEST = 1 << 16  # systems; no single run is wider
+WIDTHS_PER_DOUBLING = 1.5  # points per system that are asked for, for each width that is offered between a number of systems and twice as many
+MAX_SYSTEMS = 1 << 16  # systems; no single run is wider
 
 
-class Searches:
+class LayoutSearches:
     """The fastest layouts on so many systems: jobs of one shape share them, and kinds of system with as many chips their spaces."""
 
     def __init__(self, problem: Problem):
         self._constants = problem.constants
         self._spaces: dict[tuple, tuple[Layouts, np.ndarray]] = {}
-        self._found: dict[tuple, Search] = {}
+        self._found: dict[tuple, LayoutSearch] = {}
 
-    def fastest(self, job: TrainingFacts, option: FleetOption, precision: str, count: int) -> Search | None:
+    def fastest(self, job: TrainingFacts, option: FleetOption, precision: str, count: int) -> LayoutSearch | None:
         """None where no layout on so many systems is legal."""
         system, plant, scaleout = option.system, uneven(option.plant), option.scaleout_bytes_per_s
         shape = (
@@ -47,7 +47,7 @@ class Searches:
             system.scaleup_chips,
         )
         if shape not in self._spaces:
-            layouts = space(job, count * system.chips, system.scaleup_chips, every=False)
+            layouts = layout_space(job, count * system.chips, system.scaleup_chips, every=False)
             self._spaces[shape] = (
                 layouts,
                 memory_needed(job, layouts, self._constants, LEAST_WIDTH) if len(layouts) else np.zeros(0),
@@ -57,18 +57,23 @@ class Searches:
             return None
         key = (*shape, system.name, precision, scaleout, plant)
         if key not in self._found:
-            self._found[key] = search(
+            self._found[key] = search_layouts(
                 job, system, scaleout, precision, layouts, self._constants, most=1, plant=plant, memory=memory
             )
         return self._found[key]
 
 
-def widths(
-    job: TrainingFacts, option: FleetOption, ceiling: float, problem: Problem, dropped: Counter[str], searches: Searches
+def candidate_widths(
+    job: TrainingFacts,
+    option: FleetOption,
+    ceiling: float,
+    problem: Problem,
+    dropped: Counter[str],
+    searches: LayoutSearches,
 ) -> tuple[list[Width], int]:
     """Widths of the job on a fleet option: the narrowest that meets the deadline and some wider ones, which leave dear hours free."""
     system, evaluated = option.system, 0
-    most = 1 if option.scaleout_bytes_per_s <= 0 else min(ceiling, LARGEST)
+    most = 1 if option.scaleout_bytes_per_s <= 0 else min(ceiling, MAX_SYSTEMS)
     if system.scaleup_chips < system.chips and option.scaleout_bytes_per_s <= 0:
         most = 0
     needed = job.spec.tokens / (job.spec.deadline - job.spec.start) / counted_share(problem.derating, job, (system,))
@@ -84,7 +89,7 @@ def widths(
         count = _next_count(count)
     most_kept = problem.spec.solver.points_per_system
     in_time = needed * (job.spec.deadline - job.spec.start) / there if there > 0 else math.inf
-    kept = offered(found, in_time, most_kept) or offered(
+    kept = select_widths(found, in_time, most_kept) or select_widths(
         found, needed, most_kept
     )  # where a delivery is too late, the program tells so
     if kept:
@@ -94,7 +99,7 @@ def widths(
     return kept, evaluated
 
 
-def offered(found: Sequence[tuple[int, Width]], needed: float, most: int) -> list[Width]:
+def select_widths(found: Sequence[tuple[int, Width]], needed: float, most: int) -> list[Width]:
     """The narrowest of the widths that does what is needed, and the next wider ones that do most per system of their part of a doubling.
 
     `found`: (systems, width) from the start of a doubling on. A doubling goes from a power of two to the next; with 3 points it has two
@@ -102,7 +107,7 @@ def offered(found: Sequence[tuple[int, Width]], needed: float, most: int) -> lis
     them away but the widest, where narrower ones fill the `most` points. Only the narrowest of all gives way to a narrower one, which a
     plan that had work for part of its time only may miss. Never kept is a width that does no more than a narrower one.
     """
-    parts = max(int(most / PER_DOUBLING), 1)
+    parts = max(int(most / WIDTHS_PER_DOUBLING), 1)
     best: dict[int, tuple[int, Width]] = {}
     for systems, width in found:
         part = int(parts * math.log2(systems))
@@ -136,7 +141,12 @@ def _next_count(count: int) -> int:
 
 
 def _best(
-    job: TrainingFacts, option: FleetOption, count: int, problem: Problem, dropped: Counter[str], searches: Searches
+    job: TrainingFacts,
+    option: FleetOption,
+    count: int,
+    problem: Problem,
+    dropped: Counter[str],
+    searches: LayoutSearches,
 ) -> tuple[Width | None, int]:
     """The fastest layout on `count` systems over the asked precisions."""
     system, best, tried = option.system, None, 0
@@ -172,7 +182,7 @@ def _best(
     return best, tried
 
 
-def as_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> Point:
+def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Problem) -> OperatingPoint:
     working = math.ceil(width.chips / option.system.chips)
     spares = spares_of(job, width.chips, option.system, option.owned, problem.constants.reliability)
     use = Use(
@@ -184,7 +194,7 @@ def as_point(job: TrainingFacts, option: FleetOption, width: Width, problem: Pro
         precision=width.precision,
         layout=width.layout,
     )
-    return Point(
+    return OperatingPoint(
         workload=job,
         uses=(use,),
         capacity=width.tokens_per_s,

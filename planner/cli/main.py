@@ -274,7 +274,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _layouts(arguments: argparse.Namespace) -> int:
-    from planner.candidates.layouts import table
+    from planner.candidates.layouts import layout_table
     from planner.estimate.case import best_layouts
 
     rows, counts = best_layouts(read_json(arguments.case), overlay_folders(arguments), arguments.best)
@@ -285,7 +285,7 @@ def _layouts(arguments: argparse.Namespace) -> int:
         write_out(arguments, json.dumps({**counts, "layouts": rows}, indent=1, allow_nan=False) + "\n")
         return OK
     heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
-    write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, table(rows)))
+    write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, layout_table(rows)))
     return OK
 
 

@@ -18,7 +18,7 @@ from catalog.lookup import Catalog
 from models.network.group_links import Plant
 from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
-from planner.candidates.layouts import rows, search, space
+from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.evaluate.layouts import interval_of
 from planner.problem.constants import ModelConstants
@@ -197,7 +197,9 @@ def best_layouts(
         )
     layouts = _asked(facts)
     searches = {
-        p: search(facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants, plant=uneven(facts.plant))
+        p: search_layouts(
+            facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants, plant=uneven(facts.plant)
+        )
         for p in able
     }
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
@@ -206,14 +208,14 @@ def best_layouts(
         "fitting": sum(found.fitting for found in searches.values()),
     }
     interval = interval_of(facts.job, system, best, facts.constants)
-    return [{"precision": best, **row} for row in rows(searches[best], count, interval)], counts
+    return [{"precision": best, **row} for row in layout_rows(searches[best], count, interval)], counts
 
 
 def _asked(facts: CaseFacts) -> Layouts:
     """The layout that the case fixes, checked; or all legal ones."""
     case, job, scaleup = facts.case, facts.job, facts.system.scaleup_chips
     if case.layout is None:
-        return space(job, case.chips, scaleup, every=True)
+        return layout_space(job, case.chips, scaleup, every=True)
     known = list(Layouts.__dataclass_fields__)
     unknown = [name for name in case.layout if name not in known]
     if unknown:

@@ -18,9 +18,8 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import latency_s, within_slo
-from planner.candidates import disaggregated as disaggregated_points
-from planner.candidates import serving as serving_points
-from planner.candidates.serving import serving_layouts
+from planner.candidates.disaggregated import efficient_prefill_layouts
+from planner.candidates.serving import Grid, serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.evaluate import disaggregated, serving
@@ -219,15 +218,13 @@ def _two_pools(facts: CaseFacts, load: Load, precision: str) -> Outcome:
     if not all(len(side) for side in sides):
         return Outcome(None, 0, 0, 0)
     if stated[0].layout is None:
-        grid = serving_points.Grid(
+        grid = Grid(
             facts.sides[0], precision, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
             serving.evaluate(
                 facts.serving, facts.sides[0], facts.scaleout_bytes_per_s, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
             ),
         )  # fmt: skip
-        sides[0] = sides[0].take(
-            disaggregated_points.lean_prefill(grid, limits_at_site(case.workload.slo, 0.0), constants)
-        )
+        sides[0] = sides[0].take(efficient_prefill_layouts(grid, limits_at_site(case.workload.slo, 0.0), constants))
     first, second, n_p, n_d = _splits(case.chips, sides, stated)
     if not n_p.size:
         return Outcome(None, 0, 0, 0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Candidates, Point
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
 from planner.formulate.functionals import CAPITAL, CARBON, COST, ENERGY, capital_of
 from planner.problem.facts import Problem
@@ -84,7 +84,7 @@ def holding_costs(
 
 
 def point_costs(
-    problem: Problem, points: Sequence[Point], site_of: Mapping[str, int], rates: Rates
+    problem: Problem, points: Sequence[OperatingPoint], site_of: Mapping[str, int], rates: Rates
 ) -> dict[str, Floats]:
     """Compute what one active replica adds in each slot: energy above idle, which the owner pays for rented systems."""
     sites = np.array([site_of[point.site] for point in points], dtype=np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Candidates, Point
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.costs import Arc, Holding, Rates, arc_costs, holding_costs, point_costs, slot_rates
 from planner.formulate.electricity import meter_arrays
 from planner.formulate.functionals import CARBON, COST
@@ -38,7 +38,7 @@ class Formulation:
     data: PlanData
     fleet_options: tuple[FleetOption, ...]
     holdings: tuple[Holding, ...]
-    points: tuple[Point, ...]
+    points: tuple[OperatingPoint, ...]
     arcs: tuple[Arc, ...]
     origins: tuple[str, ...]
     arc_kinds: tuple[str, ...]  # kind of line of each arc; "" where there is no choice of lines
@@ -95,7 +95,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
     return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds)
 
 
-def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[Point], Ints, Ints]:
+def _list_points(candidates: Candidates, problem: Problem) -> tuple[list[OperatingPoint], Ints, Ints]:
     """List all points with the pool or the job of each; the other position is -1."""
     serving = [(point, q, -1) for q, pool in enumerate(candidates.pools) for point in pool.points]
     training = [(point, -1, j) for j, job in enumerate(problem.training) for point in candidates.training[job.name]]
@@ -157,7 +157,7 @@ def _holding_fields(
 def _point_fields(
     problem: Problem,
     fleet_options: Sequence[FleetOption],
-    points: Sequence[Point],
+    points: Sequence[OperatingPoint],
     site_of: Mapping[str, int],
     rates: Rates,
 ) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from models.arrays import Floats
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Point
+from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
 from planner.problem.facts import Problem, TrainingFacts
@@ -96,7 +96,7 @@ def largest_counts(
     problem: Problem,
     fleet_options: Sequence[FleetOption],
     holdings: Sequence[Holding],
-    points: Sequence[Point],
+    points: Sequence[OperatingPoint],
     holding_cost: Mapping[str, Floats],
     limits: Sequence[Limit],
     by_need: bool,
@@ -125,7 +125,7 @@ def largest_counts(
     return result
 
 
-def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequence[Point]) -> Floats:
+def _needed(problem: Problem, fleet_options: Sequence[FleetOption], points: Sequence[OperatingPoint]) -> Floats:
     """Compute for each fleet option the systems that would carry all work at its slowest points; inf if demand is open."""
     need = np.zeros(len(fleet_options))
     option_of = {id(option): k for k, option in enumerate(fleet_options)}

@@ -12,10 +12,10 @@ from planner.problem.facts import PortingFacts, Problem
 from solvers.model.porting_data import PortData
 
 if TYPE_CHECKING:
-    from planner.candidates.points import Point
+    from planner.candidates.points import OperatingPoint
 
 
-def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
+def port_data(problem: Problem, points: Sequence[OperatingPoint]) -> PortData | None:
     """None where nothing is to be ported."""
     if not problem.porting:
         return None
@@ -26,7 +26,7 @@ def port_data(problem: Problem, points: Sequence[Point]) -> PortData | None:
     return PortData(member=np.array(member, dtype=np.int64).reshape(-1, 2), cost=cost, groups=len(problem.porting))
 
 
-def needs(facts: PortingFacts, point: Point) -> bool:
+def needs(facts: PortingFacts, point: OperatingPoint) -> bool:
     """Whether a point runs an architecture on chips of a family."""
     return point.workload.name in facts.workloads and any(
         use.option.system.family == facts.family for use in point.uses

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.points import Point
+from planner.candidates.points import OperatingPoint
 from planner.evaluate.interruptions import preemption_s_of
 from planner.problem.facts import Problem, TrainingFacts
 
 
-def preemption_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, Any]:
+def preemption_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
     """Fields of `PlanData`; none where no job is pre-empted at a cost."""
     if not any(job.spec.preemption for job in problem.training):
         return {}
     return {"point_restart_s": np.array([restart_s(problem, point) for point in points])}
 
 
-def restart_s(problem: Problem, point: Point) -> float:
+def restart_s(problem: Problem, point: OperatingPoint) -> float:
     """Time lost per unit of width that comes back."""
     if not isinstance(point.workload, TrainingFacts):
         return 0.0

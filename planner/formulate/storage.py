@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.points import Point
+from planner.candidates.points import OperatingPoint
 from planner.evaluate.interruptions import storage_rates
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.storage import limited
 
 
-def rates(problem: Problem, point: Point) -> tuple[float, float]:
+def rates(problem: Problem, point: OperatingPoint) -> tuple[float, float]:
     """(bytes read per second, bytes of checkpoints written per second) of a job at full width; nothing of serving."""
     use = point.uses[0]
     if not isinstance(point.workload, TrainingFacts):
@@ -32,7 +32,7 @@ def rates(problem: Problem, point: Point) -> tuple[float, float]:
     )
 
 
-def storage_arrays(problem: Problem, points: Sequence[Point]) -> dict[str, Any]:
+def storage_arrays(problem: Problem, points: Sequence[OperatingPoint]) -> dict[str, Any]:
     """Fields of `PlanData`; none where no site's storage is limited."""
     if not limited(problem):
         return {}

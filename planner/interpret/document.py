@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.apis import ROLE
-from planner.candidates.points import Candidates, Point, use_row
+from planner.candidates.points import Candidates, OperatingPoint, use_row
 from planner.evaluate.rank_placement import placement_of
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import CARBON
@@ -358,13 +358,13 @@ class _Interpreter:
             "peak_replicas": float(self.active[p].max()),
         }
 
-    def _placement(self, point: Point) -> dict[str, Any] | None:
+    def _placement(self, point: OperatingPoint) -> dict[str, Any] | None:
         use, job = point.uses[0], point.workload
         if not isinstance(job, TrainingFacts):
             return None
         return placement_of(job, use.option.system, use.option.plant, use.layout, use.precision, self.problem.constants)
 
-    def _spread(self, point: Point) -> dict[str, Any]:
+    def _spread(self, point: OperatingPoint) -> dict[str, Any]:
         """The 80 % interval of the point's times and capacity, and the tier that it is of; none of what others promise."""
         if point.uses[0].role == ROLE:
             return {"interval_80": None, "tier": ""}

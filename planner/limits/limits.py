@@ -13,7 +13,7 @@ from typing import Any
 from catalog.errors import MissingFigure
 from catalog.lookup import Catalog
 from catalog.units import DAY_S, YEAR_S, parse, parse_money, show
-from planner.candidates.fleet_options import build_options
+from planner.candidates.fleet_options import build_fleet_options
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, exportable, permitted
 from planner.problem.phases import power_limits
@@ -308,7 +308,7 @@ def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
     site = problem.sites[i]
     path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
     sizes: dict[tuple[str, float], dict[str, None]] = {}
-    for option in build_options(problem)[0]:
+    for option in build_fleet_options(problem)[0]:
         if option.site is site and option.plant is not None and site.network is not None:
             sizes.setdefault((option.fabric, largest_of(option.fabric, option.system, site.network)), {})[
                 option.system.name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.candidates.points import Point
+from planner.candidates.points import OperatingPoint
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployments_of
 from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
@@ -33,7 +33,7 @@ def fared(
     return Outcome(tuple(w.name for w in (*problem.serving, *(p.workload for p in jobs))), undone, cost, problem.budget)
 
 
-def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, list[Deployment], list[Point]]:
+def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, list[Deployment], list[OperatingPoint]]:
     """(the fleet, its serving deployments, the point of each job)."""
     problem, form, values = answer.problem, answer.form, answer.solution.values
     data = form.data

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.candidates.fleet_options import build_options
+from planner.candidates.fleet_options import build_fleet_options
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
@@ -43,7 +43,7 @@ def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Price
 
 def _moved(problem: Problem, candidates: Candidates) -> Candidates:
     """The candidates on the fleet options of a problem that differs in a price."""
-    fleet_options = {(option.name, option.offer.path): option for option in build_options(problem)[0]}
+    fleet_options = {(option.name, option.offer.path): option for option in build_fleet_options(problem)[0]}
     known = {w.name: w for w in (*problem.serving, *problem.training)}
     at = {
         id(option): fleet_options.get((option.name, option.offer.path), option) for option in candidates.fleet_options

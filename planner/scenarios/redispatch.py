@@ -16,7 +16,7 @@ import numpy as np
 
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
-from planner.candidates.points import Point, Pool
+from planner.candidates.points import OperatingPoint, Pool
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import BATCHES, QUANTILES
 from planner.problem.derating import scaled
@@ -106,7 +106,7 @@ def left_out(problem: Problem) -> list[str]:
 class Deployment:
     """A layout on fleet options of a site, as the world's batch leaves open: what it can do in each world depends on the pool that it serves."""
 
-    point: Point
+    point: OperatingPoint
     pool: int  # its position among the candidates' pools
 
     @property
@@ -128,7 +128,7 @@ class Capacities:
             self._known[deployment.key] = self._of(deployment.point, self.pools[deployment.pool].allowance_s)
         return self._known[deployment.key]
 
-    def _of(self, point: Point, allowance_s: float) -> np.ndarray:
+    def _of(self, point: OperatingPoint, allowance_s: float) -> np.ndarray:
         system = tuple((use.option.system.name, use.option.scaleout_bytes_per_s) for use in point.uses)
         key = (
             system,
@@ -145,7 +145,7 @@ class Capacities:
         )
         return found if scaled(self.problem, point.workload.name) else found / self.worlds.demand[point.workload.name]
 
-    def rate(self, point: Point) -> np.ndarray:
+    def rate(self, point: OperatingPoint) -> np.ndarray:
         """[world] tokens/s of a job at full width."""
         chip, label = point.uses[0].option.system.chip, network(point.workload.architecture.experts)
         return point.capacity / self.worlds.training.get((chip, label), np.ones(self.worlds.count))
@@ -159,13 +159,13 @@ def worst_errors(worlds: Scenarios, chips: Iterable[str]) -> dict[str, np.ndarra
     return worst | {"throughput": np.min([errors["throughput"] for errors in found], axis=0)}
 
 
-def deployment_of(point: Point) -> tuple:
+def deployment_of(point: OperatingPoint) -> tuple:
     """What stays of a point in all worlds: all but its batch and its pool."""
     uses = ((id(use.option), use.role, use.precision, tuple(use.layout.items()), use.workers) for use in point.uses)
     return (point.workload.name, point.power_cap, *uses)
 
 
-def deployments_of(point: Point, pools: Sequence[Pool]) -> list[Deployment]:
+def deployments_of(point: OperatingPoint, pools: Sequence[Pool]) -> list[Deployment]:
     """The layout of a point for all pools of its workload at its site."""
     return [
         Deployment(point, q)
@@ -174,7 +174,7 @@ def deployments_of(point: Point, pools: Sequence[Pool]) -> list[Deployment]:
     ]
 
 
-def curve_of(problem: Problem, point: Point) -> Curve:
+def curve_of(problem: Problem, point: OperatingPoint) -> Curve:
     """The deployment of a point at every batch."""
     uses = [
         (use.option.system, use.option.scaleout_bytes_per_s, use.precision, use.layout, use.workers)

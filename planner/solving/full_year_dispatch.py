@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import DAY_S
-from planner.candidates.points import Candidates, Point
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
@@ -96,7 +96,7 @@ def _held(full: Problem, candidates: Candidates, form: Formulation, solution: So
 
     paid = solution.values.get("port", np.zeros(0)) > 0.5
 
-    def able(point: Point) -> bool:
+    def able(point: OperatingPoint) -> bool:
         return all(id(use.option) in here for use in point.uses) and all(
             paid[g] or not needs(facts, point) for g, facts in enumerate(full.porting)
         )

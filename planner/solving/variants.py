@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.fleet_options import FleetOption, build_options
-from planner.candidates.points import Candidates, Point
+from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
@@ -60,7 +60,7 @@ class Variants:
         self._problems: dict[str, Problem] = {"[]": problem}
         self._points: dict[tuple, Candidates] = {}
         if candidates is not None:
-            fleet_options = frozenset(_key(option) for option in build_options(problem)[0])
+            fleet_options = frozenset(_key(option) for option in build_fleet_options(problem)[0])
             for workload in (*problem.serving, *problem.training):
                 self._points[workload.name, "[]", frozenset(), fleet_options] = _of(candidates, workload.name)
 
@@ -76,7 +76,7 @@ class Variants:
 
     def candidates(self, problem: Problem, edits: Edits, networks: frozenset[int] = frozenset()) -> Candidates:
         """Those of `problem`, which differs from the document's by `edits`, by its money, and by sites whose `networks` may be of any size."""
-        fleet_options = {_key(option): option for option in build_options(problem)[0]}
+        fleet_options = {_key(option): option for option in build_fleet_options(problem)[0]}
         pools, training, dropped = [], {}, {}
         for workload in (*problem.serving, *problem.training):
             key = (
@@ -146,7 +146,7 @@ def _key(option: FleetOption) -> tuple[str, str]:
     return option.name, option.offer.path
 
 
-def _moved(point: Point, workload, fleet_options: Mapping[tuple[str, str], FleetOption]) -> Point:
+def _moved(point: OperatingPoint, workload, fleet_options: Mapping[tuple[str, str], FleetOption]) -> OperatingPoint:
     return replace(
         point, workload=workload, uses=tuple(replace(use, option=fleet_options[_key(use.option)]) for use in point.uses)
     )

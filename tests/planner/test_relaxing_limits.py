@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.candidates.disaggregated import _Corners
-from planner.candidates.points import Point
+from planner.candidates.disaggregated import _HullCorners
+from planner.candidates.points import OperatingPoint
 from planner.candidates.search import find_candidates
-from planner.candidates.training import offered
+from planner.candidates.training import select_widths
 from planner.resolve.resolver import resolve_document
 
 GAP = 1e-6
@@ -68,9 +68,9 @@ def cost(spec: dict[str, Any]) -> tuple[float, float]:
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def widths_kept(spec: dict[str, Any]) -> dict[str, list[Point]]:
+def widths_kept(spec: dict[str, Any]) -> dict[str, list[OperatingPoint]]:
     """By fleet option, narrowest first."""
-    by_option: dict[str, list[Point]] = {}
+    by_option: dict[str, list[OperatingPoint]] = {}
     for point in find_candidates(resolve_document(copy.deepcopy(spec)), GRIDS).training["pretrain"]:
         by_option.setdefault(point.uses[0].option.name, []).append(point)
     return by_option
@@ -118,7 +118,7 @@ def test_of_any_widths_only_the_narrowest_and_the_widest_give_way(per_system, ne
         (count, SimpleNamespace(chips=8 * count, tokens_per_s=count * rate)) for count, rate in zip(counts, per_system)
     ]
     most = EVERY if every else most
-    tight, loose = offered(found, needed, most), offered(found, needed * less, most)
+    tight, loose = select_widths(found, needed, most), select_widths(found, needed * less, most)
     assert len(tight) <= most and bool(tight) == any(width.tokens_per_s >= needed for _, width in found)
     assert all(width.tokens_per_s >= needed for width in tight)
     for one in tight if every else tight[1:]:
@@ -147,12 +147,12 @@ limits = st.tuples(st.integers(400, 3000), st.integers(30, 100), st.floats(1.0, 
 )
 
 
-def points_kept(ttft_ms: int, tpot_ms: int, disaggregation: str) -> list[Point]:
+def points_kept(ttft_ms: int, tpot_ms: int, disaggregation: str) -> list[OperatingPoint]:
     spec = question(chat(ttft_ms, tpot_ms, disaggregation=disaggregation), points=EVERY)
     return [point for pool in find_candidates(resolve_document(spec), GRIDS).pools for point in pool.points]
 
 
-def needs(point: Point) -> dict[str, float]:
+def needs(point: OperatingPoint) -> dict[str, float]:
     """Of one request per second: systems by fleet option, and power above idle."""
     found = {"W": sum(use.extra_it_w for use in point.uses) / point.capacity}
     for use in point.uses:
@@ -180,12 +180,12 @@ def test_looser_limits_never_raise_what_the_leanest_group_ties_up(seed, worth, m
     ties = [
         (first + worth * second)[kept[0]] / rate[kept[0]]
         for rate in (tight, loose)
-        if (kept := _Corners.of(first, second, rate).least_occupying((1.0, worth), most))
+        if (kept := _HullCorners.of(first, second, rate).least_occupying((1.0, worth), most))
     ]
     assert len(ties) == 2 and ties[1] <= ties[0] * SLACK
 
 
-def ties_up(point: Point) -> float:
+def ties_up(point: OperatingPoint) -> float:
     worth = [
         use.option.capital + use.option.fabric_capital + use.option.facility_capital if use.option.owned else 1.0
         for use in point.uses
@@ -193,7 +193,7 @@ def ties_up(point: Point) -> float:
     return sum(each * use.systems for each, use in zip(worth, point.uses)) / point.capacity
 
 
-def leanest(points: list[Point]) -> dict[frozenset[str], float]:
+def leanest(points: list[OperatingPoint]) -> dict[frozenset[str], float]:
     """What serves a request per second on some fleet options with the least that is tied up, by those fleet options."""
     found: dict[frozenset[str], float] = {}
     for point in points:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from models.transformer.architecture import Architecture
-from planner.candidates.disaggregated import AS_GOOD, _Corners, not_replaceable
-from planner.candidates.serving import no_larger_than_the_work, serving_layouts
+from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, _HullCorners, without_replaceable
+from planner.candidates.serving import within_demand, serving_layouts
 from planner.evaluate.serving import systems_per_replica
 
 MOE = Architecture(
@@ -27,10 +27,10 @@ def random_groups(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
     first, second, rate = random_groups(seed)
     worth = (1.0, 3.0)
-    kept = _Corners.of(first, second, rate).least_occupying(worth, most=3)
+    kept = _HullCorners.of(first, second, rate).least_occupying(worth, most=3)
     able = np.flatnonzero(rate)
     cost = (worth[0] * first[able] + worth[1] * second[able]) / rate[able]
-    as_good = able[cost <= (1 + AS_GOOD) * cost.min()]
+    as_good = able[cost <= (1 + THROUGHPUT_TIE_TOL) * cost.min()]
     assert kept[0] == as_good[np.argmin(rate[as_good])]
     assert len(kept) <= 3 and (rate[kept] > 0).all()
 
@@ -38,7 +38,7 @@ def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_neighbours_are_best_at_some_other_worth(seed):
     first, second, rate = random_groups(seed)
-    kept = _Corners.of(first, second, rate).least_occupying((1.0, 1.0), most=3)
+    kept = _HullCorners.of(first, second, rate).least_occupying((1.0, 1.0), most=3)
     able = np.flatnonzero(rate)
     winners = {
         int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)
@@ -47,7 +47,7 @@ def test_neighbours_are_best_at_some_other_worth(seed):
 
 
 def test_no_group_where_none_meets_the_limits():
-    assert _Corners.of(np.ones(3), np.ones(3), np.zeros(3)).least_occupying((1.0, 1.0), most=3) == []
+    assert _HullCorners.of(np.ones(3), np.ones(3), np.zeros(3)).least_occupying((1.0, 1.0), most=3) == []
 
 
 def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():
@@ -55,9 +55,9 @@ def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest()
     least_cost = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise=None)))
     most_throughput = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise="throughput")))
     rate = np.array([0.0, 3.0, 4.0, 5.0])
-    assert no_larger_than_the_work(rate, workload, least_cost).tolist() == [0.0, 3.0, 4.0, 0.0]
-    assert no_larger_than_the_work(rate, workload, most_throughput).tolist() == rate.tolist()
-    assert no_larger_than_the_work(np.array([9.0, 7.0]), workload, least_cost).tolist() == [0.0, 7.0]
+    assert within_demand(rate, workload, least_cost).tolist() == [0.0, 3.0, 4.0, 0.0]
+    assert within_demand(rate, workload, most_throughput).tolist() == rate.tolist()
+    assert within_demand(np.array([9.0, 7.0]), workload, least_cost).tolist() == [0.0, 7.0]
 
 
 def test_experts_are_spread_over_whole_systems_only_across_a_network():
@@ -81,4 +81,4 @@ def test_a_pair_of_kinds_must_beat_separate_pools_on_each_kind():
 
     same_one, same_two = pair(one, one, 4.0), pair(two, two, 2.0)  # 2 and 1 per system
     weak, strong = pair(one, two, 3.0), pair(two, one, 3.2)
-    assert not_replaceable([weak, same_one, strong, same_two], []) == [same_one, same_two, strong]
+    assert without_replaceable([weak, same_one, strong, same_two], []) == [same_one, same_two, strong]

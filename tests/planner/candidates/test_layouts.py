@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.training.layouts import LayoutSpace, enumerate_layouts
-from planner.candidates.layouts import search, space
+from planner.candidates.layouts import search_layouts, layout_space
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.case import best_layouts, resolve_case
@@ -28,12 +28,12 @@ def written(tmp_path, document) -> str:
 def test_the_best_is_at_least_as_fast_as_a_finer_exhaustive_check():
     facts = resolve_case(CASE)
     job, system = facts.job, facts.system
-    found = search(
+    found = search_layouts(
         job,
         system,
         facts.scaleout_bytes_per_s,
         "bf16",
-        space(job, 16, system.scaleup_chips, every=True),
+        layout_space(job, 16, system.scaleup_chips, every=True),
         facts.constants,
     )
     finer = enumerate_layouts(

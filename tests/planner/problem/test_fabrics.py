@@ -13,8 +13,8 @@ from catalog.lookup import shipped_catalog
 from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
-from planner.candidates.fleet_options import build_options
-from planner.candidates.layouts import search, space
+from planner.candidates.fleet_options import build_fleet_options
+from planner.candidates.layouts import search_layouts, layout_space
 from planner.candidates.search import find_candidates
 from planner.evaluate.layouts import carries, evaluate
 from planner.evaluate.training import evaluate_one
@@ -119,7 +119,7 @@ def test_more_reach_never_costs_more(parts, design):
 
 
 def test_a_network_that_costs_no_less_and_carries_no_more_is_dropped(problem):
-    kept = build_options(problem)[0]
+    kept = build_fleet_options(problem)[0]
     names = {(option.fabric, option.size) for option in kept}
     assert ("rail-only", 64) in names and ("fat-tree:2", 336) in names
     assert not any(
@@ -155,7 +155,7 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
     job, facts = problem.training[0], parts[1][system]
     plant = plant_of(design, 16, facts, parts[0])
     assert has_full_rate(plant) and uneven(plant) is None
-    layouts = space(job, 16 * facts.chips, facts.scaleup_chips, every=False)
+    layouts = layout_space(job, 16 * facts.chips, facts.scaleup_chips, every=False)
     links = dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
     for name, found in links.items():
         assert np.allclose(found.bytes_per_s, facts.nic_bytes_per_s, rtol=1e-12), name
@@ -167,7 +167,7 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
 
 def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
     job, facts = problem.training[0], parts[1]["DGX H100"]
-    layouts = space(job, 64 * facts.chips, facts.scaleup_chips, every=False)
+    layouts = layout_space(job, 64 * facts.chips, facts.scaleup_chips, every=False)
     steps = [
         evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, plant_of(f"fat-tree:{taper}", 64, facts, parts[0])).step_s
         for taper in (1, 2, 4, 8)
@@ -180,9 +180,9 @@ def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
 def test_a_layout_that_the_network_does_not_carry_is_not_used(problem, parts):
     job, facts = problem.training[0], parts[1]["DGX H100"]
     alone = Plant(Design("scale-up"), 1, 8, 8, 50e9, 64, 450e9, 0.0, 0.0)
-    layouts = space(job, 16, facts.scaleup_chips, every=False)
+    layouts = layout_space(job, 16, facts.scaleup_chips, every=False)
     assert not carries(alone, layouts).any()  # something of every layout on two systems leaves them
-    found = search(job, facts, 0.0, "bf16", layouts, problem.constants, plant=alone)
+    found = search_layouts(job, facts, 0.0, "bf16", layouts, problem.constants, plant=alone)
     assert (found.carried, found.fitting, len(found)) == (0, 0, 0) and found.legal == len(layouts)
     within = Layouts.of(tp=8, zero=1)
     assert carries(alone, within).all()
