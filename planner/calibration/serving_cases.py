@@ -23,6 +23,7 @@ from models.transformer.architecture import Architecture
 from planner.calibration.measurements import MeasuredCase, Reader, Row
 from planner.calibration.serving_loads import Load, Software, load_of, software_of
 from planner.calibration.training_architectures import Unpredictable, known_record, shape_of_record
+from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
 GRADES = ("A", "B")
 LEFT_OUT_KINDS = ("gpustack", "sglblog")
@@ -38,15 +39,6 @@ WEIGHTS = {
 UNSTATED = ("", "unset", "n/a", "auto")
 # Without a rate of its own a format is computed in 16 bit, from weights that stay narrow in memory.
 WIDENED = {"fp8": "w8a16", "mxfp8": "w8a16", "int8": "w8a16", "fp4": "int4"}
-RATE = {
-    "bf16": ("bf16", "fp16"),
-    "fp8": ("fp8",),
-    "mxfp8": ("fp8",),
-    "int8": ("int8",),
-    "fp4": ("fp4",),
-    "int4": ("bf16", "fp16"),
-    "w8a16": ("bf16", "fp16"),
-}
 CACHES = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
 NARROW_CHECKPOINTS = {
     "deepseek-ai": "fp8",
@@ -97,7 +89,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
     arch = shape_of_record(record)
     weights = weight_precision_of(row, chip, record, arch, reader)
     per_chip = ranks_per_chip(row, reader)
-    rates, family = chip_rates(row, chip, weights, per_chip, reader)
+    rates, family = rates_of(row, chip, weights, per_chip, reader)
     software: Software = software_of(row, reader.note)
     load: Load = load_of(row, reader.note)
     kv = kv_precision_of(row, chip, weights, arch, reader)
@@ -133,14 +125,6 @@ def chip_record(row: Row, catalog: Catalog) -> Record:
         raise Unpredictable("chip not in the catalog") from None
 
 
-def rate_of(chip: Record, precision: str) -> float | None:
-    """Peak rate at which products of weights in a format run [FLOP/s], or None."""
-    for name in RATE[precision]:
-        if (figure := chip.get(f"{name}_flop_per_s")) is not None:
-            return float(figure.value)
-    return None
-
-
 def ranks_per_chip(row: Row, reader: Reader) -> int:
     """A layout whose degrees multiply to a whole multiple of the chips counts cores or dies: so many ranks to a chip."""
     if row.text["mode"] == "disaggregated":
@@ -153,37 +137,25 @@ def ranks_per_chip(row: Row, reader: Reader) -> int:
     return 1
 
 
-def chip_rates(row: Row, chip: Record, weights: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
+def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
     """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
 
     Chips without a scale-up domain talk over the host's links, within `chips_per_node`.
     """
-
-    def value(name: str) -> float | None:
-        figure = chip.get(name)
-        return None if figure is None else float(figure.value)
-
-    memory, bandwidth, flops, flops16 = (
-        value("hbm_bytes"),
-        value("hbm_bytes_per_s"),
-        rate_of(chip, weights),
-        rate_of(chip, "bf16"),
-    )
-    if not memory or not bandwidth:
-        raise Unpredictable("the chip has no published memory size or bandwidth")
-    if not flops16 or not flops:
-        raise Unpredictable("the chip has no published rate of matrix products")
-    domain, scaleup = value("scaleup_chips") or 1.0, value("scaleup_bytes_per_s")
+    read = stated(chip)
+    domain, scaleup = read("scaleup_chips") or 1.0, read("scaleup_bytes_per_s")
     if scaleup is None:
         scaleup = HOST_LINK_BYTES_PER_S
         reader.note("links of the host")
     if domain <= 1:
         domain = row.number("chips_per_node") or row.number("n_chips") or 1.0
-    rates = ChipRates(
-        flop_per_s=flops / per_chip, flop16_per_s=flops16 / per_chip, hbm_bytes_per_s=bandwidth / per_chip, hbm_bytes=memory / per_chip,
-        scaleup_bytes_per_s=scaleup / per_chip, scaleup_chips=int(domain * per_chip), scaleout_bytes_per_s=SCALEOUT_BYTES_PER_S / per_chip,
-        tdp_w=(value("tdp_w") or 0.0) / per_chip,
-    )  # fmt: skip
+    try:
+        rates = chip_rates(
+            chip, weights, scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=SCALEOUT_BYTES_PER_S,
+            ranks_per_chip=per_chip,
+        )  # fmt: skip
+    except UnknownRate as error:
+        raise Unpredictable(str(error)) from None
     return rates, chip.words("family") or "other"
 
 
@@ -203,7 +175,7 @@ def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architectu
         precision = WEIGHTS[label]
     else:
         raise Unpredictable("unknown weight_dtype")
-    if rate_of(chip, precision) is None:
+    if peak_flop_per_s(stated(chip), precision) is None:
         precision = WIDENED.get(precision, precision)
     return precision
 

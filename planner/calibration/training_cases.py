@@ -22,13 +22,8 @@ from models.training.step import Recipe
 from models.transformer.architecture import Architecture
 from planner.calibration.measurements import MeasuredCase, Reader, Row
 from planner.calibration.training_architectures import Unpredictable, architecture_of
+from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
-MODERN = (
-    "megatron",
-    "nvidia-tuned",
-    "fsdp",
-    "other",
-)  # frameworks with sequence parallelism and fused attention by default
 PRECISIONS = {
     "": "bf16",
     "bf16": "bf16",
@@ -81,7 +76,7 @@ def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> M
     arch, name, mtp = architecture_of(row, catalog, reader.inferred)
     precision = precision_of(row, chip, arch, reader)
     degrees, per_chip = layout_degrees(row, framework, arch.experts, reader)
-    rates, family = chip_rates(row, chip, precision, per_chip, reader)
+    rates, family = rates_of(row, chip, precision, per_chip, reader)
     batch, micro_batch = batch_of(row, degrees, framework, reader)
     recipe = recipe_of(row, framework, family, chip, precision, arch, degrees, mtp, reader)
     degrees |= {"micro_batch": micro_batch, "vpp": interleave_of(row, degrees, framework, reader), "zero": zero_of(row, framework, reader),
@@ -142,34 +137,17 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: Reader) -> 
     return precision
 
 
-def peak_flop_per_s(chip: Record, precision: str) -> float:
-    """Peak rate at a precision; BF16 and FP16 run at one rate, MXFP8 at that of FP8."""
-    names = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "mxfp8": ("fp8",)}.get(precision, (precision,))
-    for name in names:
-        if (figure := chip.get(f"{name}_flop_per_s")) is not None:
-            return float(figure.value)
-    raise Unpredictable(f"the chip has no published {precision} rate")
-
-
-def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
+def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
     """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
 
     The scale-up domain is that of the catalog; within one node it is bounded by `chips_per_node`. NICs that the row leaves
     open take what nodes of the generation usually had.
     """
-
-    def value(name: str) -> float | None:
-        figure = chip.get(name)
-        return None if figure is None else float(figure.value)
-
-    memory, bandwidth = value("hbm_bytes"), value("hbm_bytes_per_s")
-    if not memory or not bandwidth:
-        raise Unpredictable("the chip has no published memory size or bandwidth")
-    family = chip.words("family") or "other"
-    node, domain = row.number("chips_per_node"), value("scaleup_chips") or row.number("chips_per_node") or 1
+    read, family = stated(chip), chip.words("family") or "other"
+    node, domain = row.number("chips_per_node"), read("scaleup_chips") or row.number("chips_per_node") or 1
     if node and domain <= RACK_SCALE:
         domain = min(node, domain)
-    scaleup = value("scaleup_bytes_per_s")
+    scaleup = read("scaleup_bytes_per_s")
     if scaleup is None:
         reader.note("scale-up link of a host interface")
         scaleup = UNSTATED_SCALEUP_BYTES_PER_S
@@ -178,11 +156,13 @@ def chip_rates(row: Row, chip: Record, precision: str, per_chip: int, reader: Re
         nic = USUAL_NIC_GBPS.get(family, OTHER_NIC_GBPS)
         if row.number("n_chips") > domain:
             reader.note(f"NIC of {nic:g} GB/s per chip")
-    rates = ChipRates(
-        flop_per_s=peak_flop_per_s(chip, precision) / per_chip, flop16_per_s=peak_flop_per_s(chip, "bf16") / per_chip,
-        hbm_bytes_per_s=bandwidth / per_chip, hbm_bytes=memory / per_chip, scaleup_bytes_per_s=scaleup / per_chip,
-        scaleup_chips=int(domain * per_chip), scaleout_bytes_per_s=nic * GIGA / per_chip, tdp_w=(value("tdp_w") or 0.0) / per_chip,
-    )  # fmt: skip
+    try:
+        rates = chip_rates(
+            chip, precision, scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=nic * GIGA,
+            ranks_per_chip=per_chip,
+        )  # fmt: skip
+    except UnknownRate as error:
+        raise Unpredictable(str(error)) from None
     return rates, family
 
 
@@ -323,7 +303,11 @@ def measured_tflops(row: Row, chip: Record) -> tuple[float | None, bool]:
     """(TFLOP/s per chip, whether recomputation counts): as printed, else from MFU, else from HFU at the 16-bit peak."""
     if row.number("model_tflops_per_chip"):
         return row.number("model_tflops_per_chip"), False
-    peak = peak_flop_per_s(chip, PRECISIONS.get(row.text["dtype"].lower(), "bf16")) / 1e12
+    precision = PRECISIONS.get(row.text["dtype"].lower(), "bf16")
+    rate = peak_flop_per_s(stated(chip), precision)
+    if rate is None:
+        raise Unpredictable(f"the chip has no published {precision} rate")
+    peak = rate / 1e12
     if row.number("mfu_pct"):
         return row.number("mfu_pct") / 100.0 * peak, False
     return (row.number("hfu_pct") / 100.0 * peak, True) if row.number("hfu_pct") else (None, False)

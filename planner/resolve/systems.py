@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from catalog.records import Record
 from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
+from planner.resolve.chip_rates import peak_rates
 from planner.resolve.ledger import Ledger
 from planner.spec.model import PRECISIONS
 
@@ -16,10 +17,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     """Figures of a system and its chip. Raises MissingFigure for what has neither a figure nor an allowed default."""
     name, chip = record.name, ledger.catalog.get("chips", record.text["chip"])
     chips = int(ledger.value("systems", name, "chips"))
-    rates = {
-        p: rate for p in PRECISIONS if (rate := ledger.optional("chips", chip.name, f"{p}_flop_per_s")) is not None
-    }
-    _share_16_bit(rates)
+    rates = peak_rates(lambda field: ledger.optional("chips", chip.name, field), PRECISIONS)
     if "bf16" not in rates:  # attention and the head run at 16 bit whatever the weights are
         ledger.value("chips", chip.name, "bf16_flop_per_s")  # raises: the user is told which figure to state
     scaleup = _first(ledger, ("systems", name, "scaleup_bytes_per_s"), ("chips", chip.name, "scaleup_bytes_per_s"))
@@ -79,13 +77,6 @@ def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
     return ledger.default(
         "embodied_carbon_per_chip", f"chips/{chip}/embodied_carbon_kg", reason, ("embodied", "*", system)
     )
-
-
-def _share_16_bit(rates: dict[str, float]) -> None:
-    """BF16 and FP16 run at one rate on every chip that has both; a sheet that names one of them means the other too."""
-    for one, other in (("bf16", "fp16"), ("fp16", "bf16")):
-        if one in rates:
-            rates.setdefault(other, rates[one])
 
 
 def _first(ledger: Ledger, *places: tuple[str, str, str]) -> float | None:

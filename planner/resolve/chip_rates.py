@@ -1,0 +1,81 @@
+"""Rates of a chip for the closed forms, from the figures that its catalog record states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from catalog.records import Record
+from models.roofline import ChipRates
+
+# Formats whose published peak holds for products at a precision, most direct first: BF16 and FP16 run at one rate, MXFP8 at that
+# of FP8; weights narrower than the formats a chip computes in are widened to 16 bit.
+RATED_AS = {
+    "bf16": ("bf16", "fp16"),
+    "fp16": ("fp16", "bf16"),
+    "mxfp8": ("fp8",),
+    "int4": ("bf16", "fp16"),
+    "w8a16": ("bf16", "fp16"),
+}
+Read = Callable[[str], float | None]
+
+
+class UnknownRate(ValueError):
+    """The record states no figure for something that every closed form needs."""
+
+
+def stated(chip: Record) -> Read:
+    """Read figures of a record in SI, None where it has none."""
+
+    def read(name: str) -> float | None:
+        figure = chip.get(name)
+        return None if figure is None else figure.number
+
+    return read
+
+
+def peak_flop_per_s(read: Read, precision: str) -> float | None:
+    """Peak rate of matrix products at a precision [FLOP/s], None where the chip states none."""
+    names = RATED_AS.get(precision, (precision,))
+    return next((rate for name in names if (rate := read(f"{name}_flop_per_s")) is not None), None)
+
+
+def peak_rates(read: Read, precisions: Iterable[str]) -> dict[str, float]:
+    """Peak rates [FLOP/s] of those precisions that the chip computes in."""
+    return {name: rate for name in precisions if (rate := peak_flop_per_s(read, name)) is not None}
+
+
+def chip_rates(
+    chip: Record,
+    precision: str,
+    *,
+    scaleup_bytes_per_s: float,
+    scaleup_chips: float,
+    scaleout_bytes_per_s: float,
+    ranks_per_chip: int = 1,
+) -> ChipRates:
+    """Rates of one rank: a chip, or its part where a layout counts cores or dies. Links are stated per chip [byte/s].
+
+    Raises UnknownRate where the record lacks memory, bandwidth or a peak rate.
+    """
+    read = stated(chip)
+    memory, bandwidth = read("hbm_bytes"), read("hbm_bytes_per_s")
+    if not memory or not bandwidth:
+        raise UnknownRate("the chip has no published memory size or bandwidth")
+    peak, peak16 = _peak(read, precision), _peak(read, "bf16")
+    return ChipRates(
+        flop_per_s=peak / ranks_per_chip,
+        flop16_per_s=peak16 / ranks_per_chip,
+        hbm_bytes_per_s=bandwidth / ranks_per_chip,
+        hbm_bytes=memory / ranks_per_chip,
+        scaleup_bytes_per_s=scaleup_bytes_per_s / ranks_per_chip,
+        scaleup_chips=int(scaleup_chips * ranks_per_chip),
+        scaleout_bytes_per_s=scaleout_bytes_per_s / ranks_per_chip,
+        tdp_w=(read("tdp_w") or 0.0) / ranks_per_chip,
+    )
+
+
+def _peak(read: Read, precision: str) -> float:
+    rate = peak_flop_per_s(read, precision)
+    if not rate:
+        raise UnknownRate(f"the chip has no published {precision} rate")
+    return rate
