@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
+from models.energy.carbon import embodied_carbon_kg
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.apis import request_price
@@ -74,7 +75,7 @@ def holding_costs(
         cost += (option.hall_per_s if option.owned else term.price) * float(seconds @ calendar.discount[held])
         charged_w, counted_w = rates.settled_w(np.array(idle_w if option.owned else 0.0), np.array(idle_w), np.array(r))
         result[COST][u] = cost + charged_w * rates.cost_per_w[r, held].sum()
-        embodied_kg = option.system.embodied_kg * seconds.sum() / option.offer.life_s(money)
+        embodied_kg = embodied_carbon_kg(option.system.embodied_kg, seconds.sum(), option.offer.life_s(money))
         result[CARBON][u] = counted_w * rates.carbon_per_w[r, held].sum() + embodied_kg
         result[ENERGY][u] = counted_w * seconds.sum()
         result[CAPITAL][u] = capital

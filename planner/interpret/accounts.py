@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from models.energy.carbon import embodied_carbon_kg
 from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
@@ -104,9 +105,8 @@ class Accounts:
                 self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
                 self.energy_j += idle_w * float(seconds.sum())
             if option.system.embodied_kg:
-                self.carbon["embodied", *where] += (
-                    count * option.system.embodied_kg * float(seconds.sum()) / option.offer.life_s(money)
-                )
+                made_kg, life_s = count * option.system.embodied_kg, option.offer.life_s(money)
+                self.carbon["embodied", *where] += float(embodied_carbon_kg(made_kg, seconds.sum(), life_s))
         for site, opened in zip(problem.sites, self.decided.opened):
             if site.fixed_cost_per_s and opened:
                 self.lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth_from(calendar, site)
