@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from models.economics import annuity, capital_recovery_factor
+from solvers.interface import Options
 from solvers.joint import solve
-from solvers.mip import Options
 from solvers.model.data import PlanData
 from solvers.model.electricity_data import Chronology, MeterData
 

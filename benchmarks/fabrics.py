@@ -11,6 +11,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import networkx as nx
 import numpy as np

@@ -25,8 +25,8 @@ from catalog.lookup import shipped_catalog
 from planner.problem.calendar import HOURS_PER_YEAR, Clock
 from planner.spec.series import at_instants, carbon_column, price_column, read_series
 from planner.tables import as_markdown
+from solvers.interface import Options
 from solvers.joint import solve
-from solvers.mip import Options
 from solvers.model.data import Limit, Objective, PlanData
 from solvers.model.electricity_data import Chronology
 

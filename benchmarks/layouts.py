@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 

@@ -15,8 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from solvers.interface import Options
 from solvers.joint import solve
-from solvers.mip import Options
 from solvers.model.data import Limit, Objective, PlanData
 
 SITES, SYSTEMS, WORKLOADS, ORIGINS, JOBS, WINDOWS, SLOTS = 4, 4, 3, 6, 2, 2, 48

@@ -164,12 +164,13 @@ def plain(data: Any, gap: float, threads: int) -> dict[str, Any]:
 def solve_plain(path: Path, gap: float, threads: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (PLAIN_MEMORY, PLAIN_MEMORY))
     from solvers import mip
+    from solvers.interface import Options
     from solvers.model.build import build, objective_vector
     from solvers.model.data import PlanData
 
     data = PlanData(**pickle.loads(path.read_bytes()))
     program = build(data)
-    options = mip.Options(gap=gap, time_limit_s=PLAIN_LIMIT_S, threads=threads, method="direct")
+    options = Options(gap=gap, time_limit_s=PLAIN_LIMIT_S, threads=threads, method="direct")
     found = mip.solve(program, objective_vector(program, data), "min", options, polished=False)
     print(json.dumps({"gap": found.gap, "status": found.status}))
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from planner.candidates.search import find_candidates
 from planner.candidates.serving import Grid, make_grid
