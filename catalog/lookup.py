@@ -1,26 +1,26 @@
-"""The catalog: our data, a user's overlays and overrides, found by name or alias. It reads files that
-describe things; it never reads a question or a plan."""
+"""The catalog: the shipped data with a user's overlays and overrides, looked up by name or alias.
+
+It reads files that describe hardware, prices, regions and architectures, never a specification or a plan.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from catalog.build import Records, build_records
 from catalog.errors import CatalogError, UnknownName, close_names, did_you_mean, name_key
 from catalog.figures import Origin, Source
-from catalog.reader import Place, read_record
+from catalog.files import Problems, data_path, read_data, read_overlays
+from catalog.reader import Place
 from catalog.records import Record
 from catalog.schemas import SCHEMAS
 
-DATA = Path(__file__).parent / "data"
 _KINDS_AND_SOURCES = (*SCHEMAS, "sources")
-_CONFIG = ".config.json"
-
-Problems = list[tuple[str, str]]
 
 
 class Catalog:
@@ -35,7 +35,7 @@ class Catalog:
     ) -> None:
         self._blocks = tuple(blocks)
         self._overrides = dict(overrides or {})
-        self._cache: dict[str, tuple[dict[str, Record], dict[str, str]]] = {}
+        self._cache: dict[str, Records] = {}
         self._sources: dict[str, Source] | None = None
         self._digest = ""
         problems: Problems = []
@@ -46,26 +46,13 @@ class Catalog:
 
     @classmethod
     def load(cls, overlays: Sequence[Path] = (), blocks: Sequence[Mapping[str, Any]] = ()) -> Catalog:
-        """Our data with overlay directories (their `*.json` in order of name) or files, then `blocks`
-        of the same shape from a spec. A file `<name>.config.json` is a Hugging Face config, read as the
-        architecture of that name. Raises CatalogError with everything that is wrong in them."""
+        """Load the shipped data with overlays, and with blocks of the same shape from a spec.
+
+        `overlays` are files, or folders whose `*.json` are read in order of name. A file `<name>.config.json` is a Hugging Face
+        config, read as the architecture of that name. Raises CatalogError with everything that is wrong in them.
+        """
         problems: Problems = []
-        placed: list[tuple[Place, Mapping[str, Any]]] = []
-        for path in _overlay_files(overlays, problems):
-            try:
-                content = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError, RecursionError) as error:
-                problems.append((str(path), f"cannot be read as JSON: {error}"))
-                continue
-            origin = Origin((f"overlay:{path.name}",), "C", "override")
-            if path.name.endswith(_CONFIG):
-                entry = {"name": path.name.removesuffix(_CONFIG), "config": content}
-                placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
-            elif isinstance(content, Mapping) and "model_type" in content:
-                how = f'rename it to "<name>{_CONFIG}", with the name that specs give the architecture'
-                problems.append((str(path), f"looks like a Hugging Face config.json: {how}"))
-            else:
-                placed.append((Place(f"{path}: ", origin), content))
+        placed = read_overlays(overlays, problems)
         for block in blocks:
             placed.append((Place("catalog.", Origin(("spec",), "C", "override", note_required=True)), block))
         try:
@@ -77,7 +64,7 @@ class Catalog:
         return catalog
 
     def get(self, kind: str, name: str) -> Record:
-        """Record by name or alias; spelling with spaces, hyphens or capitals is all one."""
+        """Find a record by name or alias, whatever its spaces, hyphens and capitals."""
         records, index = self._kind(kind)
         found = index.get(name_key(name))
         if found is None:
@@ -85,26 +72,26 @@ class Catalog:
         return records[found]
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether a record has this name or alias."""
+        """Tell whether a record has this name or alias."""
         return name_key(name) in self._kind(kind)[1]
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Names of all records of a kind."""
+        """List the names of all records of a kind."""
         return tuple(self._kind(kind)[0])
 
     def records(self, kind: str) -> tuple[Record, ...]:
-        """All records of a kind."""
+        """List all records of a kind."""
         return tuple(self._kind(kind)[0].values())
 
     def source(self, id: str) -> Source:
-        """The document behind a source id."""
+        """Find the document behind a source id."""
         sources = self._all_sources()
         if id not in sources:
             raise UnknownName("sources", id, close_names(id, sources))
         return sources[id]
 
     def constants(self, model: str) -> dict[str, float]:
-        """Numbers of the constants of one model by field: "serving" -> {"memory_efficiency": 0.843, …}."""
+        """List the constants of one model by name: "serving" -> {"memory_efficiency": 0.843, …}."""
         prefix = model + "."
         return {
             r.name.removeprefix(prefix): r.value("value")
@@ -114,74 +101,32 @@ class Catalog:
 
     @property
     def digest(self) -> str:
-        """sha256 over data, overlays, blocks and overrides: equal digests mean equal figures."""
+        """Hash data, overlays, blocks and overrides with SHA-256: equal digests mean equal figures."""
         if not self._digest:
             whole = hashlib.sha256()
             for kind in _KINDS_AND_SOURCES:
-                whole.update(kind.encode() + b"\0" + _data_path(kind).read_bytes())
+                whole.update(kind.encode() + b"\0" + data_path(kind).read_bytes())
             stated = [[place.origin.source, content] for place, content in self._blocks]
             whole.update(json.dumps([stated, self._overrides], sort_keys=True).encode())
             self._digest = whole.hexdigest()
         return self._digest
 
     def with_overrides(self, overrides: Mapping[str, Mapping[str, Any]]) -> Catalog:
-        """New catalog in which figures are as stated: "kind/name/figure" -> {"value": "…", "note": "…"}."""
+        """Make a new catalog in which figures are as stated: "kind/name/figure" -> {"value": "…", "note": "…"}."""
         return Catalog(self._blocks, {**self._overrides, **overrides})
 
     # -- building ---------------------------------------------------------------------------------
 
-    def _kind(self, kind: str) -> tuple[dict[str, Record], dict[str, str]]:
+    def _kind(self, kind: str) -> Records:
         if kind not in SCHEMAS:
             raise UnknownName("kinds", kind, close_names(kind, SCHEMAS))
         if kind not in self._cache:
             problems: Problems = []
-            self._cache[kind] = self._build(kind, problems)
+            self._cache[kind] = build_records(kind, self._blocks, self._overrides, problems)
             if problems:
                 del self._cache[kind]
                 raise CatalogError(problems)
         return self._cache[kind]
-
-    def _build(self, kind: str, problems: Problems) -> tuple[dict[str, Record], dict[str, str]]:
-        records: dict[str, Record] = {}
-        index: dict[str, str] = {}
-        ours = Place(f"{kind}.json: ", Origin())
-        for place, content in ((ours, _read_data(kind)), *self._blocks):
-            if not isinstance(content, Mapping) or not isinstance(content.get(kind, []), list):
-                continue
-            for i, entry in enumerate(content.get(kind, [])):
-                at = place if place.whole else Place(f"{place.path}{kind}[{i}]", place.origin)
-                base = None
-                if place is not ours and isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
-                    base = records.get(index.get(name_key(entry["name"]), ""))
-                record = read_record(kind, entry, at, base, lambda p, m: problems.append((p, m)))
-                if record is not None:
-                    records[record.name] = record
-                    for label in (record.name, *record.aliases):
-                        index.setdefault(name_key(label), record.name)
-        self._apply_overrides(kind, records, index, problems)
-        return records, index
-
-    def _apply_overrides(
-        self, kind: str, records: dict[str, Record], index: dict[str, str], problems: Problems
-    ) -> None:
-        for path, entry in self._overrides.items():
-            if not path.startswith(kind + "/") or path.count("/") < 2:
-                continue
-            name, _, figure = path[len(kind) + 1 :].rpartition("/")
-            where = f"overrides.{path}"
-            found = index.get(name_key(name))
-            if found is None:
-                labels = [label for r in records.values() for label in (r.name, *r.aliases)]
-                problems.append((where, str(UnknownName(kind, name, close_names(name, labels)))))
-                continue
-            record = records[found]
-            edit = {"name": record.name, "figures": {figure: entry}}
-            if figure in SCHEMAS[kind].text:
-                edit = {"name": record.name, "text": {figure: _value_of(entry)}}
-            place = Place(where, Origin(("override",), "C", "override", note_required=True), bare=True)
-            changed = read_record(kind, edit, place, record, lambda p, m: problems.append((p, m)))
-            if changed is not None:
-                records[found] = changed
 
     # -- checking what a user states ---------------------------------------------------------------
 
@@ -202,7 +147,7 @@ class Catalog:
                 else:
                     touched.add(kind)
         for kind in sorted(touched):
-            self._cache[kind] = self._build(kind, problems)
+            self._cache[kind] = build_records(kind, self._blocks, self._overrides, problems)
         for kind in sorted(touched):
             self._check_references(kind, problems)
 
@@ -215,7 +160,7 @@ class Catalog:
             problems.append((place.path + "sources", shape))
 
     def _check_references(self, kind: str, problems: Problems) -> None:
-        """Names that records of an overlay refer to, and sources that they cite, must exist."""
+        """Check that the names which records of an overlay refer to, and the sources which they cite, exist."""
         sources = self._all_sources()
         for place, content in self._blocks:
             if not isinstance(content, Mapping) or not isinstance(content.get(kind), list):
@@ -235,12 +180,8 @@ class Catalog:
                     figure = record.get(name)
                     for id in figure.source if figure else ():
                         if id not in sources:
-                            problems.append(
-                                (
-                                    f"{at}.figures.{name}.source",
-                                    f'unknown source "{id}"' + did_you_mean(close_names(id, sources)),
-                                )
-                            )
+                            message = f'unknown source "{id}"' + did_you_mean(close_names(id, sources))
+                            problems.append((f"{at}.figures.{name}.source", message))
 
     def _record_of(self, kind: str, entry: object) -> Record | None:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
@@ -261,7 +202,7 @@ class Catalog:
             else:
                 touched.add(kind)
         for kind in sorted(touched):
-            self._cache[kind] = self._build(kind, problems)
+            self._cache[kind] = build_records(kind, self._blocks, self._overrides, problems)
 
     def _labels(self, kind: str) -> list[str]:
         return [label for r in self._kind(kind)[0].values() for label in (r.name, *r.aliases)]
@@ -273,7 +214,7 @@ class Catalog:
             for place, _ in self._blocks:
                 for id in place.origin.source:
                     self._sources.setdefault(id, Source(id, f"stated by the user in {id}", None, "C"))
-            for content in (_read_data("sources"), *(c for _, c in self._blocks)):
+            for content in (read_data("sources"), *(c for _, c in self._blocks)):
                 entries = content.get("sources", {}) if isinstance(content, Mapping) else {}
                 for id, e in entries.items() if isinstance(entries, Mapping) else ():
                     self._sources[id] = Source(id, e["title"], e.get("date"), e.get("confidence", "C"))
@@ -282,29 +223,5 @@ class Catalog:
 
 @cache
 def shipped_catalog() -> Catalog:
-    """Our own data alone; they do not change while a process runs, so they are read once."""
+    """Load the shipped data alone, once per process."""
     return Catalog.load()
-
-
-def _value_of(entry: object) -> object:
-    return entry.get("value") if isinstance(entry, Mapping) else entry
-
-
-def _data_path(kind: str) -> Path:
-    return DATA / f"{kind}.json"
-
-
-def _read_data(kind: str) -> Mapping[str, Any]:
-    return json.loads(_data_path(kind).read_text(encoding="utf-8"))
-
-
-def _overlay_files(overlays: Iterable[Path], problems: Problems) -> list[Path]:
-    files: list[Path] = []
-    for path in map(Path, overlays):
-        if path.is_dir():
-            files += sorted(path.glob("*.json"))
-        elif path.is_file():
-            files.append(path)
-        else:
-            problems.append((str(path), "no such file or directory"))
-    return files

@@ -142,7 +142,7 @@ def _figures(
         if isinstance(figure, (str, int, float)) and not origin.note_required:
             figure = {"value": figure}
         units = spec.units or ((before[name].unit,) if name in before else ())  # a default or constant keeps its unit
-        read = read_figure(figure, units, origin, lambda k, m, n=name: report(place.at(key, n, k), m))
+        read = read_figure(figure, units, origin, _report_at(report, place, key, name))
         if read is None:
             continue
         if message := _unfit(schema, name, spec, read, before.get(name)) if origin.kind and key == "figures" else "":
@@ -150,6 +150,11 @@ def _figures(
         else:
             out[name] = read
     return out
+
+
+def _report_at(report: Report, place: Place, *keys: str) -> Report:
+    """Report problems of a part of an entry at its path."""
+    return lambda key, message: report(place.at(*keys, key), message)
 
 
 def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: Figure | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from catalog import units
 from catalog.errors import MissingFigure
@@ -11,7 +12,7 @@ from catalog.figures import Figure
 from catalog.plausibility import range_of
 from catalog.schemas import SCHEMAS
 
-Text = str | bool | tuple
+Text = str | bool | tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

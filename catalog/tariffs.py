@@ -39,10 +39,11 @@ class Band:
 
 
 def tariff_bands(tariff: Record) -> tuple[Band, ...]:
-    """Bands of a tariff record."""
+    """List the bands of a tariff record."""
+    bands = tariff.text.get("bands", ())
     return tuple(
         Band(months, days, start, end, name, tariff.figures.get(figure))
-        for months, days, start, end, name, figure in tariff.text.get("bands", ())
+        for months, days, start, end, name, figure in (bands if isinstance(bands, tuple) else ())
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from catalog import Catalog, UnknownName
 from catalog.errors import name_key
 from catalog.figures import CONFIDENCES, KINDS
-from catalog.lookup import DATA
+from catalog.files import DATA
 from catalog.schemas import SCHEMAS
 from catalog.units import BILLION, GIGA, KWH_J, MEGA, MONTH_S, TERA, si_unit
 

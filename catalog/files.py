@@ -1,0 +1,61 @@
+"""Reading the files of the catalog: its own data, and the overlays of a user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from catalog.figures import Origin
+from catalog.reader import Place
+
+DATA = Path(__file__).parent / "data"
+CONFIG = ".config.json"  # ending of a Hugging Face config.json that names an architecture
+
+Problems = list[tuple[str, str]]  # (path, message)
+Blocks = list[tuple[Place, Mapping[str, Any]]]
+
+
+def data_path(kind: str) -> Path:
+    """Path of the shipped data of one kind."""
+    return DATA / f"{kind}.json"
+
+
+def read_data(kind: str) -> Mapping[str, Any]:
+    """Read the shipped data of one kind."""
+    content: Mapping[str, Any] = json.loads(data_path(kind).read_text(encoding="utf-8"))
+    return content
+
+
+def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
+    """Read overlay files and folders; a file `<name>.config.json` becomes the architecture of that name."""
+    placed: list[tuple[Place, Mapping[str, Any]]] = []
+    for path in _overlay_files(overlays, problems):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            problems.append((str(path), f"cannot be read as JSON: {error}"))
+            continue
+        origin = Origin((f"overlay:{path.name}",), "C", "override")
+        if path.name.endswith(CONFIG):
+            entry = {"name": path.name.removesuffix(CONFIG), "config": content}
+            placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
+        elif isinstance(content, Mapping) and "model_type" in content:
+            how = f'rename it to "<name>{CONFIG}", with the name that specs give the architecture'
+            problems.append((str(path), f"looks like a Hugging Face config.json: {how}"))
+        else:
+            placed.append((Place(f"{path}: ", origin), content))
+    return placed
+
+
+def _overlay_files(overlays: Iterable[Path], problems: Problems) -> list[Path]:
+    files: list[Path] = []
+    for path in map(Path, overlays):
+        if path.is_dir():
+            files += sorted(path.glob("*.json"))
+        elif path.is_file():
+            files.append(path)
+        else:
+            problems.append((str(path), "no such file or directory"))
+    return files
