@@ -20,7 +20,7 @@ import numpy as np
 
 from models.training.layouts import Layouts, LayoutSpace, enumerate_layouts
 from planner.estimate.case import resolve_case
-from planner.evaluate.layouts import evaluate
+from planner.evaluate.layouts import evaluate_layouts
 
 CASE = Path(__file__).parent.parent / "examples" / "cases" / "gpt3_a100.json"
 SPACE = LayoutSpace(
@@ -41,7 +41,7 @@ def search(facts) -> tuple[Layouts, float]:
         job.architecture, facts.case.chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,
         space=SPACE,
     )  # fmt: skip
-    step = evaluate(job, system, facts.scaleout_bytes_per_s, "bf16", layouts, facts.constants)
+    step = evaluate_layouts(facts.training_setup("bf16"), layouts)
     return layouts, float(np.where(step.memory_bytes <= system.hbm_bytes, step.step_s, np.inf).min())
 
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from models.network.group_links import Plant
+from models.arrays import Floats
 from models.training.layouts import RECOMPUTE, Layouts, LayoutSpace, divisors, enumerate_layouts
 from models.training.step import TrainingStep
-from planner.evaluate.layouts import carries, evaluate, memory_needed
-from planner.problem.constants import ModelConstants
-from planner.problem.facts import SystemFacts, TrainingFacts
+from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, memory_needed
+from planner.problem.facts import TrainingFacts
 from planner.problem.intervals import Interval
 
 PARALLEL = ("tp", "pp", "dp", "cp", "ep", "vpp")
@@ -58,27 +57,26 @@ def layout_space(job: TrainingFacts, chips: int, scaleup_chips: int, *, every: b
 
 
 def search_layouts(
-    job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
-    narrowest: int = 1, most: int | None = None, plant: Plant | None = None, memory: np.ndarray | None = None,
-) -> LayoutSearch:  # fmt: skip
-    """The layouts that fit in memory and whose groups the network carries, fastest first, `most` of them.
+    setup: TrainingSetup, layouts: Layouts, *, shrink: int = 1, most: int | None = None, memory: Floats | None = None
+) -> LayoutSearch:
+    """Rank the layouts that fit in memory and that the network carries by step time, and keep the `most` fastest.
 
-    `narrowest`: memory must suffice when only 1/narrowest of the data-parallel replicas run; `memory`: what is needed, where that is
-    known. `plant`: as in `evaluate`.
+    `shrink`: memory must suffice when only 1 / shrink of the data-parallel replicas run. `memory` [layout]: the memory
+    needed in that case [byte], where the caller has computed it already.
     """
-    carried = carries(plant, layouts)
-    memory = memory_needed(job, layouts, constants, narrowest) if memory is None else memory
-    fits = carried & (memory <= system.hbm_bytes)
+    carried = carries(setup.plant, layouts)
+    needed = memory_needed(setup.job, layouts, setup.constants, shrink) if memory is None else memory
+    fits = carried & (needed <= setup.system.hbm_bytes)
     fitting = layouts.take(fits)
-    step = evaluate(job, system, scaleout_bytes_per_s, precision, fitting, constants, plant)
+    step = evaluate_layouts(setup, fitting)
     order = np.argsort(step.step_s, kind="stable")[:most]
     return LayoutSearch(
-        fitting.take(order),
-        steps_at(step, order),
-        memory[fits][order],
-        len(layouts),
-        int(fits.sum()),
-        int(carried.sum()),
+        layouts=fitting.take(order),
+        step=steps_at(step, order),
+        memory_bytes=needed[fits][order],
+        legal=len(layouts),
+        fitting=int(fits.sum()),
+        carried=int(carried.sum()),
     )
 
 

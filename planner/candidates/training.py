@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats
 from models.training.layouts import Layouts
 from models.transformer.architecture import forward_flops_per_token
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.layouts import LayoutSearch, layout_space, search_layouts
 from planner.candidates.points import OperatingPoint, Use
-from planner.evaluate.interruptions import spares_of
-from planner.evaluate.layouts import memory_needed
-from planner.evaluate.training import LEAST_WIDTH, Width, evaluate_width, extra_power_w
+from planner.evaluate.interruptions import RunTerms, spares_of
+from planner.evaluate.layouts import TrainingSetup, memory_needed
+from planner.evaluate.training import SHRINK_LIMIT, Width, extra_power_w, width_of
 from planner.problem.derating import counted_share
 from planner.problem.fabrics import uneven
 from planner.problem.facts import Problem, SystemFacts, TrainingFacts
@@ -29,37 +31,34 @@ MAX_SYSTEMS = 1 << 16  # systems; no single run is wider
 
 
 class LayoutSearches:
-    """The fastest layouts on so many systems: jobs of one shape share them, and kinds of system with as many chips their spaces."""
+    """The fastest layouts by number of systems, cached: equal jobs share results, systems of equal size share layout spaces."""
 
     def __init__(self, problem: Problem):
         self._constants = problem.constants
-        self._spaces: dict[tuple, tuple[Layouts, np.ndarray]] = {}
-        self._found: dict[tuple, LayoutSearch] = {}
+        self._spaces: dict[tuple[Any, ...], tuple[Layouts, Floats]] = {}  # legal layouts and the memory they need
+        self._found: dict[tuple[Any, ...], LayoutSearch] = {}
 
-    def fastest(self, job: TrainingFacts, option: FleetOption, precision: str, count: int) -> LayoutSearch | None:
-        """None where no layout on so many systems is legal."""
-        system, plant, scaleout = option.system, uneven(option.plant), option.scaleout_bytes_per_s
-        shape = (
-            job.architecture,
-            job.batch_sequences,
-            job.spec.sequence_tokens,
-            count * system.chips,
-            system.scaleup_chips,
+    def setup(self, job: TrainingFacts, option: FleetOption, precision: str) -> TrainingSetup:
+        """Bundle a job with the system and network of a fleet option."""
+        return TrainingSetup(
+            job, option.system, precision, self._constants, option.scaleout_bytes_per_s, uneven(option.plant)
         )
+
+    def fastest(self, setup: TrainingSetup, systems: int) -> LayoutSearch | None:
+        """Find the fastest layout on a number of systems; None where no layout on so many is legal."""
+        job, system = setup.job, setup.system
+        chips = systems * system.chips
+        shape = (job.architecture, job.batch_sequences, job.spec.sequence_tokens, chips, system.scaleup_chips)
         if shape not in self._spaces:
-            layouts = layout_space(job, count * system.chips, system.scaleup_chips, every=False)
-            self._spaces[shape] = (
-                layouts,
-                memory_needed(job, layouts, self._constants, LEAST_WIDTH) if len(layouts) else np.zeros(0),
-            )
+            layouts = layout_space(job, chips, system.scaleup_chips, every=False)
+            needed = memory_needed(job, layouts, self._constants, SHRINK_LIMIT) if len(layouts) else np.zeros(0)
+            self._spaces[shape] = layouts, needed
         layouts, memory = self._spaces[shape]
         if not len(layouts):
             return None
-        key = (*shape, system.name, precision, scaleout, plant)
+        key = (*shape, system.name, setup.precision, setup.scaleout_bytes_per_s, setup.plant)
         if key not in self._found:
-            self._found[key] = search_layouts(
-                job, system, scaleout, precision, layouts, self._constants, most=1, plant=plant, memory=memory
-            )
+            self._found[key] = search_layouts(setup, layouts, most=1, memory=memory)
         return self._found[key]
 
 
@@ -150,11 +149,13 @@ def _best(
 ) -> tuple[Width | None, int]:
     """The fastest layout on `count` systems over the asked precisions."""
     system, best, tried = option.system, None, 0
+    terms = RunTerms.of(system, option.offer, option.site)
     for precision in job.spec.precision:
         if precision not in system.flop_per_s:
             dropped["system has none of the asked precisions"] += 1
             continue
-        found = searches.fastest(job, option, precision, count)
+        setup = searches.setup(job, option, precision)
+        found = searches.fastest(setup, count)
         if found is None:
             dropped["no legal layout on so many chips"] += 1
             continue
@@ -164,19 +165,7 @@ def _best(
         if not found.fitting:
             continue
         dropped["another layout of the width is faster"] += found.fitting - 1
-        width = evaluate_width(
-            job,
-            system,
-            found.layouts,
-            0,
-            precision,
-            found.step,
-            found.memory_bytes,
-            problem,
-            spot=option.offer.spot,
-            storage_bytes_per_s=option.site.storage_bytes_per_s,
-            owned=option.owned,
-        )
+        width = width_of(setup, found.layouts, found.step, found.memory_bytes, 0, terms)
         if best is None or width.tokens_per_s > best.tokens_per_s:
             best = width
     return best, tried

@@ -20,7 +20,7 @@ from models.training.layouts import Layouts, is_legal
 from models.transformer.architecture import Architecture
 from planner.candidates.layouts import layout_rows, layout_space, search_layouts
 from planner.errors import Problem, SpecError, close_matches
-from planner.evaluate.layouts import interval_of
+from planner.evaluate.layouts import TrainingSetup, interval_of
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import largest_of, plant_of, scaleout_bytes_per_s, uneven, whole_network
 from planner.problem.facts import ServingFacts, SystemFacts, TrainingFacts
@@ -62,6 +62,12 @@ class CaseFacts:
     def job(self) -> TrainingFacts:
         """The workload of a training case."""
         return TrainingFacts("workload", self.case.workload, self.architecture)
+
+    def training_setup(self, precision: str) -> TrainingSetup:
+        """Bundle the job of a training case with its system and network at a precision."""
+        return TrainingSetup(
+            self.job, self.system, precision, self.constants, self.scaleout_bytes_per_s, uneven(self.plant)
+        )
 
 
 def resolve_case(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> CaseFacts:
@@ -196,18 +202,14 @@ def best_layouts(
             ]
         )
     layouts = _asked(facts)
-    searches = {
-        p: search_layouts(
-            facts.job, system, facts.scaleout_bytes_per_s, p, layouts, facts.constants, plant=uneven(facts.plant)
-        )
-        for p in able
-    }
+    setups = {precision: facts.training_setup(precision) for precision in able}
+    searches = {precision: search_layouts(setup, layouts) for precision, setup in setups.items()}
     best = max(searches, key=lambda p: searches[p].step.tokens_per_s.max(initial=0.0))
     counts = {
         "legal": sum(found.legal for found in searches.values()),
         "fitting": sum(found.fitting for found in searches.values()),
     }
-    interval = interval_of(facts.job, system, best, facts.constants)
+    interval = interval_of(setups[best])
     return [{"precision": best, **row} for row in layout_rows(searches[best], count, interval)], counts
 
 

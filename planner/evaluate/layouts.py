@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Bools, Floats
 from models.network.group_links import GroupLinks, Plant, dimension_links
 from models.training.layouts import Layouts
 from models.training.memory import training_memory
@@ -17,67 +19,79 @@ from planner.problem.intervals import Interval, network
 RECIPE = Recipe()
 
 
-def evaluate(
-    job: TrainingFacts, system: SystemFacts, scaleout_bytes_per_s: float, precision: str, layouts: Layouts, constants: ModelConstants,
-    plant: Plant | None = None,
-) -> TrainingStep:  # fmt: skip
-    """Steps of the layouts, whether they fit or not, corrected by own measurements of the chip where the catalog has them.
+@dataclass(frozen=True, slots=True)
+class TrainingSetup:
+    """A training job on one type of system and network at one precision: everything of a step but its layout."""
 
-    `plant`: a network that gives groups of different size and stride different rates; without one all get `scaleout_bytes_per_s`.
+    job: TrainingFacts
+    system: SystemFacts
+    precision: str
+    constants: ModelConstants
+    scaleout_bytes_per_s: float = 0.0  # per chip, out of its system
+    plant: Plant | None = (
+        None  # a network whose rates depend on the size and stride of a group; None: all groups get the above
+    )
+
+
+def evaluate_layouts(setup: TrainingSetup, layouts: Layouts) -> TrainingStep:
+    """Compute the training steps of all layouts, whether they fit in memory or not.
+
+    Step times are corrected by the user's own measurements of the chip where the catalog has them.
     """
+    job, system = setup.job, setup.system
     step = training_step(
-        job.architecture, system.rates(precision, scaleout_bytes_per_s), layouts, precision=precision, family=system.family, recipe=RECIPE,
-        global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=constants.training,
-        scaleout=scaleout_rates(plant, layouts),
+        job.architecture, system.rates(setup.precision, setup.scaleout_bytes_per_s), layouts, precision=setup.precision, family=system.family,
+        recipe=RECIPE, global_batch_sequences=job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, constants=setup.constants.training,
+        scaleout=scaleout_rates(setup.plant, layouts),
     )  # fmt: skip
-    factor = interval_of(job, system, precision, constants).factor
-    return step if factor == 1.0 else scaled(step, factor)
+    factor = interval_of(setup).factor
+    return step if factor == 1.0 else slowed(step, factor)
 
 
 def _links(plant: Plant, layouts: Layouts) -> Mapping[str, GroupLinks]:
     return dimension_links(plant, layouts.tp, layouts.cp, layouts.dp, layouts.pp, layouts.ep)
 
 
-def scaleout_rates(plant: Plant | None, layouts: Layouts) -> dict[str, np.ndarray] | None:
-    """What a chip of each parallel dimension can send out of its system, by layout [byte/s]; None where nothing differs."""
-    return (
-        None
-        if plant is None
-        else {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}
-    )
+def scaleout_rates(plant: Plant | None, layouts: Layouts) -> dict[str, Floats] | None:
+    """Compute what a chip can send out of its system by parallel dimension, [layout] [byte/s]; None for a uniform network."""
+    if plant is None:
+        return None
+    return {name: np.asarray(links.bytes_per_s) for name, links in _links(plant, layouts).items()}
 
 
-def carries(plant: Plant | None, layouts: Layouts) -> np.ndarray:
-    """Which layouts have a way between the members of all their groups."""
+def carries(plant: Plant | None, layouts: Layouts) -> Bools:
+    """Tell for each layout whether the network connects the members of all its groups."""
     if plant is None:
         return np.ones(len(layouts), bool)
     found = _links(plant, layouts).values()
     return np.logical_and.reduce([np.asarray(links.carried) & (np.asarray(links.bytes_per_s) > 0.0) for links in found])
 
 
-def interval_of(
-    job: TrainingFacts, system: SystemFacts, precision: str, constants: ModelConstants, tier: str | None = None
-) -> Interval:
-    """The 80 % interval of the job's step time on a system."""
-    return constants.measured_training.interval(system.chip, precision, network(job.architecture.experts), tier)
+def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
+    """Look up the 80 % interval of the step time; `tier`: how close the case is to the measurements, derived if None."""
+    label = network(setup.job.architecture.experts)
+    return setup.constants.measured_training.interval(setup.system.chip, setup.precision, label, tier)
 
 
-def memory_needed(job: TrainingFacts, layouts: Layouts, constants: ModelConstants, narrowest: int = 1) -> np.ndarray:
-    """Memory of the fullest chip [byte], also when the job has shrunk to its narrowest form."""
+def memory_needed(job: TrainingFacts, layouts: Layouts, constants: ModelConstants, shrink: int = 1) -> Floats:
+    """Compute the memory of the fullest chip [byte], [layout].
+
+    `shrink`: memory must also suffice when only 1 / shrink of the data-parallel replicas run, which makes shards larger.
+    """
     run = {
         "global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens, "constants": constants.training,
         "recipe": RECIPE,
     }  # fmt: skip
     needed = training_memory(job.architecture, layouts, **run).total
-    if narrowest == 1:
+    if shrink == 1:
         return needed
     sizes = {name: getattr(layouts, name) for name in Layouts.__dataclass_fields__}
-    shrunk = Layouts(**sizes | {"dp": np.maximum(layouts.dp // narrowest, 1)})
+    shrunk = Layouts(**sizes | {"dp": np.maximum(layouts.dp // shrink, 1)})
     return np.maximum(needed, training_memory(job.architecture, shrunk, **run).total)
 
 
-def scaled(step: TrainingStep, factor: float) -> TrainingStep:
-    """The same steps, slower by a factor."""
+def slowed(step: TrainingStep, factor: float) -> TrainingStep:
+    """Multiply all times of the steps by a factor."""
     return TrainingStep(
         step_s=step.step_s * factor, tokens_per_s=step.tokens_per_s / factor, mfu=step.mfu / factor, hfu=step.hfu / factor,
         memory_bytes=step.memory_bytes, breakdown={name: part * factor for name, part in step.breakdown.items()},

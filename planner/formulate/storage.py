@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from planner.candidates.points import OperatingPoint
-from planner.evaluate.interruptions import storage_rates
+from planner.evaluate.interruptions import RunTerms, storage_rates
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.storage import limited
 
@@ -24,10 +24,7 @@ def rates(problem: Problem, point: OperatingPoint) -> tuple[float, float]:
         use.layout,
         point.capacity,
         point.goodput,
-        use.option.system,
-        use.option.offer.spot,
-        use.option.site.storage_bytes_per_s,
-        use.option.owned,
+        RunTerms.of(use.option.system, use.option.offer, use.option.site),
         problem,
     )
 

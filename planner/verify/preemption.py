@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.evaluate.interruptions import interruptions, preemption_s_of, storage_rates
+from planner.evaluate.interruptions import RunTerms, interruptions, preemption_s_of, storage_rates
 from planner.verify.terms import returned
 
 if TYPE_CHECKING:
@@ -97,10 +97,7 @@ class InterruptionCheck:
                     pool["layout"],
                     point["capacity"],
                     point["goodput"],
-                    option.system,
-                    option.offer.spot,
-                    site.storage_bytes_per_s,
-                    option.owned,
+                    RunTerms.of(option.system, option.offer, site),
                     self.problem,
                 )
                 size = interruptions(job, self.problem.constants.reliability).checkpoint_bytes

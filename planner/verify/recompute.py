@@ -10,6 +10,7 @@ from typing import Any
 from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, interruptions, serving, training
+from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.power_caps import capped_at, stretched
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import share_a_network, uneven
@@ -195,19 +196,11 @@ def _training(problem: Problem, job: TrainingFacts, option: CheckedOption, row: 
     pool = row["pools"][0]
     if len(row["pools"]) != 1 or pool["role"] != "train" or pool["workers"] != 1 or pool["batch"] != 0:
         raise ValueError("a training point has one pool")
-    width = training.evaluate_one(
-        job,
-        option.system,
-        option.scaleout_bytes_per_s,
-        pool["layout"],
-        pool["precision"],
-        problem,
-        row["tier"],
-        uneven(option.plant),
-        option.offer.spot,
-        option.site.storage_bytes_per_s,
-        option.owned,
+    setup = TrainingSetup(
+        job, option.system, pool["precision"], problem.constants, option.scaleout_bytes_per_s, uneven(option.plant)
     )
+    terms = interruptions.RunTerms.of(option.system, option.offer, option.site)
+    width = training.evaluate_layout(setup, pool["layout"], terms, row["tier"])
     working = math.ceil(width.chips / option.system.chips)
     if working > 1 and option.scaleout_bytes_per_s <= 0:
         raise ValueError(f"{working} systems of {option.system.name} need a network")

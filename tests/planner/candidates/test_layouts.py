@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from models.training.layouts import LayoutSpace, enumerate_layouts
-from planner.candidates.layouts import search_layouts, layout_space
+from planner.candidates.layouts import layout_space, search_layouts
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.estimate.case import best_layouts, resolve_case
-from planner.evaluate.layouts import evaluate, memory_needed
+from planner.evaluate.layouts import evaluate_layouts, memory_needed
 
 WORKLOAD = {
     "name": "small", "kind": "training", "architecture": "Qwen3-8B", "tokens": "100B", "deadline": "30 d",
@@ -28,20 +28,14 @@ def written(tmp_path, document) -> str:
 def test_the_best_is_at_least_as_fast_as_a_finer_exhaustive_check():
     facts = resolve_case(CASE)
     job, system = facts.job, facts.system
-    found = search_layouts(
-        job,
-        system,
-        facts.scaleout_bytes_per_s,
-        "bf16",
-        layout_space(job, 16, system.scaleup_chips, every=True),
-        facts.constants,
-    )
+    setup = facts.training_setup("bf16")
+    found = search_layouts(setup, layout_space(job, 16, system.scaleup_chips, every=True))
     finer = enumerate_layouts(
         job.architecture, 16, job.batch_sequences, sequence_tokens=4096, scaleup_chips=8,
         space=LayoutSpace(micro_batches=range(1, 65), interleaves=range(1, 37), zeros=(0, 1, 2, 3), recomputes=(0, 1, 2)),
     )  # fmt: skip
     fits = memory_needed(job, finer, facts.constants) <= system.hbm_bytes
-    step = evaluate(job, system, facts.scaleout_bytes_per_s, "bf16", finer, facts.constants).step_s
+    step = evaluate_layouts(setup, finer).step_s
     assert len(finer) > len(found) and found.step.step_s[0] <= np.where(fits, step, np.inf).min() * (1 + 1e-9)
 
 

@@ -14,10 +14,11 @@ from models.network.designs import KINDS, Design
 from models.network.group_links import Plant, dimension_links, has_full_rate
 from models.training.layouts import Layouts
 from planner.candidates.fleet_options import build_fleet_options
-from planner.candidates.layouts import search_layouts, layout_space
+from planner.candidates.layouts import layout_space, search_layouts
 from planner.candidates.search import find_candidates
-from planner.evaluate.layouts import carries, evaluate
-from planner.evaluate.training import evaluate_one
+from planner.evaluate.interruptions import RunTerms
+from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts
+from planner.evaluate.training import evaluate_layout
 from planner.formulate.formulation import formulate
 from planner.plan import parse_plan
 from planner.problem.fabrics import (
@@ -160,7 +161,8 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
     for name, found in links.items():
         assert np.allclose(found.bytes_per_s, facts.nic_bytes_per_s, rtol=1e-12), name
     one, other = (
-        evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, p) for p in (None, plant)
+        evaluate_layouts(TrainingSetup(job, facts, "bf16", problem.constants, facts.nic_bytes_per_s, p), layouts)
+        for p in (None, plant)
     )
     assert np.allclose(one.step_s, other.step_s, rtol=1e-12)
 
@@ -168,10 +170,9 @@ def test_without_taper_every_layout_is_as_fast_as_at_the_rate_of_the_nics(proble
 def test_less_bandwidth_between_leaves_is_never_faster(problem, parts):
     job, facts = problem.training[0], parts[1]["DGX H100"]
     layouts = layout_space(job, 64 * facts.chips, facts.scaleup_chips, every=False)
-    steps = [
-        evaluate(job, facts, facts.nic_bytes_per_s, "bf16", layouts, problem.constants, plant_of(f"fat-tree:{taper}", 64, facts, parts[0])).step_s
-        for taper in (1, 2, 4, 8)
-    ]  # fmt: skip
+    plants = [plant_of(f"fat-tree:{taper}", 64, facts, parts[0]) for taper in (1, 2, 4, 8)]
+    setups = [TrainingSetup(job, facts, "bf16", problem.constants, facts.nic_bytes_per_s, plant) for plant in plants]
+    steps = [evaluate_layouts(setup, layouts).step_s for setup in setups]
     for wider, narrower in pairwise(steps):
         assert np.all(narrower >= wider * (1 - 1e-12))
     assert steps[-1].max() > 1.01 * steps[0].max()
@@ -182,12 +183,13 @@ def test_a_layout_that_the_network_does_not_carry_is_not_used(problem, parts):
     alone = Plant(Design("scale-up"), 1, 8, 8, 50e9, 64, 450e9, 0.0, 0.0)
     layouts = layout_space(job, 16, facts.scaleup_chips, every=False)
     assert not carries(alone, layouts).any()  # something of every layout on two systems leaves them
-    found = search_layouts(job, facts, 0.0, "bf16", layouts, problem.constants, plant=alone)
+    setup = TrainingSetup(job, facts, "bf16", problem.constants, 0.0, alone)
+    found = search_layouts(setup, layouts)
     assert (found.carried, found.fitting, len(found)) == (0, 0, 0) and found.legal == len(layouts)
     within = Layouts.of(tp=8, zero=1)
     assert carries(alone, within).all()
     with pytest.raises(ValueError, match="does not carry"):
-        evaluate_one(job, facts, 0.0, Layouts.of(tp=8, dp=2).row(0), "bf16", problem, "known", alone)
+        evaluate_layout(setup, Layouts.of(tp=8, dp=2).row(0), RunTerms(), "known")
 
 
 def test_replicas_over_several_systems_get_what_an_exchange_gets(parts):

@@ -9,7 +9,7 @@ import pytest
 
 from models.transformer.architecture import Architecture
 from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, _HullCorners, without_replaceable
-from planner.candidates.serving import within_demand, serving_layouts
+from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica
 
 MOE = Architecture(
