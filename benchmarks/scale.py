@@ -47,7 +47,7 @@ STAGES = {
 }  # fmt: skip
 WITHIN = {  # the solver, where it goes slot by slot
     "linear part": ("solvers.decomposition.search", "linear"), "choices": ("solvers.decomposition.search", "choices"), "counts": ("solvers.decomposition.search", "_over_all_slots"),
-    "settled": ("solvers.decomposition.search", "_settled"), "looks, whatever they are for": ("solvers.decomposition.node_relaxation", "inside"), "small programs of proposals": ("solvers.decomposition.benders_master", "least_whole"),
+    "settled": ("solvers.decomposition.search", "_settled"), "looks, whatever they are for": ("solvers.decomposition.node_relaxation", "inside"), "small programs of proposals": ("solvers.decomposition.benders_master", "solve_mip"),
 }  # fmt: skip
 BUILD = ("names and figures", "operating points", "arrays")
 
@@ -109,7 +109,7 @@ def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, ph
                 threads=threads,
             )
             total = time.perf_counter() - begin
-    subprocess_mip.end()  # what a process took is known when it has ended
+    subprocess_mip.stop_processes()  # what a process took is known when it has ended
     peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Run(stages, total, plan.document, *kept["solver"], peak / 1e3)
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from solvers.arrays import Floats
 
-ENUMERATION = 1 << 16  # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
+ENUMERATION_PRESOLVE_RULE = (
+    1 << 16
+)  # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
 
 
 class SolverError(RuntimeError):
@@ -27,7 +29,7 @@ class Options:
     method: str = "auto"  # direct: the solver's own search | branch: solvers.branch_and_bound.search | decomposed: slot by slot | auto: by size
     presolve: bool = True  # of whole numbers by HiGHS; never where a program says that it must not (`Program.presolve`)
     progress: Callable[[str], None] | None = (
-        None  # is told how a long search goes: lines of `Standing`, and of what is being done
+        None  # is told how a long search goes: lines of `ProgressReporter`, and of what is being done
     )
 
     def __post_init__(self) -> None:
@@ -64,11 +66,11 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Standing:
+class ProgressReporter:
     """Tells the best value and the bound so far as they change, in the unit of the objective; gap = |value - bound| / max(|value|, 1e-9)."""
 
-    say: Callable[[str], None] = lambda line: None
-    factor: float = (
+    emit: Callable[[str], None] = lambda line: None
+    unit_factor: float = (
         1.0  # from the numbers of the search to that unit; below 0 where the search minimises what is maximised
     )
     every_s: float = 0.0  # a line comes no sooner after the one before
@@ -77,21 +79,21 @@ class Standing:
     _begin: float = field(default_factory=time.perf_counter)
     _last: float = -math.inf
 
-    def tell(self, value: float = math.inf, bound: float = -math.inf) -> None:
+    def report(self, value: float = math.inf, bound: float = -math.inf) -> None:
         value, bound = min(value, self.value), max(bound, self.bound)
         now = time.perf_counter()
         if (value, bound) == (self.value, self.bound) or now - self._last < self.every_s:
             return
         self.value, self.bound, self._last = value, bound, now
         parts = [
-            f"best {self.amount(value)}" if math.isfinite(value) else "no plan yet",
-            f"bound {self.amount(bound)}" if math.isfinite(bound) else "no bound yet",
+            f"best {self.format_value(value)}" if math.isfinite(value) else "no plan yet",
+            f"bound {self.format_value(bound)}" if math.isfinite(bound) else "no bound yet",
         ]
         if math.isfinite(value) and math.isfinite(bound):
-            parts.append(f"gap {max(value - bound, 0.0) / max(abs(value), 1e-9 / abs(self.factor)):.3%}")
-        self.say(f"{', '.join(parts)}  {now - self._begin:.1f} s")
+            parts.append(f"gap {max(value - bound, 0.0) / max(abs(value), 1e-9 / abs(self.unit_factor)):.3%}")
+        self.emit(f"{', '.join(parts)}  {now - self._begin:.1f} s")
 
-    def amount(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """A number of the search in the unit of the objective."""
-        value = value * self.factor
+        value = value * self.unit_factor
         return f"{value:,.0f}" if 1e5 <= abs(value) < math.inf else f"{value:.6g}"

@@ -14,7 +14,7 @@ from solvers.arrays import Floats
 from solvers.backends import highs_run
 from solvers.decomposition import solve as decomposed
 from solvers.interface import Options
-from solvers.line_units import with_fewest_units
+from solvers.line_units import polish_line_units
 from solvers.mip import RawSolution
 from solvers.model.build import build, objective_vector, slot_of_columns
 from solvers.model.data import COST, PlanData
@@ -24,7 +24,7 @@ from solvers.program import Program
 from solvers.solution import Solution
 
 TIE_SLACK = 1e-9  # how far the objective may move, relatively, while the cost is made least
-HINT = 0.5  # of the time left, for a plan found slot by slot where the search is hard
+MIP_START_SHARE = 0.5  # of the time left, for a plan found slot by slot where the search is hard
 
 
 def solve(data: PlanData, options: Options = Options()) -> Solution:
@@ -49,13 +49,17 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
         return _solution(data, program, RawSolution("infeasible"), options, begin, structural)
     objective = objective_vector(program, data)
     sense = "max" if data.objective.maximises else "min"
-    hint = partial(_hint, data, program, options, begin) if carried and not tried and options.method == "auto" else None
+    mip_start = (
+        partial(_decomposed_start, data, program, options, begin)
+        if carried and not tried and options.method == "auto"
+        else None
+    )
     compete = len(data.job_work) > 1  # for scarce kinds of systems, which linear programs give them in fractions
-    raw = with_fewest_units(
+    raw = polish_line_units(
         program,
         objective,
         sense,
-        mip.solve(program, objective, sense, options, hint=hint, at_once=compete),
+        mip.solve(program, objective, sense, options, mip_start=mip_start, mip_start_first=compete),
         options,
     )
     if raw.x is not None and data.objective.functional != COST and COST in program.functionals:
@@ -63,10 +67,12 @@ def solve(data: PlanData, options: Options = Options()) -> Solution:
     return _solution(data, program, raw, options, begin)
 
 
-def _hint(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
+def _decomposed_start(data: PlanData, program: Program, options: Options, begin: float) -> tuple[Floats | None, float]:
     """A solution of the whole program found slot by slot, or none; and the bound that was found so."""
     left = options.time_limit_s - (time.perf_counter() - begin)
-    found = decomposed.solve(data, replace(options, time_limit_s=max(HINT * left, 0.0), progress=None), build)
+    found = decomposed.solve(
+        data, replace(options, time_limit_s=max(MIP_START_SHARE * left, 0.0), progress=None), build
+    )
     return None if found.value is None else program.vector(
         found.values
     ), -math.inf if found.bound is None else found.bound
@@ -119,7 +125,7 @@ def _cheapest_of_the_best(
     if cost @ x > cost @ first.x:
         return first  # the time was up before anything cheaper was found
     value = float(objective @ x)
-    _, duals = mip.priced(program, objective, sense, x, options)
+    _, duals = mip.solve_with_fixed_integers(program, objective, sense, x, options)
     return replace(
         first,
         x=x,

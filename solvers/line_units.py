@@ -31,7 +31,7 @@ class _Held:
         return self.held
 
 
-def with_fewest_units(
+def polish_line_units(
     program: Program, objective: Floats, sense: str, raw: RawSolution, options: Options
 ) -> RawSolution:
     """The answer with the best units of lines for its fleet; as it is where there is nothing to choose or nothing better."""

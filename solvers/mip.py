@@ -16,12 +16,12 @@ import numpy as np
 from solvers.arrays import Floats
 from solvers.backends.cbc import run_pulp
 from solvers.backends.highs_run import LP_TOLERANCE, MIP_TOLERANCE, OPTIMAL_GAP, run_highs
-from solvers.branch_and_bound.run import branches, run_branch
-from solvers.interface import Options, Outcome, RawSolution, SolverError, Standing
+from solvers.branch_and_bound.run import run_branch_and_bound, uses_branch_and_bound
+from solvers.interface import Options, Outcome, ProgressReporter, RawSolution, SolverError
 from solvers.program import Arrays, Program, Scaled
 
 if TYPE_CHECKING:
-    from solvers.branch_and_bound.warm_start import Kept
+    from solvers.branch_and_bound.warm_start import WarmStartedMip
 ROW_TOLERANCE = 1e-9  # of the polished answer, relative to the largest coefficient of the row
 LP_ROUNDING = 1e-7  # of a sum of terms with both signs
 EVERY_S = 1.0  # between lines of progress
@@ -39,25 +39,28 @@ def solve(
     *,
     polished: bool = True,
     start: Floats | None = None,
-    hint: Callable[[], tuple[Floats | None, float]] | None = None,
-    at_once: bool = False,
-    kept: Kept | None = None,
+    mip_start: Callable[[], tuple[Floats | None, float]] | None = None,
+    mip_start_first: bool = False,
+    warm: WarmStartedMip | None = None,
 ) -> RawSolution:
-    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `hint`: finds a solution in another way,
-    where the search over the binaries is hard, or `at_once`, and what no solution is better than; `kept`: one of a program alike, which is changed to this one and tells what it can."""
+    """Solve, then fix the integers at their whole values and re-solve the linear rest exactly. `mip_start`: finds a solution in another way,
+    where the search over the binaries is hard, or `mip_start_first`, and what no solution is better than; `warm`: one of a program alike, which is changed to this one and tells what it can."""
     begin = time.perf_counter()
     sign, options = -1.0 if sense == "max" else 1.0, replace(options, presolve=options.presolve and program.presolve)
     arrays = program.arrays()
     cost = sign * np.asarray(objective, dtype=float)
-    scaled = arrays.scaled(cost) if kept is None else kept.change(arrays, cost)
-    run, known = {"pulp": run_pulp, "highs": run_highs}[options.solver] if kept is None else kept.run, {}
-    if kept is None and options.solver == "highs" and branches(arrays, options):
+    scaled = arrays.scaled(cost) if warm is None else warm.change(arrays, cost)
+    run, known = {"pulp": run_pulp, "highs": run_highs}[options.solver] if warm is None else warm.run, {}
+    if warm is None and options.solver == "highs" and uses_branch_and_bound(arrays, options):
         run, known = (
-            run_branch,
-            {"hint": None if hint is None else lambda: _scaled_to(scaled, sign, *hint()), "at_once": at_once},
+            run_branch_and_bound,
+            {
+                "mip_start": None if mip_start is None else lambda: _scaled_to(scaled, sign, *mip_start()),
+                "mip_start_first": mip_start_first,
+            },
         )
-    if options.progress is not None and options.solver == "highs" and kept is None:
-        run = partial(run, standing=Standing(options.progress, sign / scaled.objective, EVERY_S))
+    if options.progress is not None and options.solver == "highs" and warm is None:
+        run = partial(run, progress=ProgressReporter(options.progress, sign / scaled.objective, EVERY_S))
     outcome = partial(run, **known)(
         scaled, options, MIP_TOLERANCE, start=None if start is None else start / scaled.column
     )
@@ -109,7 +112,7 @@ def polish(
     return x, outcome.duals * scaled.row / scaled.objective
 
 
-def priced(
+def solve_with_fixed_integers(
     program: Program, objective: Floats, sense: str, x: Floats, options: Options
 ) -> tuple[Floats, Floats] | tuple[None, None]:
     """(best x, row duals) of the linear program with the integers of x fixed; (None, None) where it has no solution."""

@@ -37,7 +37,7 @@ class Program:
     row_blocks: dict[str, list[RowBlock]] = field(default_factory=dict)
     column_count: int = 0
     row_count: int = 0
-    halves: list[tuple[Ints, Ints]] = field(
+    branching_sets: list[tuple[Ints, Ints]] = field(
         default_factory=list
     )  # two sets of whole columns of which only one set can have any above 0
     presolve: bool = (
@@ -191,7 +191,7 @@ class Program:
             join(self._columns, 1),
             join(self._columns, 2) > 0,
             join(self._columns, 3),
-            tuple(self.halves),
+            tuple(self.branching_sets),
         )
 
     def values(self, x: Floats) -> dict[str, Floats]:
@@ -229,7 +229,7 @@ class Arrays:
     upper: Floats
     integer: Bools
     unit: Floats
-    halves: tuple[tuple[Ints, Ints], ...] = ()  # as of the program
+    branching_sets: tuple[tuple[Ints, Ints], ...] = ()  # as of the program
 
     def violation(self, x: Floats) -> float:
         """The largest violation of a row or bound, relative to the largest coefficient of the row, or to the unit."""
@@ -270,7 +270,7 @@ class Arrays:
             self.upper / column,
             self.integer,
             np.ones_like(column),
-            self.halves,
+            self.branching_sets,
         )
         return Scaled(arrays, cost, column, row, scale)
 

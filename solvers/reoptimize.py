@@ -17,9 +17,9 @@ import numpy as np
 
 from solvers import joint, mip
 from solvers.arrays import Floats, Ints
-from solvers.branch_and_bound.warm_start import Kept
+from solvers.branch_and_bound.warm_start import WarmStartedMip
 from solvers.interface import Options
-from solvers.line_units import with_fewest_units
+from solvers.line_units import polish_line_units
 from solvers.model import build
 from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
@@ -35,7 +35,7 @@ LARGEST = 200_000  # columns; the relaxation of a larger program as a whole take
 
 
 @dataclass(slots=True)
-class KeptProgram:
+class Reoptimizer:
     """`how` the last answer came about: the first one; in place; searched for anew, since what was kept did not reach the
     gap; or rebuilt, since entries stand in other places."""
 
@@ -68,12 +68,12 @@ class KeptProgram:
             before = next(
                 (found for shape in reversed(self._kept) if (found := shape.towards(data, program)) is not None), None
             )
-            kept = Kept(arrays.scaled(objective), options, before)
+            kept = WarmStartedMip(arrays.scaled(objective), options, before)
             self._kept = [*self._kept[:1], *self._kept[1:][2 - SHAPES :], _Shape(data, program, kept)]
         if self._answers:
             begin, kept.known = time.perf_counter(), self._known(data, program, objective)
-            raw = with_fewest_units(
-                program, objective, "min", mip.solve(program, objective, "min", options, kept=kept), options
+            raw = polish_line_units(
+                program, objective, "min", mip.solve(program, objective, "min", options, warm=kept), options
             )
             if raw.status in ("optimal", "within_gap", "infeasible"):
                 return self._learn(data, replace(joint._solution(data, program, raw, options, begin), bases=kept.bases))
@@ -114,9 +114,9 @@ class _Shape:
 
     data: PlanData
     program: Program
-    kept: Kept
+    kept: WarmStartedMip
 
-    def towards(self, data: PlanData, program: Program) -> tuple[Kept, Ints, Ints] | None:
+    def towards(self, data: PlanData, program: Program) -> tuple[WarmStartedMip, Ints, Ints] | None:
         """What another program can start from; None where the two have too little in common."""
         was = _same_points(data, self.data)
         columns, old = np.full(program.column_count, -1), self.program.columns

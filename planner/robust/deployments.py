@@ -10,7 +10,7 @@ import numpy as np
 from planner.candidates.points import OperatingPoint
 from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployments_of
-from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
+from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch
 
 if TYPE_CHECKING:
     from planner.solving.variants import Answer
@@ -26,14 +26,17 @@ def fared(
     """How the fleet of an answer fares in each world; `cost` [world]: what it costs there; `further`: layouts besides those at work."""
     problem = answer.problem
     fleet, deployments, jobs = _held(answer, further)
-    program, known = Redispatch(fleet.merged()), capacities or Capacities(problem, answer.candidates.pools, worlds)
+    program, known = (
+        Redispatch(fleet.without_dominated_slots()),
+        capacities or Capacities(problem, answer.candidates.pools, worlds),
+    )
     capacity = np.array([known.of(deployment) for deployment in deployments]).reshape(-1, worlds.count)
     rate = np.array([known.rate(point) for point in jobs]).reshape(-1, worlds.count)
-    undone = np.array([program.undone(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
+    undone = np.array([program.shortfall(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
     return Outcome(tuple(w.name for w in (*problem.serving, *(p.workload for p in jobs))), undone, cost, problem.budget)
 
 
-def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, list[Deployment], list[OperatingPoint]]:
+def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[FixedFleet, list[Deployment], list[OperatingPoint]]:
     """(the fleet, its serving deployments, the point of each job)."""
     problem, form, values = answer.problem, answer.form, answer.solution.values
     data = form.data
@@ -72,7 +75,7 @@ def _held(answer: Answer, further: Iterable[Deployment]) -> tuple[HeldFleet, lis
     pairs = lambda table: np.array([row[:2] for row in table], dtype=np.int64).reshape(-1, 2)
     each = lambda table: np.array([row[2] for row in table], dtype=float)
     serving = [deployment.point for deployment in points]
-    fleet = HeldFleet(
+    fleet = FixedFleet(
         demand=np.array([demand[c] for c in classes]).reshape(-1, data.slots), class_workload=np.array([w for w, _ in classes], dtype=np.int64),
         arcs=np.array(arcs, dtype=np.int64).reshape(-1, 2),
         pools=len(answer.candidates.pools),

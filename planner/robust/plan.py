@@ -123,7 +123,10 @@ def _with_fleet(
         return replace(
             form,
             data=replace(
-                form.data, holding_lower=least, holding_upper=np.maximum(form.data.holding_upper, least), worlds=worlds
+                form.data,
+                holding_lower=least,
+                holding_upper=np.maximum(form.data.holding_upper, least),
+                scenarios=worlds,
             ),
         )
 

@@ -27,12 +27,12 @@ from planner.robust.deployments import fared
 from planner.robust.prices import prices_of
 from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of
 from planner.solving.variants import Answer
-from solvers.fixed_fleet.full_year_dispatch import part_of
-from solvers.fixed_fleet.redispatch import slots_that_count
+from solvers.fixed_fleet.full_year_dispatch import restricted_to_slots
+from solvers.fixed_fleet.redispatch import undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
-from solvers.model.scenario_data import Risk, World, WorldData
+from solvers.model.scenario_data import Risk, Scenario, ScenarioData
 
 LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
 ROUGH = 0.03  # gap of what only shows which systems are worth while
@@ -128,7 +128,7 @@ class Search:
         self.held = held & lasting or held  # systems that come and go would keep windows of time apart
         return [d for d in found.values() if all(_name(use.option) in self.held for use in d.point.uses)]
 
-    def _shortened(self) -> tuple[PlanData, WorldData]:
+    def _shortened(self) -> tuple[PlanData, ScenarioData]:
         """The program over the slots that count, each for the time of those that are easier; without worlds as yet.
 
         Where prices are to be weighed, or a budget must hold, a fleet costs its mean over the dearest worlds.
@@ -146,7 +146,7 @@ class Search:
             if throughout
             else (data.slot_window[None, :] == np.arange(data.windows)[:, None]) * 1.0
         )
-        slots, seconds = slots_that_count(
+        slots, seconds = undominated_slots(
             data.demand.reshape(-1, data.slots), apart, data.job_window_mask, data.slot_hours_s
         )
         total = data.demand.sum(axis=(0, 1))
@@ -160,9 +160,9 @@ class Search:
             data, slot_hours_s=stands, point_cost={name: values * scale for name, values in data.point_cost.items()},
             arc_cost={name: values * scale for name, values in data.arc_cost.items()},
         )  # fmt: skip
-        short, _ = part_of(priced, slots, data.job_work)
+        short, _ = restricted_to_slots(priced, slots, data.job_work)
         self._among = slots
-        return short, WorldData((), np.arange(len(slots)), seconds, risk)
+        return short, ScenarioData((), np.arange(len(slots)), seconds, risk)
 
     def _by_purpose(self) -> dict[tuple, list[int]]:
         """Deployments that differ in nothing but layout: in a world the best of them is taken."""
@@ -173,7 +173,7 @@ class Search:
             ).append(i)
         return same
 
-    def world(self, s: int) -> tuple[World, list[Deployment]]:
+    def world(self, s: int) -> tuple[Scenario, list[Deployment]]:
         """What the program sees of a world, and the deployments behind its points."""
         option_of = {id(option): k for k, option in enumerate(self.form.fleet_options)}
         chosen = []
@@ -188,7 +188,7 @@ class Search:
         pace = np.zeros(len(data.point_pool))
         for p in np.flatnonzero(data.point_job >= 0):
             pace[p] = self.capacities.rate(self.form.points[p])[s] / data.job_work[data.point_job[p]]
-        return World(
+        return Scenario(
             point_pool=np.array([d.pool for d in chosen], dtype=np.int64),
             point_uses=np.array([row[:2] for row in uses], dtype=np.int64).reshape(-1, 2),
             point_systems=np.array([row[2] for row in uses]),
@@ -197,18 +197,20 @@ class Search:
             pace=pace,
         ), chosen  # fmt: skip
 
-    def on_all_hours(self) -> WorldData:
+    def on_all_hours(self) -> ScenarioData:
         """The worlds in the program, for the program over all slots."""
-        return replace(self._slots, worlds=[self.world(s)[0] for s in self.active], slots=self._among, risk=None)
+        return replace(self._slots, scenarios=[self.world(s)[0] for s in self.active], slots=self._among, risk=None)
 
     def solved(self, active: Sequence[int]) -> tuple[Answer, tuple[Deployment, ...]]:
         """The plan that carries these worlds, and the layouts that stand by for them."""
         blocks = [self.world(s) for s in active]
         rough = replace(self.options, gap=max(self.options.gap, CLOSE), method="direct")
-        solution = solve(replace(self.short, worlds=replace(self._slots, worlds=[world for world, _ in blocks])), rough)
+        solution = solve(
+            replace(self.short, scenarios=replace(self._slots, scenarios=[world for world, _ in blocks])), rough
+        )
         further: dict[tuple, Deployment] = {}
         for i, (_, chosen) in enumerate(blocks if solution.values else ()):
-            x = solution.values[f"world {i} x"].max(axis=1, initial=0.0)
+            x = solution.values[f"scenario {i} x"].max(axis=1, initial=0.0)
             further |= {deployment_of(chosen[p].point): chosen[p] for p in np.flatnonzero(x > 1e-6)}
         return Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution), tuple(
             further.values()

@@ -20,7 +20,7 @@ from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem
-from solvers.fixed_fleet.full_year_dispatch import Dispatched, dispatch
+from solvers.fixed_fleet.full_year_dispatch import DispatchResult, dispatch
 from solvers.interface import Options
 from solvers.model.preemption import working_share
 from solvers.solution import Solution
@@ -177,7 +177,7 @@ def _missing(totals: Mapping[str, float], data) -> tuple[float, float]:
     return amount / requests if requests else 0.0, amount / float(data.job_work.sum()) if len(data.job_work) else 0.0
 
 
-def _as_solution(solution: Solution, found: Dispatched, long: Formulation, form: Formulation) -> Solution:
+def _as_solution(solution: Solution, found: DispatchResult, long: Formulation, form: Formulation) -> Solution:
     """The dispatch in the form of an answer to the full problem."""
     data, values = long.data, dict(found.values)
     fixed = _fixed(form, long, solution)

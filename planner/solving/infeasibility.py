@@ -33,8 +33,8 @@ from planner.problem.facts import Problem
 from planner.solving.trials import Trials, Variant, merged
 from planner.spec.document import Edits, at, edited
 from planner.spec.edits import change_words
-from solvers.analysis.conflicts import hitting_sets, smallest_conflict
-from solvers.analysis.elastic import Elastic
+from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
+from solvers.analysis.elastic import ElasticProgram
 from solvers.analysis.relief import Row, least_relief, with_limits
 from solvers.mip import Options
 
@@ -130,7 +130,7 @@ class _Mending:
     def __init__(self, trials: Trials, names: frozenset[str], edits: Edits, told: Sequence[Sequence[Limit]]):
         """`told`: conflicts that are known already."""
         self.trials, self.names, self.edits = trials, names, edits
-        self._relaxed: dict[int, Elastic] = {}
+        self._relaxed: dict[int, ElasticProgram] = {}
         document, problem = edited(trials.document, edits), trials.problem(edits)
         self.limits = _every_limit(document, problem, trials, names)
         self.rows = [limit for limit in self.limits if limit.is_row]
@@ -181,7 +181,7 @@ class _Mending:
         if not conflicts:
             conflicts.append(find(self.limits))
         for _ in range(CONFLICTS):
-            sets = hitting_sets(conflicts)
+            sets = minimum_hitting_sets(conflicts)
             enough = [some for some in sets if not self._infeasible(some)]
             if enough or self.trials.seconds_left <= 0:
                 return enough
@@ -215,7 +215,7 @@ class _Mending:
         if relaxed is None:
             return math.inf
         named = [rows[limit.path] for limit in some]
-        return relaxed.least(named) if exact else relaxed.at_least(named)
+        return relaxed.least_relief(named) if exact else relaxed.relief_bound(named)
 
     def _conflict(self, limits: Sequence[Limit]) -> list[Limit]:
         """A smallest set among `limits` that cannot be met, all others taken away; when the time is up, its amounts alone.
@@ -226,7 +226,7 @@ class _Mending:
         rows = [] if not self.rows_suffice and self._without_all_but(others) else self._row_conflict(limits)
         if rows and self.trials.seconds_left > 0 and (not others or self._without_all_but(rows)):
             return rows
-        found = smallest_conflict(others, lambda some: self._without_all_but([*rows, *some]))
+        found = minimal_conflict(others, lambda some: self._without_all_but([*rows, *some]))
         if rows and others and self.trials.seconds_left <= 0:
             self.amounts_only = True
             return rows
@@ -238,9 +238,11 @@ class _Mending:
         rows = [limit for limit in limits if limit.is_row]
         if self.by_all_points:  # those that a proof does not need are in no conflict that it shows
             relaxed, row_of = self._on_all_points(())
-            needed = set(relaxed.weighed([row_of[limit.path] for limit in rows])) if relaxed is not None else set()
+            needed = (
+                set(relaxed.infeasible_subset([row_of[limit.path] for limit in rows])) if relaxed is not None else set()
+            )
             rows = [limit for limit in rows if relaxed is None or row_of[limit.path] in needed]
-        return smallest_conflict(rows, lambda some: self._without_all_but([*some, *others]))
+        return minimal_conflict(rows, lambda some: self._without_all_but([*some, *others]))
 
     def _without_all_but(self, kept: Sequence[Limit]) -> bool:
         """Whether there is no plan even with all other limits taken away."""
@@ -264,16 +266,16 @@ class _Mending:
         if self.trials.seconds_left <= 0:
             return False
         relaxed, rows = self._on_all_points([limit for limit in loose if not limit.is_row])
-        return relaxed is None or relaxed.fails([rows[limit.path] for limit in loose if limit.is_row])
+        return relaxed is None or relaxed.is_infeasible_without([rows[limit.path] for limit in loose if limit.is_row])
 
-    def _on_all_points(self, loose: Sequence[Limit]) -> tuple[Elastic | None, Mapping[str, Row]]:
+    def _on_all_points(self, loose: Sequence[Limit]) -> tuple[ElasticProgram | None, Mapping[str, Row]]:
         """The relaxation on the points that there are with every amount taken away, which are never fewer, under the amounts as asked."""
         edits = tuple(edit for limit in (*loose, *self.rows) for edit in limit.loose)
         networks = frozenset(limit.network_of for limit in loose if limit.network_of is not None)
         variant = self.trials.variant(self.names, merged(self.edits, edits), networks)
         if variant.data is not None and id(variant) not in self._relaxed:  # trials keep their variants
             amounts = {variant.rows[limit.path]: limit.amount / limit.scale for limit in self.rows}
-            self._relaxed[id(variant)] = Elastic(
+            self._relaxed[id(variant)] = ElasticProgram(
                 with_limits(variant.data, amounts), list(amounts), self.trials.limited_options()
             )
         return self._relaxed.get(id(variant)), variant.rows

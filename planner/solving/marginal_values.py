@@ -22,7 +22,7 @@ from planner.plan import BY_THE_BOUND
 from planner.problem.facts import Problem
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
 from planner.solving.line_values import fixed_worth
-from solvers.analysis.marginal_values import prices, without_rounding
+from solvers.analysis.marginal_values import marginal_values, zero_below_rounding
 from solvers.analysis.relief import Row
 from solvers.decomposition.solve import pays
 from solvers.mip import Options
@@ -54,7 +54,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     found = (
         None
         if unpriced
-        else prices(
+        else marginal_values(
             form.data,
             solution.values,
             sizes,
@@ -72,7 +72,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
     if found is None and solution.relaxed_duals:
-        worth = without_rounding(
+        worth = zero_below_rounding(
             form.data, {row: _summed(solution.relaxed_duals, row) for row in paths.values()}, solution.value
         )
         divisible = {(path, None): worth[row] for path, row in paths.items()}

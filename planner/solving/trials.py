@@ -25,7 +25,7 @@ from planner.solving.marginal_values import rows_by_path
 from planner.solving.variants import Variants, some
 from planner.spec.document import Edits
 from planner.spec.model import Objective
-from solvers.analysis.elastic import Elastic
+from solvers.analysis.elastic import ElasticProgram
 from solvers.analysis.relief import Row, is_feasible, with_limits
 from solvers.mip import Options
 from solvers.model.data import PlanData
@@ -51,8 +51,8 @@ class Variant:
     options: Options = field(default_factory=Options)
 
     @cached_property
-    def elastic(self) -> Elastic:
-        return Elastic(self.data, list(self.rows.values()), self.options)
+    def elastic(self) -> ElasticProgram:
+        return ElasticProgram(self.data, list(self.rows.values()), self.options)
 
     def without(self, paths: Collection[str]) -> list[Row]:
         return [row for path, row in self.rows.items() if path in paths]
@@ -90,7 +90,7 @@ class Trials:
         if self.seconds_left <= 0:
             return False
         variant, gone = self._loosened(names, edits, loose)
-        return variant.data is None or variant.elastic.fails(variant.without(gone))
+        return variant.data is None or variant.elastic.is_infeasible_without(variant.without(gone))
 
     def feasible(self, names: frozenset[str], edits: Edits, loose: Collection[Limit] = ()) -> bool | None:
         """Whether there is a plan without the `loose` limits; None where that was not known in time."""

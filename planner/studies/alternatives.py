@@ -27,7 +27,7 @@ from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
 from planner.studies.compare import compare
-from solvers.branch_and_bound.relaxation import Linear
+from solvers.branch_and_bound.relaxation import WarmStartedLp
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.mip import relative_gap
@@ -251,7 +251,7 @@ class _Search:
         self._sign = -1.0 if base.form.data.objective.maximises else 1.0
         program = build(base.form.data)
         self._arrays, self._columns = program.arrays(), program.columns["n"]
-        self._linear = Linear(self._arrays, self._sign * objective_vector(program, base.form.data), options)
+        self._linear = WarmStartedLp(self._arrays, self._sign * objective_vector(program, base.form.data), options)
         self._plan = base.plan(variants.document)
 
     def find(self, kind: Kind) -> Alternative:

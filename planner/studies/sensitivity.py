@@ -20,7 +20,7 @@ from planner.solving.variants import Answer, Fleet, Variants, answered, fleet_ch
 from planner.spec.document import at
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
-from solvers.reoptimize import KeptProgram
+from solvers.reoptimize import Reoptimizer
 
 TOTAL_S = 900.0
 KEEPING = (PRICE, AMOUNT, LATENCY, DEADLINE)  # of which a cheaper or wider level leaves the plan as good as it is
@@ -187,7 +187,7 @@ def sensitivity(
     began, say = time.perf_counter(), progress or (lambda line: None)
     problem = resolve_document(document, overlays)
     factors = factors_of(document, problem, vary, not vary if defaults is None else defaults)
-    program = KeptProgram()
+    program = Reoptimizer()
     variants, options, unit = (
         Variants(document, overlays, problem),
         options_of(problem.spec, threads),
@@ -224,7 +224,7 @@ def sensitivity(
 class _Study:
     """Answers to one question with one figure moved."""
 
-    def __init__(self, variants: Variants, base: Answer, program: KeptProgram, options: Options, ends: float) -> None:
+    def __init__(self, variants: Variants, base: Answer, program: Reoptimizer, options: Options, ends: float) -> None:
         self._program = program
         self._variants, self._base, self._options, self._ends, self.solved = variants, base, options, ends, 0
         self._fleet: Fleet = base.fleet()

@@ -50,12 +50,12 @@ class WhatIf:
         threads: int = THREADS, diagnosing: bool = True,
     ) -> None:  # fmt: skip
         """Raises SpecError for an invalid spec and OSError for an unreadable file."""
-        from solvers.reoptimize import KeptProgram
+        from solvers.reoptimize import Reoptimizer
 
         self.document = read_spec(source, hourly)
         self._overlays, self._progress, self._threads = overlays, progress, threads
         self._grids: dict[Any, Any] = {}
-        self._program = KeptProgram()
+        self._program = Reoptimizer()
         self.timing: Timing | None = None
         self.base = self.plan({}, diagnosing=diagnosing)
 

@@ -21,7 +21,7 @@ from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
 from planner.verify.decisions import Decisions, key_of
 from planner.verify.fleet import CheckedOption
 from planner.verify.power import power_at
-from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch
+from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch
 
 NEGLIGIBLE = 1e-7  # part of a cost that is the rounding of a difference
 
@@ -49,7 +49,7 @@ def outcome_of(check: Decisions, worlds: Scenarios, amounts: Mapping[str, float]
     """How a plan fares that was read through by `check`; `amounts` by price: the part of its cost that goes with it."""
     problem, document = check.problem, check.document
     fleet, stands, ways, jobs = _held(check)
-    program = Redispatch(fleet.merged())
+    program = Redispatch(fleet.without_dominated_slots())
     curves: dict[str, Curve] = {}
     capacity = np.zeros((len(ways), worlds.count))
     for i, (number, rtt_s) in enumerate(ways):
@@ -82,7 +82,7 @@ def outcome_of(check: Decisions, worlds: Scenarios, amounts: Mapping[str, float]
     for j, (facts, point, option) in enumerate(jobs):
         slow = worlds.training.get((option.system.chip, network(facts.architecture.experts)), np.ones(worlds.count))
         rate[j] = point["capacity"] / slow
-    undone = np.array([program.undone(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
+    undone = np.array([program.shortfall(capacity[:, s], rate[:, s]) for s in range(worlds.count)])
     cost = document["totals"]["cost"] + sum(
         (amount * (worlds.prices[path] - 1.0) for path, amount in amounts.items()), np.zeros(worlds.count)
     )
@@ -176,7 +176,7 @@ def _held(check: Decisions):
     ]
     whole = lambda values, *shape: np.array(values, dtype=np.int64).reshape(*shape)
     job_rows = [point["pools"][0] for _, point, _ in jobs]
-    fleet = HeldFleet(
+    fleet = FixedFleet(
         demand=np.array(demand).reshape(-1, calendar.slots), class_workload=whole(class_workload, -1), arcs=whole(arcs, -1, 2), pools=len(pool_site),
         point_pool=whole(point_pool, -1), point_uses=whole([row[:2] for row in uses], -1, 2), point_systems=np.array([row[2] for row in uses], dtype=float),
         point_power_w=np.array([extra_w[order[i]] for i, _ in ways], dtype=float), point_site=whole([pool_site[q] for q in point_pool], -1),

@@ -17,14 +17,14 @@ Thing = TypeVar("Thing")
 # --- limits in conflict ------------------------------------------------------------------------------------------
 
 
-def smallest_conflict(things: Sequence[Thing], fails: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
+def minimal_conflict(things: Sequence[Thing], fails: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
     """An irreducible subset of `things` that fails on its own, where all together fail; early things are preferred.
 
     QuickXplain: divide and conquer with about k log(n/k) questions for k of n things. `fails` must never turn false
     when things are added; where it cannot tell, it says false, and the subset may then be larger than need be.
     Junker, AAAI 2004, algorithm 1.
 
-    >>> smallest_conflict("abcdefgh", lambda some: {"c", "g"} <= set(some))
+    >>> minimal_conflict("abcdefgh", lambda some: {"c", "g"} <= set(some))
     ['c', 'g']
     """
 
@@ -40,12 +40,12 @@ def smallest_conflict(things: Sequence[Thing], fails: Callable[[Sequence[Thing]]
     return within([], True, list(things)) if things else []
 
 
-def hitting_sets(conflicts: Sequence[Sequence[Thing]]) -> list[tuple[Thing, ...]]:
+def minimum_hitting_sets(conflicts: Sequence[Sequence[Thing]]) -> list[tuple[Thing, ...]]:
     """All smallest sets that take something from every conflict: what must at least be given up.
 
     Reiter, Artificial Intelligence 32 (1987), section 4.
 
-    >>> hitting_sets([["a", "b"], ["b", "c"]]), hitting_sets([["a"], ["c"]])
+    >>> minimum_hitting_sets([["a", "b"], ["b", "c"]]), minimum_hitting_sets([["a"], ["c"]])
     ([('b',)], [('a', 'c')])
     """
     union = list(dict.fromkeys(thing for conflict in conflicts for thing in conflict))

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.analysis.relief import Row, loosened, structural, with_relief
+from solvers.analysis.relief import Row, elastic_program, is_structurally_infeasible, without_limits
 from solvers.arrays import Floats
-from solvers.branch_and_bound.relaxation import Linear, LinearAnswer
+from solvers.branch_and_bound.relaxation import LpResult, WarmStartedLp
 from solvers.mip import Options
 from solvers.model.data import PlanData
 
@@ -22,7 +22,7 @@ VIOLATION = 1e-6  # sum of relative violations of limits below which the linear 
 UNWEIGHED = 1e-9  # duals below this, relative to those of the objective, are the solver's rounding
 
 
-class Elastic:
+class ElasticProgram:
     """Columns r_i >= 0 for the limits i, rows use_i - r_i <= limit_i, objective sum c_i r_i / limit_i with c_i of the
     question; warm from question to question.
 
@@ -34,17 +34,19 @@ class Elastic:
         self._points: list[Floats] = []  # [limits] relative relief of the points found
         self._proofs: list[tuple[float, Floats]] = []  # (v, Y [limits])
         self.columns = 0
-        if structural(loosened(data, rows)):
+        if is_structurally_infeasible(without_limits(data, rows)):
             return
-        program, self._relief, self._size = with_relief(data, rows, math.inf)
+        program, self._relief, self._size = elastic_program(data, rows, math.inf)
         arrays = program.arrays()
         self._lower, self._upper, self.columns = arrays.lower, arrays.upper, program.column_count
-        self._linear = Linear(arrays, self._costs(np.ones(len(rows))), replace(options, solver="highs", presolve=False))
+        self._linear = WarmStartedLp(
+            arrays, self._costs(np.ones(len(rows))), replace(options, solver="highs", presolve=False)
+        )
 
-    def fails(self, loose: Iterable[Row]) -> bool:
+    def is_infeasible_without(self, loose: Iterable[Row]) -> bool:
         """Whether the other limits are proven to be too tight, even with integers in fractions."""
         gone = set(loose)
-        if structural(loosened(self._data, gone)):
+        if is_structurally_infeasible(without_limits(self._data, gone)):
             return True
         kept = np.array([row not in gone for row in self._place], dtype=bool)
         if any(violated[kept].sum() <= VIOLATION for violated in self._points):
@@ -58,11 +60,11 @@ class Elastic:
         answer = self._solve(kept.astype(float), self._upper)
         return answer.status == "infeasible" or (answer.value or 0.0) > VIOLATION
 
-    def least(self, rows: Collection[Row]) -> float:
+    def least_relief(self, rows: Collection[Row]) -> float:
         """A sum of relative changes of these limits below which there is surely no plan; infinite where none is enough."""
-        if structural(loosened(self._data, rows)):
+        if is_structurally_infeasible(without_limits(self._data, rows)):
             return math.inf
-        change, known = np.array([row in rows for row in self._place], dtype=bool), self.at_least(rows)
+        change, known = np.array([row in rows for row in self._place], dtype=bool), self.relief_bound(rows)
         if any(r[~change].sum() <= VIOLATION and r[change].sum() <= known * (1 + VIOLATION) for r in self._points):
             return known
         upper = self._upper.copy()
@@ -70,8 +72,8 @@ class Elastic:
         answer = self._solve(change.astype(float), upper)
         return math.inf if answer.status == "infeasible" else max(answer.value or 0.0, known)
 
-    def at_least(self, rows: Collection[Row]) -> float:
-        """As `least`, from what is known already: 0 where that is nothing."""
+    def relief_bound(self, rows: Collection[Row]) -> float:
+        """As `least_relief`, from what is known already: 0 where that is nothing."""
         change = [self._place[row] for row in rows]
         return max(
             (
@@ -82,7 +84,7 @@ class Elastic:
             default=0.0,
         )
 
-    def weighed(self, rows: Sequence[Row]) -> list[Row]:
+    def infeasible_subset(self, rows: Sequence[Row]) -> list[Row]:
         """Those of the rows that are too tight together by the proof that needs fewest of them; all where nothing is proven of them."""
         mine, proofs = {self._place[row] for row in rows}, []
         for v, weight in self._proofs:
@@ -97,12 +99,12 @@ class Elastic:
         cost[self._relief] = weight / self._size
         return cost
 
-    def _solve(self, weight: Floats, upper: Floats) -> LinearAnswer:
+    def _solve(self, weight: Floats, upper: Floats) -> LpResult:
         """Minimise the relief so weighed, and note what the answer shows."""
         answer = self._linear.solve(self._lower, upper, self._costs(weight))
         if answer.status == "optimal":
             self._points.append(np.maximum(answer.x[self._relief], 0.0) / self._size)
             self._proofs.append(
-                (answer.value, np.maximum(weight - answer.column_duals[self._relief] * self._size, 0.0))
+                (answer.value, np.maximum(weight - answer.reduced_costs[self._relief] * self._size, 0.0))
             )
         return answer

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.analysis.relief import ROUNDING, Row, asked_amount, power_of, rows_of
+from solvers.analysis.relief import ROUNDING, Row, limit_value, power_limits, rows_of
 from solvers.arrays import Floats, Ints
-from solvers.branch_and_bound.relaxation import Linear
+from solvers.branch_and_bound.relaxation import WarmStartedLp
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
@@ -21,7 +21,7 @@ from solvers.program import Program
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class MarginalValues:
     """`rows`, `sizes` [U]: change of the objective per unit more of a limit, or of the largest size of a holding's
     network. `entries`: how much worse the objective gets when one system is brought in each way; None where it cannot, all of them None
     where they were not known in time."""
@@ -32,7 +32,7 @@ class Prices:
     entries_in_time: bool
 
 
-def prices(
+def marginal_values(
     data: PlanData,
     values: Mapping[str, Floats],
     sizes: Floats,
@@ -42,7 +42,7 @@ def prices(
     rivals: Sequence[object] = (),
     program: Program | None = None,
     seconds: float = math.inf,
-) -> Prices | None:
+) -> MarginalValues | None:
     """Prices of the linear program around a plan: its yes-or-no choices held, its counts taken as divisible.
 
     `values`: the plan's, by block. `sizes` [U]: the largest number of systems on one network. `ways`: holdings that are
@@ -56,7 +56,7 @@ def prices(
     program = build(data) if program is None else program.copied()
     entry = _add_entries(program, data, ways)
     sign = -1.0 if data.objective.maximises else 1.0
-    arrays, gates = program.arrays(), _Gates(program, data, values)
+    arrays, gates = program.arrays(), _LinkingRows(program, data, values)
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     held = program.columns["n"]
     upper[held[held >= 0]] = sizes[held >= 0]
@@ -73,7 +73,7 @@ def prices(
         lower[columns[columns >= 0]] = upper[columns[columns >= 0]] = np.round(values[block][columns >= 0])
     row_upper = arrays.row_upper.copy()
     row_upper[gates.open_rows()] = np.inf
-    linear = Linear(
+    linear = WarmStartedLp(
         replace(arrays, row_upper=row_upper, lower=lower, upper=upper),
         sign * objective_vector(program, data),
         options,
@@ -84,31 +84,31 @@ def prices(
     if answer.status != "optimal":
         return None
     worth = {row: sign * float(answer.row_duals[rows_of(program, *row)].sum()) for row in _limited(data)}
-    size_worth = np.where(held >= 0, sign * answer.column_duals[held], 0.0)
+    size_worth = np.where(held >= 0, sign * answer.reduced_costs[held], 0.0)
     at_size = np.isfinite(sizes) & (values["n"] >= 0) & (np.append(answer.x, 0.0)[held] >= sizes * (1 - 1e-9))
     bases = {} if bases is None else bases
     bases["held"] = linear.basis
     entries = _entries(linear, gates, lower, upper, entry, ways, rivals or range(len(ways)), bases)
     in_time = time.perf_counter() < ends
-    return Prices(
-        without_rounding(data, worth, answer.value),
+    return MarginalValues(
+        zero_below_rounding(data, worth, answer.value),
         np.where(at_size, size_worth, 0.0),
         entries if in_time else (None,) * len(ways),
         in_time,
     )
 
 
-def without_rounding(data: PlanData, worth: Mapping[Row, float], objective: float) -> dict[Row, float]:
+def zero_below_rounding(data: PlanData, worth: Mapping[Row, float], objective: float) -> dict[Row, float]:
     """Prices of limits, 0 where even the whole limit at its price is nothing beside the objective."""
     least = ROUNDING * max(abs(objective), 1e-9)
     return {
-        row: 0.0 if abs(value) * max(asked_amount(data, row), 1.0) <= least else value for row, value in worth.items()
+        row: 0.0 if abs(value) * max(limit_value(data, row), 1.0) <= least else value for row, value in worth.items()
     }
 
 
 def _limited(data: PlanData) -> list[Row]:
     return [
-        *(("power", int(r)) for r in np.flatnonzero(np.isfinite(power_of(data)))),
+        *(("power", int(r)) for r in np.flatnonzero(np.isfinite(power_limits(data)))),
         *(("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))),
         *(
             ("connection", int(r))
@@ -145,8 +145,8 @@ def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]
 
 
 def _entries(
-    linear: Linear,
-    gates: _Gates,
+    linear: WarmStartedLp,
+    gates: _LinkingRows,
     lower: Floats,
     upper: Floats,
     entry: Ints,
@@ -164,7 +164,7 @@ def _entries(
     worse: list[float | None] = [None] * len(entry)
     if base.status != "optimal":
         return tuple(worse)
-    at_least, least = _at_least(gates, base.column_duals, ways), dict.fromkeys(rivals, math.inf)
+    at_least, least = _at_least(gates, base.reduced_costs, ways), dict.fromkeys(rivals, math.inf)
     for way in np.argsort(at_least, kind="stable"):
         if entry[way] < 0 or at_least[way] >= least[rivals[way]]:
             continue
@@ -177,7 +177,7 @@ def _entries(
     return tuple(worse)
 
 
-def _at_least(gates: _Gates, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
+def _at_least(gates: _LinkingRows, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
     """[ways]: what one system of a way costs at least. In each window it takes one of a holding there, whose reduced cost is that of all its windows."""
     held, covers = gates.program.columns["n"], gates.data.covers()
     per_window = np.where(
@@ -189,7 +189,7 @@ def _at_least(gates: _Gates, reduced: Floats, ways: Sequence[Sequence[int]]) -> 
     return np.array([each[np.isfinite(each)].sum() for each in least])
 
 
-class _Gates:
+class _LinkingRows:
     """Rows of the form `count or flow <= bound x choice`, which say nothing once the choice is made, and the choices
     that an entering system may make anew."""
 

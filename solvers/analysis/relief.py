@@ -35,14 +35,14 @@ ROUNDING = 1e-9  # duals below this, relative to objective over limit, are the s
 # --- is there any answer, and how much would give one -------------------------------------------------------------
 
 
-def loosened(data: PlanData, rows: Iterable[Row]) -> PlanData:
+def without_limits(data: PlanData, rows: Iterable[Row]) -> PlanData:
     """The same input without these limits. Upper bounds of holdings must not have been drawn from them."""
     return with_limits(data, dict.fromkeys(rows, math.inf))
 
 
 def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
     """The same input with other limits."""
-    power, supply, limits = power_of(data), data.supply_limit.astype(float), list(data.limits)
+    power, supply, limits = power_limits(data), data.supply_limit.astype(float), list(data.limits)
     connection = None if data.meters is None else data.meters.grid_upper_w.astype(float)
     storage = None if data.site_storage is None else data.site_storage.astype(float)
     for (kind, position), value in values.items():
@@ -63,24 +63,26 @@ def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
     return replace(data, site_power_limit_w=power[: data.sites], supply_limit=supply, limits=tuple(limits))
 
 
-def power_of(data: PlanData) -> Floats:
+def power_limits(data: PlanData) -> Floats:
     """Limits on power as they are numbered: those of the sites, then those of stages."""
     stages = np.zeros(0) if data.power_stages is None else data.power_stages.limit_w
     return np.append(data.site_power_limit_w, stages).astype(float)
 
 
-def asked_amount(data: PlanData, row: Row) -> float:
+def limit_value(data: PlanData, row: Row) -> float:
     kind, position = row
     if kind == "limit":
         return data.limits[position].upper
     if kind == "connection":
         return float(data.meters.grid_upper_w[data.meters.meter_site == position][0])
-    return float({"power": power_of(data), "supply": data.supply_limit, "storage": data.site_storage}[kind][position])
+    return float(
+        {"power": power_limits(data), "supply": data.supply_limit, "storage": data.site_storage}[kind][position]
+    )
 
 
 def is_feasible(data: PlanData, options: Options) -> bool | None:
     """Whether any plan meets all limits; None where the time was up before that was known."""
-    if structural(data):
+    if is_structurally_infeasible(data):
         return False
     program = build(data)
     options = replace(options, solver="highs", method="direct", gap=ANY_GAP)
@@ -93,7 +95,7 @@ def is_feasible(data: PlanData, options: Options) -> bool | None:
     return True if found.x is not None else (False if found.status == "infeasible" else None)
 
 
-def structural(data: PlanData) -> bool:
+def is_structurally_infeasible(data: PlanData) -> bool:
     """Whether some demand or some job has nothing that could do it."""
     return bool(unserved(data) or unfinished(data))
 
@@ -104,9 +106,9 @@ def least_relief(
     """By how much to raise some limits, all others kept: the least sum of relative changes. None where there is no
     such answer with a sum below `most`, or none in the time. `known`: a bound below which it surely is not. Columns and rows as in `solvers.analysis.elastic`, objective sum r_i / limit_i.
     """
-    if structural(loosened(data, rows)):
+    if is_structurally_infeasible(without_limits(data, rows)):
         return None
-    program, relief, size = with_relief(data, rows, most)
+    program, relief, size = elastic_program(data, rows, most)
     objective = np.zeros(program.column_count)
     objective[relief] = 1.0 / size
     options = replace(
@@ -118,15 +120,15 @@ def least_relief(
     return {row: max(float(value), 0.0) for row, value in zip(rows, found.x[relief], strict=True)}
 
 
-def with_relief(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
+def elastic_program(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
     """(the program, its relief columns, the size by which each is measured)."""
     data = replace(data, objective=Objective(COST))
     ceilings = {
-        row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), asked_amount(data, row))
+        row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), limit_value(data, row))
         for row in rows
     }
     program = build(with_limits(data, ceilings))
-    asked = np.array([asked_amount(data, row) for row in rows])
+    asked = np.array([limit_value(data, row) for row in rows])
     size = np.where(asked > 0, asked, 1.0)
     relief = program.add_columns("relief", (len(rows),), upper=most * size, unit=size)
     for i, row in enumerate(rows):
@@ -157,7 +159,7 @@ def _add_relief(program: Program, data: PlanData, row: Row, asked: float, relief
 
 def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
     """No plan can use more than this of a limit: all holdings at their upper bounds, at work at the worst point."""
-    loose, (kind, position) = loosened(data, rows), row
+    loose, (kind, position) = without_limits(data, rows), row
     most = holding_upper(loose)
     if kind == "supply":
         return float(most[data.supply_member[data.supply_member[:, 0] == position, 1]].sum())

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Bools, Floats
-from solvers.interface import ENUMERATION, SolverError
+from solvers.interface import ENUMERATION_PRESOLVE_RULE, SolverError
 
-SMALL = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), ("mip_heuristic_run_root_reduced_cost", False), ("mip_allow_restart", False),
+SMALL_MIP_OPTIONS = (("mip_heuristic_run_rins", False), ("mip_heuristic_run_rens", False), ("mip_heuristic_run_root_reduced_cost", False), ("mip_allow_restart", False),
          ("mip_heuristic_run_feasibility_jump", False), ("mip_detect_symmetry", False), ("mip_pscost_minreliable", 2))  # fmt: skip
 # programs within programs take longer than small ones do, starting again as well, and trying each branching eight times
 
@@ -34,7 +34,7 @@ def _silent() -> type:
             super().enableCallbacks()
 
         def run(self) -> Any:
-            self.setOptionValue("threads", take_threads())
+            self.setOptionValue("threads", set_threads())
             return super().run()
 
     return Silent
@@ -45,7 +45,7 @@ def new_highs() -> Any:
     return _silent()()
 
 
-def take_threads(threads: int | None = None) -> int:
+def set_threads(threads: int | None = None) -> int:
     """Makes HiGHS ready for so many threads, or for as many as it was used with last, here or elsewhere."""
     import highspy
 
@@ -58,7 +58,7 @@ def take_threads(threads: int | None = None) -> int:
     return wanted
 
 
-def program_of(
+def highs_lp(
     cost: Floats,
     matrix: sparse.csc_array,
     rows: tuple[Floats, Floats],
@@ -83,15 +83,15 @@ def program_of(
     return lp
 
 
-class Least(NamedTuple):
+class MipResult(NamedTuple):
     """A point that is whole where asked, and what none is below: inf where there is no point at all."""
 
     x: Floats | None
     bound: float
 
 
-def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
-                settings: tuple[tuple[str, Any], ...] = SMALL) -> Least:  # fmt: skip
+def solve_mip(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
+                settings: tuple[tuple[str, Any], ...] = SMALL_MIP_OPTIONS) -> MipResult:  # fmt: skip
     """min cost x  with  sides[0] <= matrix x <= sides[1],  bounds[0] <= x <= bounds[1],  to the gap or as near as time allows. `settings`: options of HiGHS.
     Raises SolverError where HiGHS ends in another way."""
     import highspy
@@ -100,15 +100,15 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     for name, value in (
         ("mip_rel_gap", gap),
         ("time_limit", max(seconds, 0.0)),
-        ("presolve_rule_off", ENUMERATION),
+        ("presolve_rule_off", ENUMERATION_PRESOLVE_RULE),
         *settings,
     ):
         highs.setOptionValue(name, value)
-    highs.passModel(program_of(cost, matrix, sides, bounds, whole))
+    highs.passModel(highs_lp(cost, matrix, sides, bounds, whole))
     highs.run()
     info, status, feasible = highs.getInfo(), highs.getModelStatus(), highspy.SolutionStatus.kSolutionStatusFeasible
     if status == highspy.HighsModelStatus.kInfeasible:
-        return Least(None, np.inf)
+        return MipResult(None, np.inf)
     if status not in (
         highspy.HighsModelStatus.kOptimal,
         highspy.HighsModelStatus.kTimeLimit,
@@ -118,7 +118,7 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
     linear = (
         info.objective_function_value if status == highspy.HighsModelStatus.kOptimal else -np.inf
     )  # where nothing is whole HiGHS has no bound of its own
-    return Least(
+    return MipResult(
         np.array(highs.getSolution().col_value) if info.primal_solution_status == feasible else None,
         info.mip_dual_bound if whole.any() else linear,
     )

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.arrays import Floats
-from solvers.backends.highs import new_highs, program_of, take_threads
-from solvers.interface import ENUMERATION, Options, Outcome, SolverError, Standing
+from solvers.backends.highs import highs_lp, new_highs, set_threads
+from solvers.interface import ENUMERATION_PRESOLVE_RULE, Options, Outcome, ProgressReporter, SolverError
 from solvers.program import Scaled
 
 OPTIMAL_GAP = 1e-6  # below this a gap is the solver's rounding
@@ -23,10 +23,10 @@ MIP_TOLERANCE = 1e-6
 # --- HiGHS -----------------------------------------------------------------------------------------------------
 
 
-def options_of(options: Options, tolerance: float, scaled: Scaled):
+def configured_highs(options: Options, tolerance: float, scaled: Scaled):
     import highspy
 
-    take_threads(options.threads)
+    set_threads(options.threads)
     highs = new_highs()
     settings = {
         "random_seed": options.seed,
@@ -35,7 +35,7 @@ def options_of(options: Options, tolerance: float, scaled: Scaled):
         "primal_feasibility_tolerance": min(1e-7, tolerance),
         "dual_feasibility_tolerance": 1e-7,
         "mip_feasibility_tolerance": tolerance,
-        "presolve_rule_off": ENUMERATION,
+        "presolve_rule_off": ENUMERATION_PRESOLVE_RULE,
         "presolve": "off" if not options.presolve and scaled.arrays.integer.any() else "choose",
     }
     if options.node_limit is not None:
@@ -44,7 +44,7 @@ def options_of(options: Options, tolerance: float, scaled: Scaled):
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS refused the option {name} = {value}")
     arrays = scaled.arrays
-    lp = program_of(
+    lp = highs_lp(
         scaled.cost, arrays.matrix, (arrays.row_lower, arrays.row_upper), (arrays.lower, arrays.upper), arrays.integer
     )
     if highs.passModel(lp) == highspy.HighsStatus.kError:
@@ -58,9 +58,9 @@ def run_highs(
     tolerance: float,
     start: Floats | None = None,
     target: float | None = None,
-    standing: Standing | None = None,
+    progress: ProgressReporter | None = None,
 ) -> Outcome:
-    """`standing`: is told how a search for whole numbers goes."""
+    """`progress`: is told how a search for whole numbers goes."""
     import highspy
 
     if (scaled.arrays.lower > scaled.arrays.upper).any():
@@ -68,16 +68,16 @@ def run_highs(
     if not len(scaled.cost):  # nothing to decide: either 0 is in every row or there is no answer
         holds = scaled.arrays.violation(scaled.cost) <= tolerance
         return Outcome("optimal", np.zeros(0), 0.0, np.zeros(len(scaled.row))) if holds else Outcome("infeasible")
-    highs = options_of(options, tolerance, scaled)
+    highs = configured_highs(options, tolerance, scaled)
     if target is not None:
         highs.setOptionValue("objective_target", target)
     if start is not None:
         known = highspy.HighsSolution()
         known.col_value = list(start)
         highs.setSolution(known)
-    if standing is not None and scaled.arrays.integer.any():
+    if progress is not None and scaled.arrays.integer.any():
         highs.cbMipInterrupt.subscribe(
-            lambda now: standing.tell(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound)
+            lambda now: progress.report(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound)
         )
     highs.run()
     status, kinds = highs.getModelStatus(), highspy.HighsModelStatus

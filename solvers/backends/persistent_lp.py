@@ -11,27 +11,29 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.highs import new_highs, program_of
-from solvers.interface import ENUMERATION, SolverError
+from solvers.backends.highs import highs_lp, new_highs
+from solvers.interface import ENUMERATION_PRESOLVE_RULE, SolverError
 
 NODES = 50  # of a search for whole columns
 
 
-def _loaded(matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats):
+def _loaded_highs(
+    matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats
+):
     highs = new_highs()
     for name, value in (("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 1)):
         highs.setOptionValue(name, value)
-    highs.passModel(program_of(cost, matrix, (row_lower, row_upper), (lower, upper)))
+    highs.passModel(highs_lp(cost, matrix, (row_lower, row_upper), (lower, upper)))
     return highs
 
 
-def _go_on(highs, old, columns: Ints, rows: Ints) -> None:
+def _copy_basis(highs, old, columns: Ints, rows: Ints) -> None:
     before = old.getBasis()
     if before.valid:
-        highs.setBasis(moved(before, columns, rows))
+        highs.setBasis(mapped_basis(before, columns, rows))
 
 
-def moved(before: Any, columns: Ints, rows: Ints) -> Any:
+def mapped_basis(before: Any, columns: Ints, rows: Ints) -> Any:
     """The basis of another program, told for each column and row which one of it that was, -1 for a new one: new columns are at their least,
     new rows free."""
     import highspy
@@ -46,11 +48,11 @@ def moved(before: Any, columns: Ints, rows: Ints) -> Any:
     return basis
 
 
-class SlotProgram:
+class SlotLp:
     """One linear program whose row sides and first columns' upper bounds move."""
 
     def __init__(self, *parts) -> None:
-        self._highs = _loaded(*parts)
+        self._highs = _loaded_highs(*parts)
         self._tolerance = float(self._highs.getOptionValue("primal_feasibility_tolerance")[1])
 
     def solve(self, rows: Ints, row_upper: Floats, most: Floats) -> tuple[float, Floats, Floats]:
@@ -68,7 +70,7 @@ class SlotProgram:
             if tolerance is not None:
                 self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self._highs.run()
-        self.hold(self._tolerance)
+        self.set_tolerance(self._tolerance)
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
         found = self._highs.getSolution()
@@ -82,29 +84,29 @@ class SlotProgram:
         """The columns of the last answer."""
         return np.array(self._highs.getSolution().col_value)
 
-    def go_on(self, old: SlotProgram, columns: Ints, rows: Ints) -> None:
+    def warm_start_from(self, old: SlotLp, columns: Ints, rows: Ints) -> None:
         """From where another program is, as far as the two have columns and rows in common."""
-        _go_on(self._highs, old._highs, columns, rows)
+        _copy_basis(self._highs, old._highs, columns, rows)
 
-    def price(self, columns: Ints, cost: Floats) -> None:
+    def set_costs(self, columns: Ints, cost: Floats) -> None:
         self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
 
-    def forbid(self, columns: Ints) -> None:
+    def fix_at_zero(self, columns: Ints) -> None:
         """Columns that may no longer be used."""
         zero = np.zeros(len(columns))
         self._highs.changeColsBounds(len(columns), columns.astype(np.int32), zero, zero)
 
-    def hold(self, tolerance: float) -> None:
+    def set_tolerance(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
         self._tolerance = tolerance
         self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
 
-class EntryProgram:
+class CoefficientLp:
     """One linear program whose entries change."""
 
     def __init__(self, *parts) -> None:
-        self._highs = _loaded(*parts)
+        self._highs = _loaded_highs(*parts)
 
     def change(self, rows: Ints, columns: Ints, values: Floats) -> None:
         for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
@@ -120,14 +122,14 @@ class EntryProgram:
         return np.array(self._highs.getSolution().col_value)
 
 
-class GrowingProgram:
+class RowGenerationLp:
     """A program to which rows are added; solved as linear, or once in a while with its integers whole."""
 
     def __init__(self, *parts) -> None:
-        self._highs, self._tolerance = _loaded(*parts), 1e-7
+        self._highs, self._tolerance = _loaded_highs(*parts), 1e-7
         self.columns = parts[0].shape[1]
 
-    def hold(self, tolerance: float) -> None:
+    def set_tolerance(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
         self._tolerance = tolerance
 
@@ -146,7 +148,7 @@ class GrowingProgram:
     def delete_rows(self, rows: Ints) -> None:
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
 
-    def bound(self, lower: Floats, upper: Floats) -> None:
+    def set_bounds(self, lower: Floats, upper: Floats) -> None:
         """Of all columns."""
         self._highs.changeColsBounds(self.columns, np.arange(self.columns, dtype=np.int32), lower, upper)
 
@@ -177,7 +179,7 @@ class GrowingProgram:
         found = self._highs.getSolution()
         return self._highs.getInfo().objective_function_value, np.array(found.col_value), np.array(found.row_dual)
 
-    def solve_whole(self, integer: Ints, gap: float, seconds: float, seed: int) -> tuple[float, Floats] | None:
+    def solve_mip(self, integer: Ints, gap: float, seconds: float, seed: int) -> tuple[float, Floats] | None:
         """(value, columns) of the best answer found with these whole, in a copy; None where none was found."""
         import highspy
 
@@ -188,7 +190,7 @@ class GrowingProgram:
         program.integrality_ = kinds
         highs = new_highs()
         for name, value in (("mip_rel_gap", gap), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("random_seed", seed), ("mip_max_nodes", NODES),
-                            ("mip_feasibility_tolerance", 1e-7), ("presolve_rule_off", ENUMERATION)):  # fmt: skip
+                            ("mip_feasibility_tolerance", 1e-7), ("presolve_rule_off", ENUMERATION_PRESOLVE_RULE)):  # fmt: skip
             highs.setOptionValue(name, value)
         highs.passModel(program)
         highs.run()

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from solvers.arrays import Bools, Floats
 from solvers.backends import highs
-from solvers.backends.highs import SMALL, Least
+from solvers.backends.highs import SMALL_MIP_OPTIONS, MipResult
 from solvers.interface import SolverError
 
 LATE = 5.0  # seconds beyond its time, after which a program is given up
@@ -34,7 +34,7 @@ class _Process:
         )
 
     def ask(self, arguments: tuple[Any, ...], threads: int, end_s: float) -> Any:
-        """What least_whole answers or raises; None where the process ended itself."""
+        """What `highs.solve_mip` answers or raises; None where the process ended itself."""
         try:
             if not self._ready:
                 self._ready = pickle.load(self._process.stdout)
@@ -49,7 +49,7 @@ class _Process:
                 f"the process in which small programs are solved ended with {code}: is the memory too small for it, or was it ended by hand?"
             ) from None
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._process.kill()
         self._process.communicate()
 
@@ -59,24 +59,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)  # a process has one to answer to
 
 
-def ready() -> None:
+def start_process() -> None:
     """One is started, if none waits: what it takes to start goes on beside what is done here."""
     if not _idle:
         _idle.append(_Process())
 
 
-def end() -> None:
+def stop_processes() -> None:
     """All that wait are ended."""
     while _idle:
-        _idle.pop().end()
+        _idle.pop().stop()
 
 
-atexit.register(end)
+atexit.register(stop_processes)
 
 
-def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
-                settings: tuple[tuple[str, Any], ...] = SMALL) -> Least:  # fmt: skip
-    """As highs.least_whole in another process; no point and no bound where it has not ended LATE seconds after its time. Raises what that one raises, and
+def solve_mip(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
+                settings: tuple[tuple[str, Any], ...] = SMALL_MIP_OPTIONS) -> MipResult:  # fmt: skip
+    """As highs.solve_mip in another process; no point and no bound where it has not ended LATE seconds after its time. Raises what that one raises, and
     SolverError where the process ends otherwise."""
     try:
         process = _idle.pop()
@@ -84,14 +84,14 @@ def least_whole(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Flo
         process = _Process()
     try:
         found = process.ask(
-            (cost, matrix, sides, bounds, whole, gap, seconds, settings), highs.take_threads(), max(seconds, 0.0) + LATE
+            (cost, matrix, sides, bounds, whole, gap, seconds, settings), highs.set_threads(), max(seconds, 0.0) + LATE
         )
     except BaseException:
-        process.end()
+        process.stop()
         raise
     if found is None:
-        process.end()
-        return Least(None, float("-inf"))
+        process.stop()
+        return MipResult(None, float("-inf"))
     _idle.append(process)
     if isinstance(found, Exception):
         raise found
@@ -116,8 +116,8 @@ def serve() -> None:
                 end_s, exit=True, file=nowhere
             )  # ends the process by _exit(GIVEN_UP), whatever it does
             try:
-                highs.take_threads(threads)
-                found = highs.least_whole(*arguments)
+                highs.set_threads(threads)
+                found = highs.solve_mip(*arguments)
             except Exception as error:
                 found = error
             faulthandler.cancel_dump_traceback_later()

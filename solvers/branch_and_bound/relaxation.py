@@ -9,28 +9,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.highs_run import options_of
-from solvers.branch_and_bound.search import Relaxed
+from solvers.backends.highs_run import configured_highs
+from solvers.branch_and_bound.search import NodeResult
 from solvers.interface import Options
 from solvers.program import Arrays, Scaled
 
 
-class Relaxation:
+class NodeLp:
     """The linear relaxation, kept in one HiGHS object so that each solve starts from the last basis."""
 
     def __init__(self, scaled: Scaled, options: Options, left) -> None:
         arrays = scaled.arrays
         linear = replace(scaled, arrays=replace(arrays, integer=np.zeros_like(arrays.integer)))
-        self._highs = options_of(replace(options, node_limit=None), 1e-7, linear)
+        self._highs = configured_highs(replace(options, node_limit=None), 1e-7, linear)
         self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
         self._scaled, self.root = linear, None  # the basis of the last optimum that was not searched from another
-        self.left, self.gain = left, {}  # what choices cost, learnt by searches
+        self.left, self.pseudocosts = left, {}  # what choices cost, learnt by searches
         self.ended, self.iterations = "", 0
 
-    def start_from(self, other: Relaxation, columns: Ints, rows: Ints) -> None:
-        from solvers.backends.persistent_lp import moved
+    def start_from(self, other: NodeLp, columns: Ints, rows: Ints) -> None:
+        from solvers.backends.persistent_lp import mapped_basis
 
-        self.root = None if other.root is None else moved(other.root, columns, rows)
+        self.root = None if other.root is None else mapped_basis(other.root, columns, rows)
 
     def change(self, scaled: Scaled) -> None:
         """To another program with entries in the same places; the next solve starts from `root`."""
@@ -44,7 +44,7 @@ class Relaxation:
             highs.changeCoeff(int(new.matrix.indices[entry]), at, new.matrix.data[entry])
         self._scaled = scaled
 
-    def solve(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
+    def solve(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> NodeResult:
         import highspy
 
         changed = np.flatnonzero((lower != self._lower) | (upper != self._upper))
@@ -65,33 +65,33 @@ class Relaxation:
             self.ended, found = "optimal", self._highs.getBasis()
             if first:
                 self.root = found
-            return Relaxed(
+            return NodeResult(
                 self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value), found
             )
         if status == kinds.kObjectiveBound:
-            return Relaxed(stop_at)
+            return NodeResult(stop_at)
         if status == kinds.kInfeasible:
             self.ended = "infeasible"
-            return Relaxed(math.inf)
+            return NodeResult(math.inf)
         if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
             self.ended = "unbounded"
-            return Relaxed(-math.inf)
+            return NodeResult(-math.inf)
         self.ended = "limit"
-        return Relaxed(None)
+        return NodeResult(None)
 
 
 @dataclass(frozen=True, slots=True)
-class LinearAnswer:
-    """`row_duals`, `column_duals`: change of the objective per unit of a row's side, or of the bound a column is at."""
+class LpResult:
+    """`row_duals`, `reduced_costs`: change of the objective per unit of a row's side, or of the bound a column is at."""
 
     status: str  # optimal | infeasible | unbounded | limit
     value: float | None = None
     x: Floats | None = None
     row_duals: Floats | None = None
-    column_duals: Floats | None = None
+    reduced_costs: Floats | None = None
 
 
-class Linear:
+class WarmStartedLp:
     """A linear program that is minimised again and again under other bounds or costs, each time from the last basis."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Linear:
     ) -> None:
         """`basis`: of a program alike, to start from. `ends`: on the performance counter [s], when no answer is sought any longer."""
         self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
-        self._highs = options_of(replace(options, node_limit=None), 1e-7, self._scaled)
+        self._highs = configured_highs(replace(options, node_limit=None), 1e-7, self._scaled)
         self._highs.setOptionValue(
             "simplex_dual_edge_weight_strategy", 1
         )  # Devex: steepest edge takes longer than it saves
@@ -124,22 +124,20 @@ class Linear:
         if basis is not None and (len(basis.row_status), len(basis.col_status)) == self._scaled.arrays.matrix.shape:
             self._highs.setBasis(basis)
 
-    def contradiction(self) -> Floats | None:
+    def farkas_ray(self) -> Floats | None:
         """Multipliers of rows that show why the last one has no answer; None where they are not known."""
         _, known, multipliers = self._highs.getDualRay()
         return multipliers * self._scaled.row if known else None
 
-    def solve(
-        self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False
-    ) -> LinearAnswer:
+    def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False) -> LpResult:
         import highspy
 
         column, highs = self._scaled.column, self._highs
-        moved = cost is not None and bool((cost != self._cost).any())
+        cost_changed = cost is not None and bool((cost != self._cost).any())
         highs.setOptionValue(
-            "simplex_strategy", 4 if moved else 1
+            "simplex_strategy", 4 if cost_changed else 1
         )  # the last answer is still one under other costs: primal simplex goes on from it
-        if moved:
+        if cost_changed:
             for j in np.flatnonzero(cost != self._cost):
                 highs.changeColCost(int(j), cost[j] * column[j] * self._scaled.objective)
             self._cost = cost.copy()
@@ -154,12 +152,12 @@ class Linear:
         named = {kinds.kOptimal: "optimal", kinds.kInfeasible: "infeasible", kinds.kUnbounded: "unbounded"}
         status = named.get(highs.getModelStatus(), "limit")
         if status != "optimal":
-            return LinearAnswer(status)
+            return LpResult(status)
         value, scale = highs.getInfo().objective_function_value / self._scaled.objective, self._scaled.objective
         if value_only:
-            return LinearAnswer(status, value)
+            return LpResult(status, value)
         solution = highs.getSolution()
-        return LinearAnswer(
+        return LpResult(
             status,
             value,
             np.array(solution.col_value) * column,

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.branch_and_bound.search import WHOLE, Finished, Relaxed, plunge
+from solvers.branch_and_bound.search import INTEGRALITY_TOL, NodeResult, SubMipResult, dive
 from solvers.program import Arrays, Scaled
 
 if TYPE_CHECKING:
-    from solvers.branch_and_bound.relaxation import LinearAnswer
+    from solvers.branch_and_bound.relaxation import LpResult
 
 HOLDS = 1e-9  # by how much a rounded choice may break a scaled row
 ROUNDS = 3  # of narrowing the columns' bounds
@@ -26,7 +26,7 @@ LEFT = 1e-12  # a column narrower than this is settled
 ASKED, FAR = 40, 3  # sets of counts around the best that are asked about, and how far from it
 
 
-class FreeChoices:
+class ZeroCostBinaries:
     """The yes-or-no columns of a program without a cost."""
 
     def __init__(self, scaled: Scaled) -> None:
@@ -34,9 +34,9 @@ class FreeChoices:
         self._arrays = arrays
         self._free = np.flatnonzero(arrays.integer & (arrays.upper - arrays.lower <= 1) & (scaled.cost == 0))
 
-    def settled(self, x: Floats) -> Floats:
+    def rounded(self, x: Floats) -> Floats:
         """x with those of them whole that rows let be so; it costs what it did."""
-        between = self._free[np.abs(x[self._free] - np.round(x[self._free])) > WHOLE]
+        between = self._free[np.abs(x[self._free] - np.round(x[self._free])) > INTEGRALITY_TOL]
         if not between.size:
             return x
         arrays, matrix, x = self._arrays, self._arrays.matrix, x.copy()
@@ -61,14 +61,14 @@ class FreeChoices:
 
 
 class LinearProgram(Protocol):
-    """A linear program that is solved again and again under other bounds; see `solvers.branch_and_bound.relaxation.Linear`."""
+    """A linear program that is solved again and again under other bounds; see `solvers.branch_and_bound.relaxation.WarmStartedLp`."""
 
-    def solve(self, lower: Floats, upper: Floats) -> LinearAnswer: ...
+    def solve(self, lower: Floats, upper: Floats) -> LpResult: ...
 
-    def contradiction(self) -> Floats | None: ...
+    def farkas_ray(self) -> Floats | None: ...
 
 
-def whole_counts(
+def round_counts(
     scaled: Scaled,
     lower: Floats,
     upper: Floats,
@@ -76,23 +76,23 @@ def whole_counts(
     most: float,
     gap: float,
     opened: Callable[[Scaled], LinearProgram],
-) -> Finished:
+) -> SubMipResult:
     """The best counts found between bounds that settle all choices; the bound is that of the relaxation. `target`: good enough;
     `most`: what an answer must stay below; `opened`: the linear program of a scaled one."""
-    narrow, wide = _narrowed(scaled.arrays, lower, upper)
+    narrow, wide = _propagated_bounds(scaled.arrays, lower, upper)
     columns, settled = np.flatnonzero(wide - narrow > LEFT), wide - narrow <= LEFT
-    part, constant = _part(scaled, lower, upper, columns, np.where(settled, narrow, 0.0))
-    counts = _Counts(opened(part), part, constant)
+    part, constant = _restricted(scaled, lower, upper, columns, np.where(settled, narrow, 0.0))
+    counts = _CountSearch(opened(part), part, constant)
     root = counts.relax(part.arrays.lower, part.arrays.upper, None, math.inf)
     if root.x is None:
-        return Finished(math.inf, None, -math.inf if root.value is None else root.value)
+        return SubMipResult(math.inf, None, -math.inf if root.value is None else root.value)
     value, best = most, None
-    orders = _dearest(counts.size), _surest, _weightiest(counts.size)
+    orders = _most_expensive(counts.size), _least_fractional, _largest_rounding_cost(counts.size)
     for first in orders:
         if value <= target or root.value >= value:
             break
         far = math.inf if first is orders[-1] else target + gap * abs(target)  # another order may lead nearer
-        last = plunge(
+        last = dive(
             counts.relax,
             root,
             part.arrays.lower,
@@ -109,13 +109,13 @@ def whole_counts(
         if counts.best < value:
             value, best = counts.best, counts.x
     if best is None:
-        return Finished(math.inf, None, root.value)
+        return SubMipResult(math.inf, None, root.value)
     x = np.where(settled, narrow, 0.0)
     x[columns] = best
-    return Finished(value, x, root.value)
+    return SubMipResult(value, x, root.value)
 
 
-class _Counts:
+class _CountSearch:
     """What counts cost. The cost of the linear program is convex in them, so that each set of counts that was asked about bounds all
     others from below: those that the bounds find cheapest are asked about next. Counts with no answer tell what all that have one keep to."""
 
@@ -125,35 +125,35 @@ class _Counts:
         self.size = np.abs(part.cost)
         self.best, self.x = math.inf, np.zeros(0)
         self._slope = np.zeros(0)
-        self._cuts: list[tuple[float, Floats, Floats]] = []  # value, counts, slope
-        self._walls: list[
+        self._optimality_cuts: list[tuple[float, Floats, Floats]] = []  # value, counts, slope
+        self._feasibility_cuts: list[
             tuple[Floats, float]
         ] = []  # weights of counts, and the least weight of any that have an answer
 
-    def relax(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
+    def relax(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> NodeResult:
         found = self._program.solve(lower, upper)
         if found.value is None:
-            return Relaxed(math.inf if found.status == "infeasible" else None)
-        value, self._slope = found.value + self._constant, found.column_duals[self.columns]
-        return Relaxed(stop_at) if value >= stop_at else Relaxed(value, found.x)
+            return NodeResult(math.inf if found.status == "infeasible" else None)
+        value, self._slope = found.value + self._constant, found.reduced_costs[self.columns]
+        return NodeResult(stop_at) if value >= stop_at else NodeResult(value, found.x)
 
-    def learn(self, whole: Relaxed) -> float:
+    def learn(self, whole: NodeResult) -> float:
         """What the counts of an answer cost, and the slope there."""
         lower, upper = self._part.arrays.lower.copy(), self._part.arrays.upper.copy()
         counts = np.round(whole.x[self.columns])
         lower[self.columns] = upper[self.columns] = counts
         found = self.relax(lower, upper, None, math.inf)
         if found.x is None:
-            self._learn_wall(counts)
+            self._learn_cut(counts)
             return math.inf
-        self._cuts.append((found.value, counts, self._slope))
+        self._optimality_cuts.append((found.value, counts, self._slope))
         if found.value < self.best:
             self.best, self.x = found.value, found.x
         return found.value
 
-    def _learn_wall(self, counts: Floats) -> None:
+    def _learn_cut(self, counts: Floats) -> None:
         """Rows together that these counts contradict, whatever the other columns are."""
-        ray, arrays = self._program.contradiction(), self._part.arrays
+        ray, arrays = self._program.farkas_ray(), self._part.arrays
         if ray is None or not ray.any():
             return
         for weights in (ray, -ray):
@@ -164,24 +164,28 @@ class _Counts:
             others[self.columns] = False
             least -= float((taken[others] * np.where(taken > 0, arrays.upper, arrays.lower)[others]).sum())
             if math.isfinite(least) and counts @ taken[self.columns] < least - HOLDS * abs(least):
-                self._walls.append((taken[self.columns], least - HOLDS * abs(least)))
+                self._feasibility_cuts.append((taken[self.columns], least - HOLDS * abs(least)))
                 return
 
     def improve(self, target: float) -> None:
         """Looks around the best counts for better ones."""
         least, most = self._part.arrays.lower[self.columns], self._part.arrays.upper[self.columns]
-        steps, asked = _steps(len(self.columns)), {counts.tobytes() for _, counts, _ in self._cuts}
+        steps, asked = _steps(len(self.columns)), {counts.tobytes() for _, counts, _ in self._optimality_cuts}
         for _ in range(ASKED):
             if self.best <= target:
                 return
             near = np.round(self.x[self.columns]) + steps
             near = near[((near >= least) & (near <= most)).all(axis=1)]
             near = (
-                near[np.all([near @ weights >= held for weights, held in self._walls], axis=0)] if self._walls else near
+                near[np.all([near @ weights >= held for weights, held in self._feasibility_cuts], axis=0)]
+                if self._feasibility_cuts
+                else near
             )
             if not len(near):
                 return
-            at_least = np.max([value + (near - counts) @ slope for value, counts, slope in self._cuts], axis=0)
+            at_least = np.max(
+                [value + (near - counts) @ slope for value, counts, slope in self._optimality_cuts], axis=0
+            )
             order = np.argsort(at_least, kind="stable")
             chosen = next((i for i in order if near[i].tobytes() not in asked), None)
             if chosen is None or at_least[chosen] >= self.best:
@@ -189,7 +193,7 @@ class _Counts:
             asked.add(near[chosen].tobytes())
             x = np.zeros(len(self._part.cost))
             x[self.columns] = near[chosen]
-            self.learn(Relaxed(0.0, x))
+            self.learn(NodeResult(0.0, x))
 
 
 def _steps(count: int) -> Floats:
@@ -199,20 +203,20 @@ def _steps(count: int) -> Floats:
     return np.vstack([one, pairs[(pairs.min(axis=1, initial=0.0) < 0) & (pairs.max(axis=1, initial=0.0) > 0)]])
 
 
-def _dearest(size: Floats) -> Callable[[Floats, Ints], int]:
+def _most_expensive(size: Floats) -> Callable[[Floats, Ints], int]:
     return lambda x, between: int(np.argmax(size[between]))
 
 
-def _surest(x: Floats, between: Ints) -> int:
+def _least_fractional(x: Floats, between: Ints) -> int:
     return int(np.argmax(np.abs(x[between] - np.floor(x[between]) - 0.5)))
 
 
-def _weightiest(size: Floats) -> Callable[[Floats, Ints], int]:
+def _largest_rounding_cost(size: Floats) -> Callable[[Floats, Ints], int]:
     """By what the way to the next whole number costs."""
     return lambda x, between: int(np.argmax(size[between] * np.abs(x[between] - np.round(x[between]))))
 
 
-def _narrowed(arrays: Arrays, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+def _propagated_bounds(arrays: Arrays, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Bounds that no answer goes beyond: what rows with an upper side leave a column where all the others are at their best."""
     upper = upper.copy()
     entry_column = np.repeat(np.arange(arrays.matrix.shape[1]), np.diff(arrays.matrix.indptr))
@@ -231,7 +235,7 @@ def _narrowed(arrays: Arrays, lower: Floats, upper: Floats) -> tuple[Floats, Flo
     return lower, upper
 
 
-def _part(scaled: Scaled, lower: Floats, upper: Floats, columns: Ints, settled: Floats) -> tuple[Scaled, float]:
+def _restricted(scaled: Scaled, lower: Floats, upper: Floats, columns: Ints, settled: Floats) -> tuple[Scaled, float]:
     """The program in some of the columns, the others as settled, and what those cost."""
     arrays = scaled.arrays
     matrix, there = arrays.matrix[:, columns].tocsr(), arrays.matrix @ settled

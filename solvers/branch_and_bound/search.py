@@ -16,8 +16,8 @@ import numpy as np
 
 from solvers.arrays import Floats, Ints
 
-WHOLE = 1e-6  # a value this close to an integer is settled
-TRIED_KNOWN = 2  # answers of programs alike that are looked at
+INTEGRALITY_TOL = 1e-6  # a value this close to an integer is settled
+WARM_STARTS = 2  # answers of programs alike that are looked at
 TRIED_PER_NODE = 4  # binaries whose two children are solved before one of them is branched on
 LEARNT = 16  # gains of a binary that are remembered
 LOOKS_FAR = 0.002  # a child that costs this much more than its parent, relatively, is not solved to the end at first
@@ -35,7 +35,7 @@ HARD_ROOT, HARD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Relaxed:
+class NodeResult:
     """The optimum of a linear program: infinite where it has no solution, None where the time was up, and without x
     where only a bound was reached. `basis` is the solver's own note of where it stood, to start the next one from."""
 
@@ -45,7 +45,7 @@ class Relaxed:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class SubMipResult:
     """What a mixed-integer solve under the given bounds found and proved; `bound` is infinite where infeasible."""
 
     value: float
@@ -54,16 +54,16 @@ class Finished:
 
 
 # (lower, upper, basis to start from, value from which on the bound is enough) -> answer
-Relax = Callable[[Floats, Floats, object, float], Relaxed]
+Relax = Callable[[Floats, Floats, object, float], NodeResult]
 # (lower, upper, start, stop as soon as this value is reached, relative gap) -> answer
-Finish = Callable[[Floats, Floats, Floats | None, float, float], Finished]
+Finish = Callable[[Floats, Floats, Floats | None, float, float], SubMipResult]
 # (lower, upper, good enough, value to stay below) -> answer that was found quickly, and the bound of the relaxation; binaries are settled
-Count = Callable[[Floats, Floats, float, float], Finished]
-Gains = dict[tuple[int, int], list[float]]  # (binary, side) -> gains per unit
+Count = Callable[[Floats, Floats, float, float], SubMipResult]
+Pseudocosts = dict[tuple[int, int], list[float]]  # (binary, side) -> gains per unit
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BranchAndBoundResult:
     """`complete` is False when the node limit or the time ended the search; the bound holds all the same."""
 
     value: float
@@ -85,7 +85,7 @@ class _Node:
 
 
 @dataclass(slots=True)
-class Search:
+class BranchAndBound:
     """One search; `run` returns what it found."""
 
     binary: Ints
@@ -93,73 +93,73 @@ class Search:
     relax: Relax
     count: Count
     finish: Finish
-    settle: Callable[[Floats], Floats]  # makes whole what it can at no cost
+    round_free: Callable[[Floats], Floats]  # makes whole what it can at no cost
     gap: float
     node_limit: int
     known: Sequence[
         Floats
     ] = ()  # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
-    gain: Gains = field(default_factory=dict)
-    halves: Sequence[
+    pseudocosts: Pseudocosts = field(default_factory=dict)
+    branching_sets: Sequence[
         tuple[Ints, Ints]
     ] = ()  # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
-    hint: Callable[[], tuple[float, Floats | None, float]] | None = (
+    mip_start: Callable[[], tuple[float, Floats | None, float]] | None = (
         None  # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
     )
-    at_once: bool = False  # the hint is asked before anything else
+    mip_start_first: bool = False  # the mip_start is asked before anything else
     effort: Callable[[], float] = lambda: math.inf  # simplex iterations so far
-    tell: Callable[[float, float], None] | None = None  # (best value, bound)
+    report: Callable[[float, float], None] | None = None  # (best value, bound)
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
-    _proven: float = -math.inf  # by the hint, of all there is
+    _proven: float = -math.inf  # by the mip_start, of all there is
     _nodes: list[_Node] = field(default_factory=list)
     _order: int = 0
     _closed: float = math.inf  # the least bound of nodes that are closed although a better plan may be in them
-    _counted: dict[bytes, Finished] = field(default_factory=dict)  # by the binaries: counts that were found quickly
-    _asked: dict[bytes, Finished] = field(default_factory=dict)  # and those of the solver
+    _counted: dict[bytes, SubMipResult] = field(default_factory=dict)  # by the binaries: counts that were found quickly
+    _asked: dict[bytes, SubMipResult] = field(default_factory=dict)  # and those of the solver
 
-    def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> Found:
+    def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> BranchAndBoundResult:
         if start is not None:
             self.value, self.x = start_value, start
         if (
-            self.at_once
-            and self._take_hint(0)
+            self.mip_start_first
+            and self._take_mip_start(0)
             and self.x is not None
             and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value)
         ):
-            return Found(self.value, self.x, min(self._proven, self.value), True)
+            return BranchAndBoundResult(self.value, self.x, min(self._proven, self.value), True)
         root = self.relax(lower, upper, None, math.inf)
         if root.x is None:
             bound = (
                 self._proven if root.value is None else root.value if self.x is None else min(root.value, self.value)
             )
-            return Found(self.value, self.x, bound, root.value is not None)
+            return BranchAndBoundResult(self.value, self.x, bound, root.value is not None)
         self._push(root, lower, upper, root.basis)
-        self._take_hint(HARD_ROOT)
+        self._take_mip_start(HARD_ROOT)
         for columns in (np.concatenate([self.binary, self.counts]), self.binary):
-            for x in self.known[:TRIED_KNOWN]:
+            for x in self.known[:WARM_STARTS]:
                 if not self._good(max(root.value, self._proven)):
                     self._try_again(x, columns, root, lower, upper)
         if not self._good(max(root.value, self._proven)):
             self._dive(root, lower, upper)
         visited = 0
         while self._nodes and not self._good(max(self._nodes[0].value, self._proven)):
-            if self._take_hint(HARD):
+            if self._take_mip_start(HARD):
                 continue
             if self.out_of_time or visited >= self.node_limit:
-                return Found(self.value, self.x, self.bound(), False)
-            if self.tell is not None:
-                self.tell(self.value, self.bound())
+                return BranchAndBoundResult(self.value, self.x, self.bound(), False)
+            if self.report is not None:
+                self.report(self.value, self.bound())
             visited += 1
             self._visit(heapq.heappop(self._nodes))
-        return Found(self.value, self.x, self.bound(), True)
+        return BranchAndBoundResult(self.value, self.x, self.bound(), True)
 
-    def _take_hint(self, hard: int) -> bool:
+    def _take_mip_start(self, hard: int) -> bool:
         """Takes the plan found in another way, and what is proven there, once the search turns out to be that hard; whether it just did."""
-        if self.hint is None or self.effort() < hard:
+        if self.mip_start is None or self.effort() < hard:
             return False
-        (*other, self._proven), self.hint = self.hint(), None
+        (*other, self._proven), self.mip_start = self.mip_start(), None
         self._offer(*other)
         return True
 
@@ -181,7 +181,7 @@ class Search:
         """The best plan is within the gap of a node's bound, so the node need not be opened."""
         return self.value <= self._target(bound)
 
-    def _push(self, relaxed: Relaxed, lower: Floats, upper: Floats, basis: object) -> None:
+    def _push(self, relaxed: NodeResult, lower: Floats, upper: Floats, basis: object) -> None:
         self._order += 1
         heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x, relaxed.basis or basis))
 
@@ -202,9 +202,9 @@ class Search:
             elif math.isfinite(relaxed.value):
                 self._push(relaxed, node.lower, node.upper, node.basis)
             return
-        between, whole = _between(node.x, self.binary), self.settle(node.x)
-        if undecided := _between(whole, self.binary).size:
-            between = _between(whole, self.binary)
+        between, whole = _fractional(node.x, self.binary), self.round_free(node.x)
+        if undecided := _fractional(whole, self.binary).size:
+            between = _fractional(whole, self.binary)
         if undecided or not self._leaf(node, whole):
             self._branch(node, between)
 
@@ -217,7 +217,7 @@ class Search:
         tried = 0
         shares = self._shares(node.x, between)
         for column in self._ranked(shares):
-            known = all((column, side) in self.gain for side in (0, 1))
+            known = all((column, side) in self.pseudocosts for side in (0, 1))
             if best is not None and (known or tried >= TRIED_PER_NODE):
                 break
             tried += not known
@@ -229,7 +229,7 @@ class Search:
             for side, gain in enumerate(gains):
                 if math.isfinite(gain):
                     distance = shares[column] if side == 0 else 1 - shares[column]
-                    learnt = self.gain.setdefault((column, side), [])
+                    learnt = self.pseudocosts.setdefault((column, side), [])
                     learnt.append(gain / distance)
                     del learnt[:-LEARNT]
             alive = [child for child in children if not self._good(child[0].value) and math.isfinite(child[0].value)]
@@ -246,27 +246,27 @@ class Search:
         for child in best[1]:
             self._push(*child, node.basis)
 
-    def _child(self, node: _Node, column: int, side: int) -> tuple[Relaxed, Floats, Floats]:
+    def _child(self, node: _Node, column: int, side: int) -> tuple[NodeResult, Floats, Floats]:
         lower, upper = node.lower.copy(), node.upper.copy()
         if column < len(lower):
             lower[column] = upper[column] = side
         else:
-            upper[self.halves[column - len(lower)][side]] = 0.0
+            upper[self.branching_sets[column - len(lower)][side]] = 0.0
         far = node.value + max(LOOKS_FAR, 2 * self.gap) * abs(node.value)
         enough = self._enough()
         return self.relax(lower, upper, node.basis, min(far, enough)), lower, upper
 
     def _shares(self, x: Floats, between: Ints) -> dict[int, float]:
-        """What is to be branched on, and how far it is chosen: halves, by their number beyond those of columns, and the binaries in none that is open."""
-        shares = {len(x) + number: float(x[half].sum()) for number, (half, _) in enumerate(self.halves)}
-        shares = {number: share for number, share in shares.items() if WHOLE < share < 1 - WHOLE}
-        inner = {int(column) for number in shares for half in self.halves[number - len(x)] for column in half}
+        """What is to be branched on, and how far it is chosen: branching_sets, by their number beyond those of columns, and the binaries in none that is open."""
+        shares = {len(x) + number: float(x[half].sum()) for number, (half, _) in enumerate(self.branching_sets)}
+        shares = {number: share for number, share in shares.items() if INTEGRALITY_TOL < share < 1 - INTEGRALITY_TOL}
+        inner = {int(column) for number in shares for half in self.branching_sets[number - len(x)] for column in half}
         return shares | {int(column): float(x[column]) for column in between if int(column) not in inner}
 
     def _ranked(self, shares: dict[int, float]) -> list[int]:
         """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
         how undecided they are."""
-        means = {key: float(np.mean(gains)) for key, gains in self.gain.items()}
+        means = {key: float(np.mean(gains)) for key, gains in self.pseudocosts.items()}
         usual = float(np.mean(list(means.values()))) if means else 1.0
 
         def score(column: int) -> tuple[float, float]:
@@ -293,7 +293,7 @@ class Search:
                 upper[self.binary] == node.upper[self.binary]
             )
             if not whole_node.all():
-                if _between(node.x, self.binary).size:
+                if _fractional(node.x, self.binary).size:
                     return False
                 answer = self.finish(node.lower, node.upper, answer.x, self._target(bound), self.gap)
                 self._offer(answer.value, answer.x)
@@ -301,14 +301,14 @@ class Search:
         self._closed = min(self._closed, bound)
         return True
 
-    def _round(self, key: bytes, lower: Floats, upper: Floats, bound: float) -> Finished:
-        """Counts made whole where these bounds settle all binaries."""
+    def _round(self, key: bytes, lower: Floats, upper: Floats, bound: float) -> SubMipResult:
+        """Counts made whole where these bounds round_free all binaries."""
         if key not in self._counted:
             self._counted[key] = self.count(lower, upper, self._target(bound), self.value)
             self._offer(self._counted[key].value, self._counted[key].x)
         return self._counted[key]
 
-    def _try_again(self, x: Floats, columns: Ints, root: Relaxed, lower: Floats, upper: Floats) -> None:
+    def _try_again(self, x: Floats, columns: Ints, root: NodeResult, lower: Floats, upper: Floats) -> None:
         """The best with these columns as in a known answer, as far as it tells them, and the others made whole."""
         counted, columns = len(columns) > len(self.binary), columns[np.isfinite(x[columns])]
         whole = np.round(x[columns])
@@ -317,11 +317,11 @@ class Search:
         lower, upper = lower.copy(), upper.copy()
         lower[columns] = upper[columns] = whole
         if (lower[self.binary] < upper[self.binary]).any():
-            last: Relaxed | None = self._relax_settled(lower, upper, root.basis, self.value)
+            last: NodeResult | None = self._relax_settled(lower, upper, root.basis, self.value)
             last = (
                 None
                 if last.x is None
-                else plunge(self._relax_settled, last, lower, upper, self.binary, _most_chosen, self.gap, self.value)
+                else dive(self._relax_settled, last, lower, upper, self.binary, _most_chosen, self.gap, self.value)
             )
             if last is None:
                 return
@@ -330,16 +330,16 @@ class Search:
         found = self.count(lower, upper, target, self.value if counted else min(self.value, target))
         self._offer(found.value, found.x)
 
-    def _relax_settled(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> Relaxed:
+    def _relax_settled(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> NodeResult:
         found = self.relax(lower, upper, basis, stop_at)
-        return found if found.x is None else replace(found, x=self.settle(found.x))
+        return found if found.x is None else replace(found, x=self.round_free(found.x))
 
-    def _dive(self, root: Relaxed, lower: Floats, upper: Floats) -> None:
+    def _dive(self, root: NodeResult, lower: Floats, upper: Floats) -> None:
         """A plan: binaries, then counts, made whole one by one. With a plan in hand only one that is good enough is worth the way."""
         most = self.value if self.x is None else min(self.value, self._target(root.value))
-        last = plunge(
+        last = dive(
             self._relax_settled,
-            replace(root, x=self.settle(root.x)),
+            replace(root, x=self.round_free(root.x)),
             lower,
             upper,
             self.binary,
@@ -351,25 +351,25 @@ class Search:
             self._round(np.round(last.x[self.binary]).tobytes(), *self._settled(lower, upper, last.x), root.value)
 
 
-def plunge(
+def dive(
     relax: Relax,
-    last: Relaxed,
+    last: NodeResult,
     lower: Floats,
     upper: Floats,
     columns: Ints,
     first: Callable[[Floats, Ints], int],
     gap: float,
     most: float,
-) -> Relaxed | None:
+) -> NodeResult | None:
     """Columns made whole one by one, `first` the next among those between, each to the near side if that costs next to nothing, else to the
     side that costs less; None where both have no answer, or none below `most`."""
     lower, upper = lower.copy(), upper.copy()
-    while (between := _between(last.x, columns)).size:
+    while (between := _fractional(last.x, columns)).size:
         column = between[first(last.x, between)]
         near = float(np.round(last.x[column]))
         far = near + (1.0 if last.x[column] > near else -1.0)
 
-        def at(whole: float, stop: float, column: int = column, basis: object = last.basis) -> Relaxed:
+        def at(whole: float, stop: float, column: int = column, basis: object = last.basis) -> NodeResult:
             low, high = lower.copy(), upper.copy()
             low[column] = high[column] = whole
             return relax(low, high, basis, min(stop, most))
@@ -389,9 +389,9 @@ def plunge(
     return last
 
 
-def _between(x: Floats, columns: Ints) -> Ints:
+def _fractional(x: Floats, columns: Ints) -> Ints:
     part = x[columns]
-    return columns[np.abs(part - np.round(part)) > WHOLE]
+    return columns[np.abs(part - np.round(part)) > INTEGRALITY_TOL]
 
 
 def _most_chosen(x: Floats, between: Ints) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound import relaxation, run
-from solvers.branch_and_bound.search import Finished
+from solvers.branch_and_bound.search import SubMipResult
 from solvers.interface import Options, Outcome
 from solvers.program import Arrays, Scaled
 
@@ -20,16 +20,18 @@ ASKED = 8  # programs alike whose bases are kept
 ROOT = "root"  # basis of the relaxation
 
 
-class Kept:
+class WarmStartedMip:
     """A program that stays with its solver. The next one that has its entries in the same places is told by its changes in
     costs, bounds, sides and entries; the relaxation goes on from the last root basis, and known answers are tried again."""
 
-    def __init__(self, scaled: Scaled, options: Options, before: tuple[Kept, Ints, Ints] | None = None) -> None:
+    def __init__(
+        self, scaled: Scaled, options: Options, before: tuple[WarmStartedMip, Ints, Ints] | None = None
+    ) -> None:
         """`before`: one to start from, and for each column and row which one of it that was, -1 for none."""
         self._scaled = scaled
         self.known: Sequence[Floats] = ()  # answers that may hold here too; of each, its integers count only
         self._asked: list[tuple[Scaled, dict[str, object]]] = []  # the first program and the last ones, and their bases
-        self._relaxation = relaxation.Relaxation(scaled, options, lambda: options.time_limit_s)
+        self._relaxation = relaxation.NodeLp(scaled, options, lambda: options.time_limit_s)
         if before is not None:
             self._relaxation.start_from(before[0]._relaxation, *before[1:])
         else:
@@ -73,12 +75,12 @@ class Kept:
         arrays, known = scaled.arrays, [x / scaled.column for x in self.known]
         if (arrays.lower > arrays.upper).any():
             return Outcome("infeasible")
-        if run.branches(arrays, options):
-            return run.run_branch(scaled, options, tolerance, start, self._relaxation, known)
+        if run.uses_branch_and_bound(arrays, options):
+            return run.run_branch_and_bound(scaled, options, tolerance, start, self._relaxation, known)
         end = time.perf_counter() + options.time_limit_s
         self._relaxation.left = lambda: end - time.perf_counter()
-        search = run.search_of(
-            scaled, options, self._relaxation, lambda *_: Finished(math.inf, None, -math.inf), 0, known, None
+        search = run.make_search(
+            scaled, options, self._relaxation, lambda *_: SubMipResult(math.inf, None, -math.inf), 0, known, None
         )
         found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
         return Outcome("limit" if found.x is None else "optimal", found.x, found.bound)

@@ -72,7 +72,7 @@ class Proposing(Looks):
                 continue
             if goal is None:
                 self.dec.say(f"nothing better proposed than {self.dec.amount(best.found.value)}")
-                self.dec.standing.tell(bound=proposals.proven)
+                self.dec.progress.report(bound=proposals.proven)
                 break
             chosen = np.where(self.fixing, goal, 0.0)
             key = chosen.tobytes()
@@ -102,7 +102,7 @@ class Proposing(Looks):
             self.dec.say(
                 f"proposed: {self.dec.amount(np.inf if state is None else state.found.value)}, best choices {self.dec.amount(best.found.value)}"
             )
-            self.dec.standing.tell(bound=proposals.proven)
+            self.dec.progress.report(bound=proposals.proven)
         self.proposals = self.unmet = None
         return best
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.subprocess_mip import least_whole
+from solvers.backends.subprocess_mip import solve_mip
 from solvers.decomposition.lagrangian_bound import Bound, Prices
 from solvers.decomposition.slots import Slotwise
 
@@ -100,7 +100,7 @@ class Proposals:
             strict=True,
         )
         theta = np.append(np.zeros(len(moves)), 1.0)
-        found = least_whole(
+        found = solve_mip(
             theta, sparse.vstack(rows).tocsc(), (np.concatenate(lower), np.concatenate(upper)), (lowest, highest), np.append(self.fixing[moves], False), ROUGHLY, seconds
         )  # fmt: skip
         if within is None:

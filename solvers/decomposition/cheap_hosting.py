@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.arrays import Floats
 from solvers.model.data import PlanData
-from solvers.model.routing import priced_hosting
+from solvers.model.routing import hosting_has_cost
 
 CHEAP = 0.3  # of what a plan may cost too much, that all hosting there could be may cost
 
@@ -21,7 +21,7 @@ def without(data: PlanData) -> PlanData:
     names = set(data.host_cost) | set(data.edge_cost)
     if (
         data.lines is not None
-        or not priced_hosting(data).any()
+        or not hosting_has_cost(data).any()
         or any(limit.functional in names for limit in data.limits)
     ):
         return data
@@ -67,7 +67,7 @@ def placed(data: PlanData, flows: Floats) -> tuple[Floats, Floats]:
     host, edge = np.zeros((data.demand.shape[0], data.sites)), np.zeros(len(data.edge_workload))
     arcs = np.flatnonzero((flows > 0).any(axis=1))
     host[data.arc_workload[arcs], data.arc_site[arcs]] = 1.0
-    host *= priced_hosting(data)
+    host *= hosting_has_cost(data)
     workload, site, on = data.tree_path.T
     np.maximum.at(edge, on, host[workload, site])
     return host, edge

@@ -82,7 +82,7 @@ class Climb:
             self._steps[kind] *= LONGER if gain > 0 else SHORTER
             if gain > 0:
                 self._at, self._fitted, self.prices, self.proven = moved, fitted, whole, proven
-                self._dec.standing.tell(bound=proven.value)
+                self._dec.progress.report(bound=proven.value)
             self._done[kind] = 0 < gain < LITTLE or self._steps[kind] < SHORTEST
             self._turn = kind if self._done[1 - kind] else 1 - kind
             narrower = all(self._done)

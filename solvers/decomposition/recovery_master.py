@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.persistent_lp import GrowingProgram
+from solvers.backends.persistent_lp import RowGenerationLp
 from solvers.decomposition.first_stage import Structure
 from solvers.decomposition.linking import Linked, Point
 from solvers.decomposition.slots import NOTHING, Slotwise
@@ -76,7 +76,7 @@ class Master(Linked):
         """[places, F]: what belongs to the slots in which jobs run at one pace, added up."""
         return (self._paced @ of_places.T).T
 
-    def _build(self) -> GrowingProgram:
+    def _build(self) -> RowGenerationLp:
         s, data, view = self.structure, self.view.data, self.view
         self.first_running = s.size + self.groups + len(self.undone)
         limit, cells = self.steady.ravel(), len(self._place)
@@ -116,7 +116,7 @@ class Master(Linked):
         self.cut_of = np.zeros((0, 2), dtype=np.int64)  # (answer, group)
         running_cost = self._at_pace(self.running_cost * self.reach)[self._place, self._pace]
         cost = np.concatenate([s.cost, np.ones(self.groups), self.undone, running_cost])
-        return GrowingProgram(matrix, lower, upper, self.lower, self.upper, cost)
+        return RowGenerationLp(matrix, lower, upper, self.lower, self.upper, cost)
 
     # -- cuts ------------------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Master(Linked):
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
-        self._program.hold(tolerance)
+        self._program.set_tolerance(tolerance)
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class Master(Linked):
         lower[alike] = upper[alike] = np.round(found[1][alike])
         for bounds in ((lower, upper), within):
             self._bound(bounds)
-            whole = self._program.solve_whole(integer, gap, seconds[0], seed)
+            whole = self._program.solve_mip(integer, gap, seconds[0], seed)
             if whole is not None and whole[1][size + self.groups : self.first_running].max(initial=0.0) <= ALIKE:
                 return whole[0], self._point(whole[1])
         return None
@@ -225,7 +225,7 @@ class Master(Linked):
         lower, upper, size = self.lower.copy(), self.upper.copy(), self.structure.size
         lower[:size], upper[:size] = np.maximum(lower[:size], within[0]), np.minimum(upper[:size], within[1])
         upper[:size] = np.maximum(upper[:size], lower[:size])
-        self._program.bound(lower, upper)
+        self._program.set_bounds(lower, upper)
 
     def _point(self, x: Floats) -> Point:
         share = np.zeros((len(self.places), self._paced.shape[0]))

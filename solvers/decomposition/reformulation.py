@@ -24,9 +24,9 @@ from solvers.decomposition.linking import Point
 from solvers.decomposition.recovery_master import Master
 from solvers.decomposition.slots import EVERY, NOTHING, Slotwise, by_group, by_pieces
 from solvers.decomposition.subproblems import SlotPrograms
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.model.data import PlanData
-from solvers.model.schedule import able
+from solvers.model.schedule import can_finish
 from solvers.program import Program
 
 MISSING = 1.0  # price of a missing system in one slot, as a share of what the system costs over the horizon
@@ -48,19 +48,19 @@ class Level:
 class Decomposition:
     """One problem, in numbers near 1."""
 
-    def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, standing: Standing,
+    def __init__(self, data: PlanData, functional: str, build: Callable[[PlanData], Program], threads: int, progress: ProgressReporter,
                  left: Callable[[], float] = lambda: np.inf, across: Callable[..., Iterable] = map):  # fmt: skip
-        """`standing`: is told how it goes; `across`: a map, that may do several things at the same time."""
+        """`progress`: is told how it goes; `across`: a map, that may do several things at the same time."""
         self.across, self.functional, self._build = across, functional, build
-        self.data, self.threads, self.standing, self.say, self.amount, self.left = (
+        self.data, self.threads, self.progress, self.say, self.amount, self.left = (
             data,
             threads,
-            standing,
-            standing.say,
-            standing.amount,
+            progress,
+            progress.emit,
+            progress.format_value,
             left,
         )
-        self.view = Slotwise.of(data, functional, np.flatnonzero(able(data)))
+        self.view = Slotwise.of(data, functional, np.flatnonzero(can_finish(data)))
         self.groups, self.paces = self._together(MOST_GROUPS), self._together(MOST_PACES)
         self.power_limit = data.power_limit()[0]
         self.whole = structure(data, self.view, functional, build)
@@ -253,8 +253,8 @@ def structure(data: PlanData, view: Slotwise, functional: str, build: Callable[[
     peak = np.zeros((*data.demand.shape[:2], windows))
     for w in range(windows):
         peak[:, :, w] = data.demand[:, :, data.slot_window == w].max(axis=2, initial=0.0)
-    capacity, able = np.zeros(len(data.point_pool)), np.concatenate([view.serving, view.training])
-    capacity[able] = data.point_capacity[able]
+    capacity, usable = np.zeros(len(data.point_pool)), np.concatenate([view.serving, view.training])
+    capacity[usable] = data.point_capacity[usable]
     short = replace(
         data, order=None, slot_window=np.arange(windows), slot_hours_s=data.slot_hours_s @ into, demand=peak, point_capacity=capacity,
         point_cost={name: values @ into for name, values in data.point_cost.items()},

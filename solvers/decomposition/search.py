@@ -74,7 +74,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
     start = linear(dec, tolerance)
     if start is None:
         return Sketch(dec.least())
-    dec.standing.tell(bound=start.bound.value)
+    dec.progress.report(bound=start.bound.value)
     proposals = None if start.large else Proposals(dec, dec.whole.integer & ~counted(dec), start.bound)
     merged = dec.data.windows > 1 or start.work >= MANY  # choices are made on merged slots first
     chosen = choices(
@@ -96,7 +96,7 @@ def sketch(dec: Decomposition, options: Options, left: Callable[[], float], left
         enough = -np.inf if plan is None else plan.value - _gap(dec, options, left_out, far[1]) * abs(plan.value)
         start.climb.climb(lambda: left() <= 0 or start.climb.proven.value >= enough > -np.inf)
         found = Sketch(start.climb.proven.value, plan, start.climb.prices, start.climb.proven.value)
-    dec.standing.tell(np.inf if found.plan is None else found.plan.value, found.proven)
+    dec.progress.report(np.inf if found.plan is None else found.plan.value, found.proven)
     return found
 
 
@@ -332,7 +332,7 @@ def _settled(dec: Decomposition, chosen: Chosen, options: Options, left: Callabl
     )
     plan = Counts(dec, level, *bounds, options.gap, options.seed, left, ADDING).run(point, prices, certificate)
     if plan is not None:
-        dec.standing.tell(plan.value)
+        dec.progress.report(plan.value)
     return plan
 
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from solvers.arrays import Floats, Ints
 from solvers.model.data import PlanData
-from solvers.model.dominance import useful
+from solvers.model.dominance import undominated
 
 NOTHING = 1e-12
 EVERY = slice(None)  # of the slots
@@ -66,7 +66,7 @@ class Slotwise:
         """The data as they are; `able`: points of jobs that can finish in time."""
         zero = np.zeros((len(data.point_pool), data.slots))
         origins = max(data.demand.shape[1], 1)
-        matters = useful(data)
+        matters = undominated(data)
         keep = matters.any(axis=1) & (data.point_capacity > 0)
         return cls(
             data=data,

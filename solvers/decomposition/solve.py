@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from solvers.arrays import Floats, Ints
 from solvers.backends import subprocess_mip as apart
-from solvers.backends.highs import take_threads
+from solvers.backends.highs import set_threads
 from solvers.decomposition import cheap_hosting as hosting
 from solvers.decomposition import integer_recovery
 from solvers.decomposition import limit_duals as limit_worth
@@ -26,10 +26,10 @@ from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition, about_columns, structure
 from solvers.decomposition.search import sketch
 from solvers.decomposition.slots import Slotwise
-from solvers.interface import Options, SolverError, Standing
+from solvers.interface import Options, ProgressReporter, SolverError
 from solvers.model.data import COST, PlanData
-from solvers.model.routing import arc_most, just_enough
-from solvers.model.schedule import able
+from solvers.model.routing import arc_most, capacity_is_equality
+from solvers.model.schedule import can_finish
 from solvers.program import Program
 
 PAYS_FROM = 200_000  # columns of the full program, from which on it is beyond what a solver finishes in one piece
@@ -63,7 +63,7 @@ def carries(data: PlanData) -> bool:
         data.spread,
         data.meters,
         data.wait_slots,
-        data.worlds,
+        data.scenarios,
         data.ports,
         data.choice,
         data.point_restart_s,
@@ -74,7 +74,7 @@ def carries(data: PlanData) -> bool:
         np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost)
     )
     some = data.objective.functional == COST and data.slots > 0 and bool((data.job_work > 0).all())
-    return all(part is None for part in parts) and once and some and not just_enough(data).any()
+    return all(part is None for part in parts) and once and some and not capacity_is_equality(data).any()
 
 
 def pays(data: PlanData) -> bool:
@@ -89,10 +89,10 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
     def left() -> float:
         return options.time_limit_s - (time.perf_counter() - begin)
 
-    take_threads(options.threads)
-    apart.ready()
+    set_threads(options.threads)
+    apart.start_process()
     units = Units.of(data, data.objective.functional)
-    standing = Standing(options.progress or (lambda line: None), 1 / units.cost)
+    progress = ProgressReporter(options.progress or (lambda line: None), 1 / units.cost)
     one = _one_window(units.scaled(data))
     with (
         threadpool_limits(1, "blas"),
@@ -104,7 +104,7 @@ def solve(data: PlanData, options: Options, build: Callable[[PlanData], Program]
             data.objective.functional,
             build,
             options.threads,
-            standing,
+            progress,
             lambda: left() - LAST * options.time_limit_s,
             across,
         )
@@ -327,7 +327,7 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     active = serving[:, None] & served[data.point_pool] & ~view.idle
     job = np.maximum(data.point_job, 0)
     mask = data.job_window_mask if len(data.job_work) else np.zeros((1, data.slots), dtype=bool)
-    share = able(data)[:, None] & mask[job]
+    share = can_finish(data)[:, None] & mask[job]
     used = np.zeros((data.pools, data.slots), dtype=bool)
     arc, at = np.nonzero(flow)
     used[data.arc_pool[arc], at] = True
@@ -344,7 +344,7 @@ def sizes(dec: Decomposition, data: PlanData, build: Callable[[PlanData], Progra
     rows = (
         len(once.keys)
         + int((data.demand > 0).sum() + used.sum() + fleet_options.sum() + share.sum())
-        + int(able(data).sum())
+        + int(can_finish(data).sum())
     )
     rows += len(hosted) + int(np.isfinite(data.power_limit()[0][:, data.slot_window]).sum())
     columns = once.size + int(flow.sum() + active.sum() + share.sum())

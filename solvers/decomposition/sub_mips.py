@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.subprocess_mip import least_whole
+from solvers.backends.subprocess_mip import solve_mip
 from solvers.decomposition.benders_master import NEARLY_DONE, done
 from solvers.decomposition.first_stage import carried
 from solvers.decomposition.interior_point.method import Inside
@@ -47,7 +47,7 @@ def counts(dec: Decomposition, least: Floats, most: Floats, gap: float, seconds:
         )
     rows = scaled.arrays.row_lower, scaled.arrays.row_upper
     try:
-        found = least_whole(
+        found = solve_mip(
             scaled.cost,
             scaled.arrays.matrix,
             rows,
@@ -156,7 +156,7 @@ def _cheapest(
         (np.ones(lacks), (whole.matrix.shape[0] + np.arange(lacks), np.arange(lacks))), shape=(matrix.shape[0], lacks)
     )
     program = sparse.hstack([part, short]).tocsr()[rows].tocsc()
-    found = least_whole(np.append(cost[moves], price if lacks else []), program, ((lower - given)[rows], (upper - given)[rows]),
+    found = solve_mip(np.append(cost[moves], price if lacks else []), program, ((lower - given)[rows], (upper - given)[rows]),
                         (np.zeros(len(moves) + lacks), np.append((most - least)[moves], np.full(lacks, np.inf))),
                         np.append(wanted[moves], np.zeros(lacks, dtype=bool)), ROUGHLY, min(max(looks.left(), SHORTEST), LONGEST))  # fmt: skip
     if found.x is None:

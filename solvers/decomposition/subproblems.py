@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.persistent_lp import SlotProgram
+from solvers.backends.persistent_lp import SlotLp
 from solvers.decomposition.slots import Slotwise
 
 LACKING = 1e-9  # from which on something is missing
@@ -94,7 +94,7 @@ class SlotPrograms:
             most[arcs : arcs + points][view.idle[self.points, t]] = 0.0
             cost = np.concatenate([view.arc_cost[:, t], view.point_cost[self.points, t], *missing])
             self._cost.append(cost)
-            self.programs.append(SlotProgram(matrix, lower, upper, np.zeros(matrix.shape[1]), most, cost))
+            self.programs.append(SlotLp(matrix, lower, upper, np.zeros(matrix.shape[1]), most, cost))
         self._moving = np.arange(self.installed.start, self.power.stop)
         self._missing, self._prices = np.concatenate([unserved, few, many]), np.concatenate(missing)
         self._amount = np.zeros(matrix.shape[1])
@@ -111,11 +111,11 @@ class SlotPrograms:
         missed anything, and 0 with no prices elsewhere. `given` as for `answer`."""
         short = np.flatnonzero([program.values()[self._missing].max() > LACKING for program in self.programs])
         for t in short:
-            self.programs[t].price(self._every[1], self._amount)
+            self.programs[t].set_costs(self._every[1], self._amount)
         answer = self._answer(short, *given)
         for t in short:
-            self.programs[t].price(self._every[1], self._cost[t])
-            self.programs[t].price(self._missing, self._prices)
+            self.programs[t].set_costs(self._every[1], self._cost[t])
+            self.programs[t].set_costs(self._missing, self._prices)
         return answer
 
     def _answer(
@@ -136,7 +136,7 @@ class SlotPrograms:
         def several(slots: Ints) -> None:
             for before, t in zip([None, *slots[:-1]], slots.tolist(), strict=True):
                 if not self._started and before is not None:
-                    self.programs[t].go_on(self.programs[before], self._every[1], self._every[0])
+                    self.programs[t].warm_start_from(self.programs[before], self._every[1], self._every[0])
                 one(t)
 
         with ThreadPoolExecutor(self._threads) as pool:
@@ -177,7 +177,7 @@ class SlotPrograms:
     def _raise(self, times: Floats) -> None:
         self._prices = self._prices * times
         for program in self.programs:
-            program.price(self._missing, self._prices)
+            program.set_costs(self._missing, self._prices)
 
     def missing(self) -> tuple[float, float]:
         """(how much was missing in the last answer, in all; what that cost)."""
@@ -193,12 +193,12 @@ class SlotPrograms:
         """From now on the slots have an answer only where nothing is missing, and rows hold to the tolerance."""
         self.hold(tolerance)
         for program in self.programs:
-            program.forbid(self._missing)
+            program.fix_at_zero(self._missing)
 
     def hold(self, tolerance: float) -> None:
         """Rows hold to the tolerance from now on."""
         for program in self.programs:
-            program.hold(tolerance)
+            program.set_tolerance(tolerance)
 
     def flows(self) -> tuple[Floats, Floats, Floats]:
         """(f [A, T], x [points, T], what is missing in all [T]) of the last answer."""

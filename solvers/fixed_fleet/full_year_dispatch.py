@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.branch_and_bound.relaxation import Linear
+from solvers.branch_and_bound.relaxation import WarmStartedLp
 from solvers.interface import Options, SolverError
 from solvers.model.build import build
 from solvers.model.data import Objective, PlanData
@@ -32,7 +32,7 @@ ROOM = 1e-9  # of a piece's time that a job leaves free, so that rounding does n
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatched:
+class DispatchResult:
     """`values`: blocks over all slots; `unmet` [W, O, T] requests/s; `unfinished` [J] work."""
 
     values: Mapping[str, Floats]
@@ -50,7 +50,7 @@ def dispatch(
     functional: str,
     missing: tuple[float, float],
     options: Options,
-) -> Dispatched:
+) -> DispatchResult:
     """`fixed`: n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X], send [Y],
     c [W, zones]; each job has one point left.
 
@@ -71,7 +71,7 @@ def dispatch(
     )
     for piece, slots in enumerate(pieces):
         share = work[:, piece] if len(work) else np.zeros(0)
-        part, points = part_of(data, slots, share)
+        part, points = restricted_to_slots(data, slots, share)
         program = build(part)
         _add_missing(program, part, functional, missing)
         _add_line_rows(program, whole, fixed, slots)
@@ -86,10 +86,10 @@ def dispatch(
         unmet[:, :, slots] = found["unmet"]
         jobs = np.flatnonzero(share > 0)
         unfinished[jobs] += found["unfinished"] + (share[jobs] - part.job_work)
-    return Dispatched(values, unmet, unfinished, time.perf_counter() - begin, columns)
+    return DispatchResult(values, unmet, unfinished, time.perf_counter() - begin, columns)
 
 
-def part_of(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
+def restricted_to_slots(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
     """(the data of some slots, the points that are left: those that serve, and those of jobs with work in them)."""
     jobs = np.flatnonzero(work > 0)
     number = np.full(len(data.job_work) + 1, -1)
@@ -266,7 +266,7 @@ def _solved(
         if index is not None and index.size:
             there = index >= 0
             lower[index[there]] = upper[index[there]] = np.asarray(values, dtype=float)[there]
-    found = Linear(arrays, program.functional(functional), options).solve(lower, upper)
+    found = WarmStartedLp(arrays, program.functional(functional), options).solve(lower, upper)
     if found.x is None:
         raise SolverError(f"the dispatch of a piece ended as {found.status}")
     return program.values(found.x)

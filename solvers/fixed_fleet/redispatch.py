@@ -20,11 +20,11 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.persistent_lp import EntryProgram
+from solvers.backends.persistent_lp import CoefficientLp
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFleet:
+class FixedFleet:
     """Positions throughout; `uses` of points and of jobs: rows (point or job, fleet option) with systems per replica or at full width."""
 
     demand: Floats  # [C, T] requests/s
@@ -47,9 +47,9 @@ class HeldFleet:
     seconds: Floats  # [T]
     workloads: int
 
-    def merged(self) -> HeldFleet:
+    def without_dominated_slots(self) -> FixedFleet:
         """The same over the slots that count."""
-        kept, seconds = slots_that_count(
+        kept, seconds = undominated_slots(
             self.demand, np.vstack([self.option_count, self.room_w]), self.job_mask, self.seconds
         )
         return replace(
@@ -62,7 +62,7 @@ class HeldFleet:
         )
 
 
-def slots_that_count(demand: Floats, room: Floats, mask: np.ndarray, seconds: Floats) -> tuple[Ints, Floats]:
+def undominated_slots(demand: Floats, room: Floats, mask: np.ndarray, seconds: Floats) -> tuple[Ints, Floats]:
     """(slots, the time that each stands for): without those in which less is asked than in another one with no more room.
 
     `demand` [C, T], `room` [., T], `mask` [J, T] where a job may run. What carries the harder slot carries the easier one, too, so a job
@@ -93,7 +93,7 @@ def slots_that_count(demand: Floats, room: Floats, mask: np.ndarray, seconds: Fl
 class Redispatch:
     """The program of one fleet, kept between worlds."""
 
-    def __init__(self, fleet: HeldFleet):
+    def __init__(self, fleet: FixedFleet):
         self.fleet, T = fleet, len(fleet.seconds)
         C, A, P, J, W = len(fleet.demand), len(fleet.arcs), len(fleet.point_pool), len(fleet.job_work), fleet.workloads
         Q, K, R = fleet.pools, len(fleet.option_count), len(fleet.room_w)
@@ -128,10 +128,10 @@ class Redispatch:
         width[v], width[u] = fleet.job_mask, 1.0
         cost = np.zeros(fixed.shape[1])
         cost[u] = 1.0
-        self._program = EntryProgram(fixed.tocsc(), lower, upper, np.zeros(fixed.shape[1]), width, cost)
+        self._program = CoefficientLp(fixed.tocsc(), lower, upper, np.zeros(fixed.shape[1]), width, cost)
         self._before: tuple[Floats | None, Floats | None] = (None, None)
 
-    def undone(self, capacity: Floats, rate: Floats) -> Floats:
+    def shortfall(self, capacity: Floats, rate: Floats) -> Floats:
         """[W + J] shares of demand and of work that are left undone at the least, added up."""
         fleet = self.fleet
         pace = (

@@ -15,7 +15,7 @@ from solvers.model.fleet import add_holdings, add_installed, add_power
 from solvers.model.lines import add_lines
 from solvers.model.porting import add_porting
 from solvers.model.routing import add_routing
-from solvers.model.scenarios import add_worlds
+from solvers.model.scenarios import add_scenarios
 from solvers.model.schedule import add_schedule
 from solvers.model.spread import add_spread
 from solvers.model.storage import add_storage
@@ -37,8 +37,8 @@ def build(data: PlanData) -> Program:
     add_spread(program, data, most)
     if data.ports is not None:
         add_porting(program, data, data.ports)
-    if data.worlds is not None:
-        add_worlds(program, data, data.worlds)
+    if data.scenarios is not None:
+        add_scenarios(program, data, data.scenarios)
     slot = slot_of_columns(program)
     for position, limit in enumerate(data.limits):
         if math.isfinite(limit.upper):

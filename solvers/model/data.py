@@ -15,7 +15,7 @@ from solvers.model.line_data import LineData, SpreadData
 from solvers.model.porting_data import PortData
 
 if TYPE_CHECKING:
-    from solvers.model.scenario_data import WorldData
+    from solvers.model.scenario_data import ScenarioData
 
 Functionals = Mapping[str, Floats]
 
@@ -154,8 +154,8 @@ class PlanData:
     wait_slots: Ints | None = None  # [W]
     order: Chronology | None = None
 
-    # worlds in each of which the fleet must carry everything
-    worlds: WorldData | None = None
+    # scenarios in each of which the fleet must carry everything
+    scenarios: ScenarioData | None = None
 
     # what is paid once before points of a group may run
     ports: PortData | None = None

@@ -10,18 +10,18 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats
 from solvers.model.data import PlanData
-from solvers.model.electricity import negative
+from solvers.model.electricity import power_may_earn
 
 PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
 
 
-def useful(data: PlanData) -> Bools:
+def undominated(data: PlanData) -> Bools:
     """[P, T]: False where a serving point is superfluous."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
     uses = np.zeros((len(data.point_pool), len(data.option_site)))
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
-    wanted = negative(data)[data.point_site()]  # [P, T]: there, more power is better
+    wanted = power_may_earn(data)[data.point_site()]  # [P, T]: there, more power is better
     groups: dict[tuple, list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
         groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)

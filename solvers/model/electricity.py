@@ -17,7 +17,7 @@ Constraints metered    sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} 
             storable   stored_{b,t} <= energy_b
             stored     stored_{b,next(t)} = stored_{b,t} + step_t (eta charge_{b,t} - discharge_{b,t} / eta)
 
-A price below 0 pays for every watt that is drawn. What runs must then be just what is needed: `negative` says in which slots,
+A price below 0 pays for every watt that is drawn. What runs must then be just what is needed: `power_may_earn` says in which slots,
 and the rows that say so (`capacity` in `solvers.model.routing`) become equations there. `stored` is linear within a slot, so that its
 ends suffice.
 """
@@ -32,7 +32,7 @@ from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
 
-def negative(data: PlanData) -> Bools:
+def power_may_earn(data: PlanData) -> Bools:
     """[R, T]: where drawing more power may lower something that is counted, at a site with a meter: at a price below 0, and at
     all times where a battery could be emptied for one."""
     result = np.zeros((data.sites, data.slots), dtype=bool)

@@ -17,7 +17,7 @@ SAME = 1e-9  # widths that differ less are one
 def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
     """`row_of` [P]: the place of a point's progress row in its block. Comes after that block."""
     share, restart = program.columns["v"], data.point_restart_s
-    before = preceding(data.order.next)
+    before = predecessors(data.order.next)
     where = (share >= 0) & (restart > 0)[:, None]
     rise = program.add_columns("rise", share.shape, upper=1.0, where=where)
     point, at = np.nonzero(where)
@@ -38,7 +38,9 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
         index=index,
     )
 
-    back = program.add_columns("back", share.shape, upper=1.0, integer=True, where=where & pays(data)[:, None])
+    back = program.add_columns(
+        "back", share.shape, upper=1.0, integer=True, where=where & idling_may_pay(data)[:, None]
+    )
     exact = back[point, at] >= 0
     (now, last, up), switch = (part[exact] for part in (now, last, up)), back[point, at][exact]
     row = np.arange(len(switch))
@@ -62,14 +64,14 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
     )
 
 
-def preceding(following: Ints) -> Ints:
+def predecessors(following: Ints) -> Ints:
     """[T]: the slot before each."""
     before = np.empty_like(following)
     before[following] = np.arange(len(following))
     return before
 
 
-def pays(data: PlanData) -> Bools:
+def idling_may_pay(data: PlanData) -> Bools:
     """[P]: where running for nothing could pay in some slot, or would be missing in the sums of a meter."""
     found = data.metered()[data.point_site()]
     for name in data.counted() & set(data.point_cost):
@@ -86,5 +88,5 @@ def working_share(data: PlanData, point: int, share: Floats) -> Floats:
 
 def width_back(data: PlanData, share: Floats) -> Floats:
     """[T]: how much of its width comes back in each slot of a pattern."""
-    rise = share - share[preceding(data.order.next)]
+    rise = share - share[predecessors(data.order.next)]
     return np.where(rise > SAME, rise, 0.0)

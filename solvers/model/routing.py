@@ -23,7 +23,7 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.deferral import add_waiting, most_served
-from solvers.model.dominance import useful
+from solvers.model.dominance import undominated
 from solvers.model.fleet import option_upper
 from solvers.program import Program
 
@@ -106,7 +106,7 @@ def add_routing(program: Program, data: PlanData) -> Floats:
         "x",
         (len(data.point_pool), data.slots),
         cost=data.point_cost,
-        where=serving[:, None] & served[data.point_pool] & useful(data),
+        where=serving[:, None] & served[data.point_pool] & undominated(data),
     )
     factor = program.add_columns("lambda", (), where=data.objective.maximises)
     _add_balance(program, data, flow, factor)
@@ -156,7 +156,7 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
     row_of[pool, slot] = np.arange(len(pool))
     program.add_rows(
         "capacity",
-        np.where(just_enough(data)[pool, slot], 0.0, -np.inf),
+        np.where(capacity_is_equality(data)[pool, slot], 0.0, -np.inf),
         0.0,
         np.concatenate([row_of[data.arc_pool[arc], at], row_of[data.point_pool[point], when]]),
         np.concatenate([flow[arc, at], active[point, when]]),
@@ -165,7 +165,7 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
     )
 
 
-def just_enough(data: PlanData) -> Bools:
+def capacity_is_equality(data: PlanData) -> Bools:
     """[Q, T]: where no more may be at work than is needed: it could pay, or it would be missing in the sums of a meter."""
     pays = np.zeros((len(data.point_pool), data.slots), dtype=bool)
     for name in data.counted() & set(data.point_cost):
@@ -177,7 +177,7 @@ def just_enough(data: PlanData) -> Bools:
     return result
 
 
-def same_way(data: PlanData, most: Floats) -> tuple[Ints, Floats]:
+def parallel_arcs(data: PlanData, most: Floats) -> tuple[Ints, Floats]:
     """([A] the first arc with the same workload, origin and site, [A, T] the most requests/s on all of these together)."""
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, leads, group = np.unique(ends, axis=0, return_index=True, return_inverse=True)
@@ -187,7 +187,7 @@ def same_way(data: PlanData, most: Floats) -> tuple[Ints, Floats]:
     return first, together
 
 
-def priced_hosting(data: PlanData) -> Bools:
+def hosting_has_cost(data: PlanData) -> Bools:
     """[W, R]: where placing a workload costs something or takes a line."""
     priced = np.zeros((data.demand.shape[0], data.sites), dtype=bool)
     for values in data.host_cost.values():
@@ -199,7 +199,7 @@ def priced_hosting(data: PlanData) -> Bools:
 
 
 def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
-    opened, priced = program.columns["open"], priced_hosting(data)
+    opened, priced = program.columns["open"], hosting_has_cost(data)
     reached = np.zeros_like(priced)
     arc, at = np.nonzero(flow >= 0)
     reached[data.arc_workload[arc], data.arc_site[arc]] = True
@@ -210,7 +210,7 @@ def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
 
     linked = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
     arc, at = arc[linked], at[linked]
-    first, together = same_way(data, most)  # arcs that differ in their line share a row
+    first, together = parallel_arcs(data, most)  # arcs that differ in their line share a row
     key, row = np.unique(first[arc] * data.slots + at, return_inverse=True)
     lead, slot = np.divmod(key, data.slots)
     program.add_rows(

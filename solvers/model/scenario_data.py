@@ -9,7 +9,7 @@ from solvers.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Scenario:
     """Its own serving points (`uses`: rows (point, fleet option)), and how fast each point of the plan's jobs is there."""
 
     point_pool: Ints  # [P']
@@ -21,8 +21,8 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class WorldData:
-    worlds: Sequence[World]
+class ScenarioData:
+    scenarios: Sequence[Scenario]
     slots: Ints  # those that are looked at
     seconds: Floats  # and the time that each stands for
     risk: Risk | None = None
@@ -30,7 +30,7 @@ class WorldData:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """What one system of each holding costs at the prices of many worlds, [worlds, U], in place of its typical cost; `share`: of those that
+    """What one system of each holding costs at the prices of many scenarios, [scenarios, U], in place of its typical cost; `share`: of those that
     are not among the dearest."""
 
     cost: Floats

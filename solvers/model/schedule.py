@@ -27,17 +27,17 @@ from solvers.arrays import Ints
 from solvers.model.data import PlanData
 from solvers.model.fleet import option_upper
 from solvers.model.preemption import add_restarts
-from solvers.model.storage import widest
+from solvers.model.storage import storage_width
 from solvers.program import Program
 
 
-def able(data: PlanData) -> np.ndarray:
+def can_finish(data: PlanData) -> np.ndarray:
     """[P]: training points that could finish their job in its time, with systems that can be had and the power of the site."""
     training = data.point_job >= 0
     if not len(data.job_work):
         return training
     job, fits = np.maximum(data.point_job, 0), _fits(data)
-    width = np.minimum(np.where(fits, _powered(data), 0.0), widest(data)[:, None])[:, data.slot_window]
+    width = np.minimum(np.where(fits, _powered(data), 0.0), storage_width(data)[:, None])[:, data.slot_window]
     reach = data.point_capacity * (data.job_window_mask[job] * width * data.slot_hours_s).sum(axis=1)
     return training & (reach >= data.job_work[job] * (1 - 1e-12)) & fits.any(axis=1)
 
@@ -66,13 +66,13 @@ def _powered(data: PlanData) -> np.ndarray:
 
 def unfinished(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
     """Jobs that no point can finish."""
-    count = np.bincount(data.point_job[able(data)], minlength=len(data.job_work))
+    count = np.bincount(data.point_job[can_finish(data)], minlength=len(data.job_work))
     return [("assigned", (int(job),)) for job in np.flatnonzero(count == 0)]
 
 
 def add_schedule(program: Program, data: PlanData) -> None:
     jobs, points, windows = len(data.job_work), len(data.point_job), data.windows
-    can = able(data)
+    can = can_finish(data)
     job = np.maximum(data.point_job, 0)
     mask = data.job_window_mask if jobs else np.zeros((1, data.slots), dtype=bool)
     in_window = np.zeros((len(mask), windows), dtype=bool)
@@ -98,7 +98,7 @@ def add_schedule(program: Program, data: PlanData) -> None:
         "assigned", 1.0, 1.0, data.point_job[points_able], chosen[points_able], 1.0, index=np.arange(jobs)[:, None]
     )
 
-    _add_halves(program, data, points_able)
+    _add_branching_sets(program, data, points_able)
 
     point, at = np.nonzero(share >= 0)
     row_of = np.full(points, -1)
@@ -149,7 +149,7 @@ def add_schedule(program: Program, data: PlanData) -> None:
     )
 
 
-def _add_halves(program: Program, data: PlanData, points: Ints) -> None:
+def _add_branching_sets(program: Program, data: PlanData, points: Ints) -> None:
     """At which site a job runs, and at which pace, say more than whether it runs at one of many points that are nearly alike."""
     chosen, job = program.columns["y"], data.point_job
     for j in np.unique(job[points]):
@@ -158,7 +158,7 @@ def _add_halves(program: Program, data: PlanData, points: Ints) -> None:
             for one in np.unique(kind):
                 same = kind == one
                 if 1 < same.sum() < len(mine):
-                    program.halves.append((chosen[mine[same]], chosen[mine[~same]]))
+                    program.branching_sets.append((chosen[mine[same]], chosen[mine[~same]]))
 
 
 def _add_width(program: Program, data: PlanData, switch) -> None:

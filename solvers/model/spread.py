@@ -24,7 +24,7 @@ import numpy as np
 from solvers.arrays import Floats
 from solvers.model.data import PlanData
 from solvers.model.deferral import may_wait, most_served
-from solvers.model.routing import same_way
+from solvers.model.routing import parallel_arcs
 from solvers.program import Program
 
 
@@ -175,7 +175,7 @@ def _add_failure(program: Program, data: PlanData, most: Floats, zone: int) -> N
 
     host, opened = program.columns["host"], program.columns["open"]
     gate = np.where(host >= 0, host, opened)
-    first, together = same_way(data, most)
+    first, together = parallel_arcs(data, most)
     gated = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
     key, row = np.unique(first[arc[gated]] * data.slots + at[gated], return_inverse=True)
     lead, slot = np.divmod(key, data.slots)

@@ -34,7 +34,7 @@ def add_storage(program: Program, data: PlanData) -> None:
     )
 
 
-def widest(data: PlanData) -> Floats:
+def storage_width(data: PlanData) -> Floats:
     """[P]: the most of a job's width that the storage of its site keeps up with."""
     width = np.ones(len(data.point_pool))
     if data.site_storage is not None:

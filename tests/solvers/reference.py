@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck
 from scipy import sparse
 
-from solvers.backends.highs import new_highs, program_of, take_threads
+from solvers.backends.highs import highs_lp, new_highs, set_threads
 from tests.solvers.reference_program import Reference
 
 SMALL = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
@@ -51,12 +51,12 @@ class Linear:
     def __init__(self, table, cost):
         matrix = sparse.csc_array(np.array([row for row, _, _ in table.rows]))
         lower, upper = (np.array([row[k] for row in table.rows], dtype=float) for k in (1, 2))
-        lp = program_of(
+        lp = highs_lp(
             cost, matrix, (lower, upper), (np.array(table.low, dtype=float), np.array(table.high, dtype=float))
         )
         self.highs, self.cost, self.all = new_highs(), cost, np.arange(len(cost), dtype=np.int32)
         for name, value in (
-            ("threads", take_threads()),
+            ("threads", set_threads()),
             ("presolve", "off"),
             ("primal_feasibility_tolerance", 1e-9),
             ("dual_feasibility_tolerance", 1e-9),

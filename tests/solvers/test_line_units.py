@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvers import mip
-from solvers.line_units import with_fewest_units
+from solvers.line_units import polish_line_units
 from solvers.mip import Options, RawSolution
 from solvers.program import Program
 
@@ -27,7 +27,7 @@ def test_units_that_do_not_pay_are_given_back_and_the_fleet_stays(program):
     cost, options = program.functional("cost"), Options(gap=0.01)
     x = np.array([11.0, 3.0, 2.0, 0.0])
     wasteful = RawSolution("within_gap", float(cost @ x), 10_950.0, 0.0, x, 1.0, None, True)
-    better = with_fewest_units(program, cost, "min", wasteful, options)
+    better = polish_line_units(program, cost, "min", wasteful, options)
     assert better.x == pytest.approx([11.0, 0.0, 0.0, 2.5])  # the systems too many are not its business
     assert better.objective == pytest.approx(11_005.0) and better.bound == wasteful.bound
     assert better.gap == pytest.approx(mip.relative_gap(11_005.0, 10_950.0))
@@ -36,6 +36,6 @@ def test_units_that_do_not_pay_are_given_back_and_the_fleet_stays(program):
 def test_the_best_answer_and_no_answer_stay_as_they_are(program):
     cost, options = program.functional("cost"), Options(gap=1e-6)
     best = mip.solve(program, cost, "min", options)
-    assert with_fewest_units(program, cost, "min", best, options) is best
+    assert polish_line_units(program, cost, "min", best, options) is best
     nothing = RawSolution("limit")
-    assert with_fewest_units(program, cost, "min", nothing, options) is nothing
+    assert polish_line_units(program, cost, "min", nothing, options) is nothing

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from solvers import mip
-from solvers.backends.highs import least_whole
+from solvers.backends.highs import solve_mip
 from solvers.branch_and_bound import relaxation, run
 from solvers.branch_and_bound import search as branch_search
-from solvers.branch_and_bound.search import Relaxed, Search
-from solvers.interface import Standing
+from solvers.branch_and_bound.search import BranchAndBound, NodeResult
+from solvers.interface import ProgressReporter
 from solvers.mip import Options
 from solvers.program import Program
 
@@ -117,9 +117,9 @@ def test_a_program_without_columns_or_rows(solver):
 def test_duals_are_the_change_per_unit_of_the_side(sense):
     """max 3 a with a <= 4 as a row, or min -3 a: one unit more of the side changes the objective by +3, or -3."""
     program = Program()
-    a = program.add_columns("a", (1,), cost={"gain": [3.0], "cost": [-3.0]})
+    a = program.add_columns("a", (1,), cost={"pseudocosts": [3.0], "cost": [-3.0]})
     program.add_rows("r", -np.inf, [4e5], np.array([0]), a, 1e5)  # 1e5 a <= 4e5, so per unit of the side 3 / 1e5
-    name = {"max": "gain", "min": "cost"}[sense]
+    name = {"max": "pseudocosts", "min": "cost"}[sense]
     answer = mip.solve(program, program.functional(name), sense, Options())
     assert abs(answer.objective) == pytest.approx(12.0)
     assert answer.row_duals == pytest.approx([3e-5 if sense == "max" else -3e-5])
@@ -225,21 +225,21 @@ def placed(seed, kinds=4, extra=6):
         np.concatenate([rng.uniform(1, extra, y.size), -np.ones(sites)]),
     )
     for site in range(sites):
-        program.halves.append((y[site], np.delete(y, site, axis=0).ravel()))
+        program.branching_sets.append((y[site], np.delete(y, site, axis=0).ravel()))
     for kind in range(kinds):
-        program.halves.append((y[:, kind], np.delete(y, kind, axis=1).ravel()))
+        program.branching_sets.append((y[:, kind], np.delete(y, kind, axis=1).ravel()))
     return program
 
 
 def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
-    halved, child = 0, Search._child
+    halved, child = 0, BranchAndBound._child
 
     def counted(search, node, column, side):
         nonlocal halved
         halved += column >= len(node.lower)
         return child(search, node, column, side)
 
-    monkeypatch.setattr(Search, "_child", counted)
+    monkeypatch.setattr(BranchAndBound, "_child", counted)
     for seed in range(6):
         program = placed(seed)
         direct, branch = (
@@ -258,18 +258,18 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
     best = mip.solve(program, cost, "min", Options(gap=0.0))
     asked = []
 
-    def hint(x):
+    def mip_start(x):
         asked.append(x)
         return x, -np.inf
 
     cut = Options(gap=0.0, method="branch", node_limit=1)
-    told = mip.solve(program, cost, "min", cut, hint=lambda: hint(best.x))
+    told = mip.solve(program, cost, "min", cut, mip_start=lambda: mip_start(best.x))
     assert told.objective == pytest.approx(best.objective, rel=1e-7)
     wrong = best.x.copy()
     wrong[program.columns["n"]] = 0.0
-    missed = mip.solve(program, cost, "min", cut, hint=lambda: hint(wrong))
+    missed = mip.solve(program, cost, "min", cut, mip_start=lambda: mip_start(wrong))
     assert program.arrays().violation(missed.x) <= 1e-9 and missed.objective >= best.objective * (1 - 1e-9)
-    none = mip.solve(program, cost, "min", cut, hint=lambda: hint(None))
+    none = mip.solve(program, cost, "min", cut, mip_start=lambda: mip_start(None))
     assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
 
 
@@ -286,7 +286,7 @@ def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
             cost,
             "min",
             Options(gap=1e-6, method="branch", progress=lines.append),
-            hint=lambda bound=bound: (best.x, bound),
+            mip_start=lambda bound=bound: (best.x, bound),
         )
         assert told.status == "optimal" and told.bound == pytest.approx(best.objective, rel=1e-6)
         searched[bound] = len(lines)
@@ -327,14 +327,14 @@ def test_progress_tells_the_best_value_and_what_is_proven_as_they_close_in(metho
 
 def test_progress_waits_between_lines_and_says_nothing_twice():
     lines = []
-    standing = Standing(lines.append, 2.0)
-    standing.tell(bound=1.0)
-    standing.tell(5.0, 0.5)
-    standing.tell(6.0, 1.0)
+    progress = ProgressReporter(lines.append, 2.0)
+    progress.report(bound=1.0)
+    progress.report(5.0, 0.5)
+    progress.report(6.0, 1.0)
     assert [line.split("  ")[0] for line in lines] == ["no plan yet, bound 2", "best 10, bound 2, gap 80.000%"]
-    rare = Standing(lines.append, every_s=1e3)
-    rare.tell(2e6)
-    rare.tell(1e6)
+    rare = ProgressReporter(lines.append, every_s=1e3)
+    rare.report(2e6)
+    rare.report(1e6)
     assert len(lines) == 3 and lines[-1].startswith("best 2,000,000, no bound yet  ")
 
 
@@ -350,8 +350,8 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
         cost,
         "min",
         Options(gap=0.01, method="branch", progress=lines.append),
-        hint=lambda: (best.x, share * best.objective),
-        at_once=True,
+        mip_start=lambda: (best.x, share * best.objective),
+        mip_start_first=True,
     )
     assert told.objective == pytest.approx(best.objective, rel=1e-7) and told.gap <= 0.01
     if share > 0.99:
@@ -365,14 +365,20 @@ def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_
     program = placed(0)
     cost = program.functional("cost")
     best = mip.solve(program, cost, "min", Options(gap=0.0))
-    told = mip.solve(program, cost, "min", Options(gap=1e-6, method="branch"), hint=lambda: (None, bound), at_once=True)
+    told = mip.solve(
+        program, cost, "min", Options(gap=1e-6, method="branch"), mip_start=lambda: (None, bound), mip_start_first=True
+    )
     assert told.status == "optimal" and told.objective == pytest.approx(best.objective, rel=1e-6)
 
 
 def test_another_way_is_not_asked_while_the_search_is_easy():
     program = placed(0)
     easy = mip.solve(
-        program, program.functional("cost"), "min", Options(gap=0.0, method="branch"), hint=lambda: pytest.fail("asked")
+        program,
+        program.functional("cost"),
+        "min",
+        Options(gap=0.0, method="branch"),
+        mip_start=lambda: pytest.fail("asked"),
     )
     assert easy.status == "optimal"
 
@@ -447,7 +453,7 @@ def test_no_optimum_is_lost_in_presolve():
 def test_no_optimum_is_lost_where_a_bound_is_all_that_is_asked():
     program = lost_in_presolve()
     arrays = program.arrays()
-    found = least_whole(
+    found = solve_mip(
         -program.functional("served"),
         arrays.matrix,
         (arrays.row_lower, arrays.row_upper),
@@ -460,7 +466,7 @@ def test_no_optimum_is_lost_where_a_bound_is_all_that_is_asked():
 
 
 def test_the_bound_of_what_has_nothing_whole_is_its_value():
-    found = least_whole(
+    found = solve_mip(
         np.array([-1.0, -1.0]),
         sparse.csc_array([[1.0, 2.0]]),
         (np.array([-np.inf]), np.array([3.0])),
@@ -478,6 +484,6 @@ def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypa
     program.add_rows(
         "too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1
     )
-    monkeypatch.setattr(relaxation.Relaxation, "solve", lambda *_: Relaxed(None))
+    monkeypatch.setattr(relaxation.NodeLp, "solve", lambda *_: NodeResult(None))
     answer = mip.solve(program, program.functional("cost"), "min", Options(method="branch"))
     assert answer.status == "infeasible" and answer.x is None and answer.bound is None

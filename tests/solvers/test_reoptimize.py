@@ -13,7 +13,7 @@ from solvers import reoptimize
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
-from solvers.reoptimize import KeptProgram
+from solvers.reoptimize import Reoptimizer
 from tests.solvers.reference import TIMES, TOLERANCE
 from tests.solvers.test_bruteforce import problem
 
@@ -39,7 +39,7 @@ def changed(data, rng):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_each_question_is_answered_within_the_gap_of_the_best_and_says_so(method, seed):
     rng = np.random.default_rng(seed)
-    first, program = problem(rng, ("cost",)), KeptProgram()
+    first, program = problem(rng, ("cost",)), Reoptimizer()
     for number in range(QUESTIONS):
         data = changed(first, rng) if number else first
         found, best = (
@@ -91,7 +91,7 @@ def test_other_options_have_nothing_in_common():
 def test_a_question_starts_from_the_one_most_like_it():
     """Asked about the first prices again, after others, it starts where the first ended; what is solved around the answer too."""
     rng = np.random.default_rng(5)
-    first, program = problem(rng, ("cost",)), KeptProgram()
+    first, program = problem(rng, ("cost",)), Reoptimizer()
     other = replace(first, holding_cost={**first.holding_cost, "cost": first.holding_cost["cost"] * 1.5})
     bases = []
     for data in (first, other, first):

@@ -22,11 +22,11 @@ from planner.spec.robust import Robust
 from planner.verify.check import read_through
 from planner.verify.plan import verify_plan
 from planner.verify.robust import fared_again, priced
-from solvers.fixed_fleet.redispatch import HeldFleet, Redispatch, slots_that_count
+from solvers.fixed_fleet.redispatch import FixedFleet, Redispatch, undominated_slots
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.model.data import PlanData
-from solvers.model.scenario_data import Risk, World, WorldData
+from solvers.model.scenario_data import Risk, Scenario, ScenarioData
 
 WORLDS = 200
 
@@ -128,10 +128,10 @@ def test_a_level_derates_more_than_a_lower_one_and_never_helps(spec):
 # -- re-dispatch -------------------------------------------------------------------------------------------------------
 
 
-def one_option(count: float, demand: list[float]) -> HeldFleet:
+def one_option(count: float, demand: list[float]) -> FixedFleet:
     """One class of demand, one point of one system per replica."""
     T, whole = len(demand), lambda *values: np.array(values, dtype=np.int64)
-    return HeldFleet(
+    return FixedFleet(
         demand=np.array([demand]), class_workload=whole(0), arcs=whole(0, 0).reshape(1, 2), pools=1, point_pool=whole(0), point_uses=whole(0, 0).reshape(1, 2),
         point_systems=np.ones(1), point_power_w=np.zeros(1), point_site=whole(0), job_uses=np.zeros((0, 2), dtype=np.int64), job_systems=np.zeros(0),
         job_power_w=np.zeros(0), job_site=np.zeros(0, dtype=np.int64), job_mask=np.zeros((0, T), dtype=bool), job_work=np.zeros(0),
@@ -141,10 +141,10 @@ def one_option(count: float, demand: list[float]) -> HeldFleet:
 
 def test_what_a_fleet_leaves_undone_is_what_it_lacks():
     program = Redispatch(one_option(10, [80.0, 50.0]))
-    assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])
-    assert program.undone(np.array([6.0]), np.zeros(0)) == pytest.approx([0.25])
-    assert program.undone(np.array([0.0]), np.zeros(0)) == pytest.approx([1.0])
-    assert program.undone(np.array([8.0]), np.zeros(0)) == pytest.approx(
+    assert program.shortfall(np.array([8.0]), np.zeros(0)) == pytest.approx([0.0])
+    assert program.shortfall(np.array([6.0]), np.zeros(0)) == pytest.approx([0.25])
+    assert program.shortfall(np.array([0.0]), np.zeros(0)) == pytest.approx([1.0])
+    assert program.shortfall(np.array([8.0]), np.zeros(0)) == pytest.approx(
         [0.0]
     )  # the world before leaves nothing behind
 
@@ -153,14 +153,14 @@ def test_easier_slots_stand_for_none_of_their_own():
     rng = np.random.default_rng(0)
     demand, seconds = rng.integers(1, 5, (2, 12)) * 1.0, np.full(12, 2.0)
     mask = np.ones((1, 12), dtype=bool)
-    kept, stands = slots_that_count(demand, np.zeros((1, 12)), mask, seconds)
+    kept, stands = undominated_slots(demand, np.zeros((1, 12)), mask, seconds)
     assert stands.sum() == pytest.approx(seconds.sum())
     for t in range(12):
         assert any((demand[:, t] <= demand[:, k]).all() for k in kept)
-    whole, short = one_option(10, [80.0, 50.0, 80.0]), one_option(10, [80.0, 50.0, 80.0]).merged()
+    whole, short = one_option(10, [80.0, 50.0, 80.0]), one_option(10, [80.0, 50.0, 80.0]).without_dominated_slots()
     assert len(short.seconds) == 1
-    assert Redispatch(whole).undone(np.array([6.0]), np.zeros(0)) == pytest.approx(
-        Redispatch(short).undone(np.array([6.0]), np.zeros(0))
+    assert Redispatch(whole).shortfall(np.array([6.0]), np.zeros(0)) == pytest.approx(
+        Redispatch(short).shortfall(np.array([6.0]), np.zeros(0))
     )
 
 
@@ -170,7 +170,7 @@ def test_easier_slots_stand_for_none_of_their_own():
 def two_options(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
     """100 requests/s; a system of either fleet option does 10 of them as predicted, and in each world what `capacities` says."""
     whole = np.arange(2)
-    world = lambda able: World(
+    world = lambda able: Scenario(
         np.zeros(2, dtype=int), np.column_stack([whole, whole]), np.ones(2), np.zeros(2), np.array(able), np.zeros(2)
     )
     return PlanData(
@@ -180,7 +180,7 @@ def two_options(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData
         point_uses=np.column_stack([whole, whole]), point_uses_systems=np.ones(2), point_capacity=np.full(2, 10.0), point_power_w=np.zeros(2),
         point_cost={"cost": np.zeros((2, 1))}, arc_workload=np.zeros(1, dtype=int), arc_origin=np.zeros(1, dtype=int), arc_site=np.zeros(1, dtype=int),
         arc_pool=np.zeros(1, dtype=int), arc_cost={"cost": np.zeros((1, 1))}, demand=np.full((1, 1, 1), 100.0), job_window_mask=np.zeros((0, 1), dtype=bool),
-        worlds=WorldData([world(able) for able in capacities], np.zeros(1, dtype=int), np.ones(1), risk),
+        scenarios=ScenarioData([world(able) for able in capacities], np.zeros(1, dtype=int), np.ones(1), risk),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from planner.spec.edits import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS
 from planner.spec.model import PRECISIONS
 from planner.verify.plan import verify_plan
-from solvers.analysis.conflicts import hitting_sets, smallest_conflict
+from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 3000},
@@ -363,10 +363,10 @@ def test_a_number_is_rounded_up_in_the_words_of_the_user(written, amount, unit, 
 def test_conflicts_and_hitting_sets_against_enumeration():
     """All sets of minimal conflicts over five limits in pairs and triples: the conflict found is one of them."""
     for conflicts in combinations([{0, 1}, {1, 2, 3}, {3}, {0, 4}, {2, 4}], 2):
-        found = smallest_conflict(range(5), lambda some, all_of=conflicts: any(c <= set(some) for c in all_of))
+        found = minimal_conflict(range(5), lambda some, all_of=conflicts: any(c <= set(some) for c in all_of))
         minimal = [c for c in conflicts if not any(other < c for other in conflicts)]
         assert set(found) in minimal
-        sets = [set(some) for some in hitting_sets([sorted(c) for c in conflicts])]
+        sets = [set(some) for some in minimum_hitting_sets([sorted(c) for c in conflicts])]
         size = min(
             n for n in range(1, 6) for some in combinations(range(5), n) if all(set(some) & c for c in conflicts)
         )

@@ -18,7 +18,7 @@ from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, explain
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers import mip
-from solvers.analysis.marginal_values import prices
+from solvers.analysis.marginal_values import marginal_values
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
@@ -328,7 +328,10 @@ def test_of_rivals_the_least_entry_is_what_all_of_them_would_say():
         ways,
         options,
     )
-    every, some = prices(*asked).entries, prices(*asked, rivals=rivals, program=solution.program_of(form.data)).entries
+    every, some = (
+        marginal_values(*asked).entries,
+        marginal_values(*asked, rivals=rivals, program=solution.program_of(form.data)).entries,
+    )
     assert sum(entry is not None for entry in some) < sum(entry is not None for entry in every)
     least = lambda entries: min(entry for entry in entries if entry is not None)
     assert least(some) == pytest.approx(least(every), rel=1e-6, abs=1e-9 * solution.value)

@@ -19,7 +19,7 @@ from planner.studies import sensitivity
 from planner.studies.sensitivity import NO_PLAN, NOT_TRIED, SAME, SOLVED
 from planner.studies.sensitivity_factors import PRICE, factors_of
 from planner.studies.svg_charts import tornado
-from solvers.reoptimize import FIRST, IN_PLACE, KeptProgram
+from solvers.reoptimize import FIRST, IN_PLACE, Reoptimizer
 
 CHAT = {
     "name": "chat", "kind": "serving", "architecture": "Meta-Llama-3.1-8B", "demand": {"requests_per_s": 20_000},
@@ -224,7 +224,7 @@ def test_a_wider_limit_or_a_lower_price_leaves_the_plan_as_good_as_it_is(documen
 def test_the_program_is_kept_between_prices(document, monkeypatch):
     how = []
 
-    class Told(KeptProgram):
+    class Told(Reoptimizer):
         __slots__ = ()
 
         def solve(self, data, options):
@@ -232,7 +232,7 @@ def test_the_program_is_kept_between_prices(document, monkeypatch):
             how.append(self.how)
             return solution
 
-    monkeypatch.setattr(sensitivity, "KeptProgram", Told)
+    monkeypatch.setattr(sensitivity, "Reoptimizer", Told)
     planner.sensitivity(
         {**document, "solver": {"gap": 0.01}}, vary=["offers[0].price=-1%:+1%", "limits.budget=-1%:+5%"]
     )

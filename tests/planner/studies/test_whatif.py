@@ -17,7 +17,7 @@ from planner.studies.whatif import WhatIf
 from planner.verify.plan import verify_plan
 from solvers import joint, mip
 from solvers.branch_and_bound import run
-from solvers.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, KeptProgram
+from solvers.reoptimize import FIRST, IN_PLACE, REBUILT, SEARCHED, Reoptimizer
 from tests.planner.test_plan_properties import questions
 
 GAP = 3e-3
@@ -158,7 +158,7 @@ def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
     """As for large programs, whose binaries are branched on."""
     monkeypatch.setattr(run, "LARGE", 1)
     options = mip.Options(gap=GAP)
-    program = KeptProgram()
+    program = Reoptimizer()
     program.solve(data, options)
     assert program.how == FIRST
     for factor in (1.02, 1.4, 0.5):
@@ -177,6 +177,6 @@ def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
 
 
 def test_a_demand_without_any_way_to_serve_it_is_infeasible(data):
-    program = KeptProgram()
+    program = Reoptimizer()
     program.solve(data, mip.Options(gap=GAP))
     assert program.solve(replace(data, demand=data.demand * 1e6), mip.Options(gap=GAP)).status == "infeasible"

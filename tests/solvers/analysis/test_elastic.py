@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.analysis import relief
-from solvers.analysis.elastic import VIOLATION, Elastic
+from solvers.analysis.elastic import VIOLATION, ElasticProgram
 from solvers.mip import Options
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.reference import SMALL, TIMES
@@ -40,29 +40,33 @@ def tight(seed):
 @given(problems)
 def test_what_is_known_already_is_what_would_be_found_anew(seed):
     rng, data, rows = tight(seed)
-    kept = Elastic(data, rows, Options())
-    if not kept.fails([]) or kept.fails(rows):
+    kept = ElasticProgram(data, rows, Options())
+    if not kept.is_infeasible_without([]) or kept.is_infeasible_without(rows):
         return
     for loose in ([row] for row in rng.permutation(rows).tolist()):
         loose = [(kind, int(position)) for kind, position in loose]
-        least, known = Elastic(data, rows, Options()).least(loose), kept.at_least(loose)
+        least, known = ElasticProgram(data, rows, Options()).least_relief(loose), kept.relief_bound(loose)
         assert known <= least * (1 + 1e-6) + VIOLATION
-        assert kept.fails(loose) == Elastic(data, rows, Options()).fails(loose) == math.isinf(least)
-        assert kept.least(loose) == pytest.approx(least, rel=1e-6)
+        assert (
+            kept.is_infeasible_without(loose)
+            == ElasticProgram(data, rows, Options()).is_infeasible_without(loose)
+            == math.isinf(least)
+        )
+        assert kept.least_relief(loose) == pytest.approx(least, rel=1e-6)
     for share in rng.choice([0.3, 0.6, 0.8], 3):
         loose = [row for row in rows if rng.random() < share]
-        assert kept.fails(loose) == Elastic(data, rows, Options()).fails(loose)
+        assert kept.is_infeasible_without(loose) == ElasticProgram(data, rows, Options()).is_infeasible_without(loose)
 
 
 @settings(**SMALL, max_examples=20 * TIMES)
 @given(problems)
 def test_those_weighed_by_a_proof_fail_by_themselves(seed):
     _, data, rows = tight(seed)
-    elastic = Elastic(data, rows, Options())
-    if elastic.fails([]) and not relief.structural(data):
-        needed = elastic.weighed(rows)
-        assert Elastic(data, rows, Options()).fails([row for row in rows if row not in needed])
-        assert elastic.weighed(needed) == needed
+    elastic = ElasticProgram(data, rows, Options())
+    if elastic.is_infeasible_without([]) and not relief.is_structurally_infeasible(data):
+        needed = elastic.infeasible_subset(rows)
+        assert ElasticProgram(data, rows, Options()).is_infeasible_without([row for row in rows if row not in needed])
+        assert elastic.infeasible_subset(needed) == needed
 
 
 def test_most_of_the_problems_fail_and_for_more_than_one_limit():
@@ -70,7 +74,11 @@ def test_most_of_the_problems_fail_and_for_more_than_one_limit():
     found = []
     for seed in range(60):
         _, data, rows = tight(seed)
-        elastic = Elastic(data, rows, Options())
-        if not relief.structural(relief.loosened(data, rows)) and elastic.fails([]) and not elastic.fails(rows):
-            found.append(len(elastic.weighed(rows)))
+        elastic = ElasticProgram(data, rows, Options())
+        if (
+            not relief.is_structurally_infeasible(relief.without_limits(data, rows))
+            and elastic.is_infeasible_without([])
+            and not elastic.is_infeasible_without(rows)
+        ):
+            found.append(len(elastic.infeasible_subset(rows)))
     assert len(found) >= 10 and sum(size > 1 for size in found) >= 3

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from solvers.backends.highs import least_whole, new_highs, program_of, take_threads
-from solvers.backends.persistent_lp import EntryProgram
+from solvers.backends.highs import highs_lp, new_highs, set_threads, solve_mip
+from solvers.backends.persistent_lp import CoefficientLp
 
 USE = "from solvers.backends.highs import new_highs; highs = new_highs(); highs.run(); print(highs.getOptionValue('output_flag')[1])"
 
@@ -31,7 +31,7 @@ def _least_of(highs) -> float:
 def _loaded():
     highs = new_highs()
     highs.passModel(
-        program_of(
+        highs_lp(
             np.array([-1.0]),
             sparse.csc_array([[2.0]]),
             (np.array([-np.inf]), np.array([3.0])),
@@ -44,18 +44,18 @@ def _loaded():
 @pytest.fixture
 def _one_thread_after():
     yield
-    take_threads(1)
+    set_threads(1)
 
 
 @pytest.mark.usefixtures("_one_thread_after")
 def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
     """Found on a machine where HiGHS' own number of threads is not the one asked for: it then refuses to run."""
-    take_threads(1)
+    set_threads(1)
     kept = _loaded()
     for threads in (1, 3, 2, 1):
-        take_threads(threads)
+        set_threads(threads)
         assert _least_of(kept) == _least_of(_loaded()) == -1.5
-        warm = EntryProgram(
+        warm = CoefficientLp(
             sparse.csc_array([[2.0]]),
             np.array([-np.inf]),
             np.array([3.0]),
@@ -64,7 +64,7 @@ def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
             np.array([-1.0]),
         )
         assert warm.solve() == pytest.approx([1.5])
-        found = least_whole(
+        found = solve_mip(
             np.array([-1.0]),
             sparse.csc_array([[2.0]]),
             (np.array([-np.inf]), np.array([3.0])),
@@ -78,7 +78,7 @@ def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
 
 @pytest.mark.usefixtures("_one_thread_after")
 def test_what_was_loaded_in_one_thread_runs_in_others():
-    take_threads(2)
+    set_threads(2)
     kept, barrier = [_loaded() for _ in range(3)], threading.Barrier(3)
 
     def run(highs) -> float:
@@ -87,6 +87,6 @@ def test_what_was_loaded_in_one_thread_runs_in_others():
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(run, kept)) == [-1.5] * 3
-        take_threads(3)
+        set_threads(3)
         assert list(pool.map(run, kept)) == [-1.5] * 3
     assert _least_of(kept[0]) == -1.5

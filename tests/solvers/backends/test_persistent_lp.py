@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from solvers.backends.persistent_lp import GrowingProgram
+from solvers.backends.persistent_lp import RowGenerationLp
 
 
 def test_a_program_out_of_time_says_nothing_and_is_solved_when_it_has_some():
     rng = np.random.default_rng(0)
     rows, columns = 300, 600
     matrix = sparse.random_array((rows, columns), density=0.1, rng=rng, format="csr")
-    program = GrowingProgram(
+    program = RowGenerationLp(
         matrix,
         matrix @ rng.random(columns) - 0.1,
         np.full(rows, np.inf),

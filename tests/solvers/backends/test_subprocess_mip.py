@@ -43,31 +43,31 @@ KNAPSACK = (
 
 @pytest.fixture(autouse=True)
 def _none_before():
-    subprocess_mip.end()
+    subprocess_mip.stop_processes()
     yield
-    subprocess_mip.end()
+    subprocess_mip.stop_processes()
 
 
 def test_the_answer_is_that_of_highs_here():
-    here, there = highs.least_whole(*KNAPSACK), subprocess_mip.least_whole(*KNAPSACK)
+    here, there = highs.solve_mip(*KNAPSACK), subprocess_mip.solve_mip(*KNAPSACK)
     assert here.bound == there.bound == pytest.approx(-8.0)
     assert (here.x == there.x).all()
 
 
 def test_one_process_answers_all():
-    subprocess_mip.least_whole(*KNAPSACK)
+    subprocess_mip.solve_mip(*KNAPSACK)
     first = list(subprocess_mip._idle)
-    subprocess_mip.least_whole(*KNAPSACK)
+    subprocess_mip.solve_mip(*KNAPSACK)
     assert subprocess_mip._idle == first and len(first) == 1
 
 
 def test_what_does_not_end_is_given_up(monkeypatch):
     """HiGHS has a minute here, whatever it is given: as where it does not look at the clock."""
     monkeypatch.setattr(subprocess_mip, "LATE", 0.5)
-    found = subprocess_mip.least_whole(*market_split(), 0.1, (("time_limit", 60.0),))
+    found = subprocess_mip.solve_mip(*market_split(), 0.1, (("time_limit", 60.0),))
     assert found.x is None and found.bound == -np.inf
     assert not subprocess_mip._idle
-    assert subprocess_mip.least_whole(*KNAPSACK).bound == pytest.approx(-8.0)  # another one answers
+    assert subprocess_mip.solve_mip(*KNAPSACK).bound == pytest.approx(-8.0)  # another one answers
 
 
 def test_what_highs_refuses_is_raised_here():
@@ -81,23 +81,27 @@ def test_what_highs_refuses_is_raised_here():
         10.0,
     )
     with pytest.raises(SolverError, match="Unbounded"):
-        subprocess_mip.least_whole(*unbounded)
+        subprocess_mip.solve_mip(*unbounded)
     assert len(subprocess_mip._idle) == 1
 
 
 def test_a_process_that_dies_is_an_error():
-    subprocess_mip.least_whole(*KNAPSACK)
+    subprocess_mip.solve_mip(*KNAPSACK)
     subprocess_mip._idle[0]._process.kill()
     with pytest.raises(SolverError, match="ended with"):
-        subprocess_mip.least_whole(*KNAPSACK)
-    assert subprocess_mip.least_whole(*KNAPSACK).bound == pytest.approx(-8.0)
+        subprocess_mip.solve_mip(*KNAPSACK)
+    assert subprocess_mip.solve_mip(*KNAPSACK).bound == pytest.approx(-8.0)
 
 
 @pytest.mark.parametrize("asked", (False, True))
 def test_it_ends_with_the_one_that_asks(root, asked):
     """Even where that one is killed: the run comes back when all that hold its standard error have ended."""
     here = "tests.solvers.backends.test_subprocess_mip"
-    use = f"from {here} import KNAPSACK; subprocess_mip.least_whole(*KNAPSACK)" if asked else "subprocess_mip.ready()"
+    use = (
+        f"from {here} import KNAPSACK; subprocess_mip.solve_mip(*KNAPSACK)"
+        if asked
+        else "subprocess_mip.start_process()"
+    )
     start = f"import os; from solvers.backends import subprocess_mip; {use}; os.kill(os.getpid(), 9)"
     done = subprocess.run(
         [sys.executable, "-c", start], cwd=root, capture_output=True, text=True, timeout=60, check=False

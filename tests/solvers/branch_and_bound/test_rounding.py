@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solvers.branch_and_bound.relaxation import Linear
-from solvers.branch_and_bound.rounding import FreeChoices, whole_counts
-from solvers.branch_and_bound.search import Relaxed
+from solvers.branch_and_bound.relaxation import WarmStartedLp
+from solvers.branch_and_bound.rounding import ZeroCostBinaries, round_counts
+from solvers.branch_and_bound.search import NodeResult
 from solvers.mip import Options
 from solvers.program import Arrays, Scaled
 
@@ -38,8 +38,8 @@ def scaled(matrix, row_lower, row_upper, upper, integer, cost) -> Scaled:
 
 def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.inf):
     arrays = program.arrays
-    opened = lambda part: Linear(part.arrays, part.cost, Options())
-    return whole_counts(
+    opened = lambda part: WarmStartedLp(part.arrays, part.cost, Options())
+    return round_counts(
         program,
         arrays.lower if lower is None else lower,
         arrays.upper if upper is None else upper,
@@ -56,19 +56,19 @@ def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.i
 def test_a_choice_is_raised_where_rows_let_it():
     """x0 <= 10 z: any z of 0.2 or more will do for x0 = 2, and 1 is whole."""
     program = scaled([[1, -10]], [-np.inf], [0], [10, 1], [False, True], [1, 0])
-    assert FreeChoices(program).settled(np.array([2.0, 0.2])).tolist() == [2.0, 1.0]
+    assert ZeroCostBinaries(program).rounded(np.array([2.0, 0.2])).tolist() == [2.0, 1.0]
 
 
 def test_a_choice_is_lowered_where_it_may_not_be_raised():
     program = scaled([[1, 1]], [-np.inf], [1.2], [1, 1], [True, True], [0, 0])
-    settled = FreeChoices(program).settled(np.array([0.7, 0.5]))
+    settled = ZeroCostBinaries(program).rounded(np.array([0.7, 0.5]))
     assert settled.tolist() == [0.0, 1.0]  # the first is looked at while the second takes 0.5 of the room
 
 
 def test_a_choice_that_costs_or_that_rows_hold_between_stays():
     program = scaled([[1, 1, 0]], [1], [1], [1, 1, 1], [True] * 3, [0, 0, 5])
     x = np.array([0.5, 0.5, 0.5])
-    assert FreeChoices(program).settled(x).tolist() == x.tolist()
+    assert ZeroCostBinaries(program).rounded(x).tolist() == x.tolist()
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -81,7 +81,7 @@ def test_settled_choices_cost_the_same_and_break_no_row(data):
     room = np.array([data.draw(st.integers(0, 3)) for _ in range(rows)])
     cost = np.array([data.draw(st.sampled_from([0.0, 0.0, 2.0])) for _ in range(columns)])
     program = scaled(matrix, matrix @ x - room, matrix @ x + room, np.ones(columns), [True] * columns, cost)
-    settled = FreeChoices(program).settled(x)
+    settled = ZeroCostBinaries(program).rounded(x)
     assert cost @ settled == pytest.approx(cost @ x)
     assert program.arrays.violation(settled) <= 1e-8
     assert ((settled == x) | (settled == np.round(settled))).all()
@@ -168,34 +168,34 @@ def test_counts_no_better_than_what_is_known_are_not_looked_for():
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.data())
 def test_what_counts_without_an_answer_rule_out_has_none(data):
-    from solvers.branch_and_bound.rounding import _Counts
+    from solvers.branch_and_bound.rounding import _CountSearch
 
     program = covering(data)
     part = replace(
         program, arrays=replace(program.arrays, upper=np.append([6.0] * 3 + [100.0] * 6, program.arrays.upper[-1:]))
     )
-    counts = _Counts(Linear(part.arrays, part.cost, Options()), part, 0.0)
+    counts = _CountSearch(WarmStartedLp(part.arrays, part.cost, Options()), part, 0.0)
     columns = counts.columns[:3]
     x = np.zeros(10)
     x[9] = part.arrays.lower[9]
-    none = math.isinf(counts.learn(Relaxed(0.0, x)))
-    assert not counts._walls or none
-    for weights, least in tuple(counts._walls):
+    none = math.isinf(counts.learn(NodeResult(0.0, x)))
+    assert not counts._feasibility_cuts or none
+    for weights, least in tuple(counts._feasibility_cuts):
         assert x[counts.columns] @ weights < least
         for n in np.ndindex(3, 3, 3):
             x[columns] = n
             if x[counts.columns] @ weights < least:
-                assert math.isinf(counts.learn(Relaxed(0.0, x)))
+                assert math.isinf(counts.learn(NodeResult(0.0, x)))
 
 
 def test_counts_without_an_answer_rule_others_out():
     """Of 17 asked, 10 are there: what rules that out rules out one of 7 as well, but not two of 10."""
-    from solvers.branch_and_bound.rounding import _Counts
+    from solvers.branch_and_bound.rounding import _CountSearch
 
     program = scaled([[-10.0, -7.0]], [-np.inf], [-17], [5, 5], [True] * 2, [10.0, 7.5])
-    counts = _Counts(Linear(program.arrays, program.cost, Options()), program, 0.0)
-    assert math.isinf(counts.learn(Relaxed(0.0, np.array([1.0, 0.0]))))
-    ((weights, least),) = counts._walls
+    counts = _CountSearch(WarmStartedLp(program.arrays, program.cost, Options()), program, 0.0)
+    assert math.isinf(counts.learn(NodeResult(0.0, np.array([1.0, 0.0]))))
+    ((weights, least),) = counts._feasibility_cuts
     assert weights @ np.array([0, 1]) < least <= weights @ np.array([2, 0])
 
 

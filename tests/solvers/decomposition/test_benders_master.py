@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solvers.backends.highs import least_whole
+from solvers.backends.highs import solve_mip
 from solvers.decomposition.benders_master import Proposals, _reached, done
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.node_relaxation import Looks
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.root_relaxation import linear
-from solvers.interface import Options, Standing
+from solvers.interface import Options, ProgressReporter
 from solvers.joint import solve, unfinished, unserved
 from solvers.model.build import build
 from tests.solvers.model import test_phases as phases
@@ -33,7 +33,7 @@ def planned(seed: int):
     found = solve(data, Options(gap=0.0, time_limit_s=60, method="direct"))
     if not found.values:
         return None
-    dec = Decomposition(data, "cost", build, 1, Standing())
+    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
     best = np.zeros(dec.whole.size)
     for block, place in dec.whole.columns.items():
         best[place[place >= 0]] = found.values[block][place >= 0]
@@ -138,7 +138,7 @@ def test_a_proposal_that_has_no_answer_makes_a_cut_that_says_so():
 def test_the_least_whole_point_of_a_knapsack():
     weight, worth = np.array([[3.0, 5.0, 7.0]]), np.array([4.0, 7.0, 9.0])
     free = np.zeros(3), np.ones(3)
-    found = least_whole(
+    found = solve_mip(
         -worth,
         sparse.csc_array(weight),
         (np.array([-np.inf]), np.array([10.0])),
@@ -148,7 +148,7 @@ def test_the_least_whole_point_of_a_knapsack():
         10.0,
     )
     assert -found.bound == pytest.approx(13.0) and found.x == pytest.approx([1, 0, 1])
-    none = least_whole(
+    none = solve_mip(
         -worth,
         sparse.csc_array(weight),
         (np.array([16.0]), np.array([np.inf])),

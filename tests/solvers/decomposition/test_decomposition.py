@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvers.decomposition import solve as decomposed
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
@@ -99,7 +99,7 @@ def _counts(data):
     from solvers.decomposition.integer_recovery import Counts
     from solvers.decomposition.reformulation import Decomposition
 
-    dec = Decomposition(data, "cost", build, 1, Standing())
+    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
     level = dec.level(np.arange(len(data.option_site)), dec.view.training)
     most = level.master.structure.most
     return Counts(dec, level, np.zeros_like(most), most, 1e-3, 0, lambda: 1e9)
@@ -217,7 +217,7 @@ def test_a_job_at_a_dear_place_is_proposed_at_the_best_one(seed):
     from solvers.decomposition.root_relaxation import linear
 
     data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
-    dec = Decomposition(data, "cost", build, 1, Standing())
+    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
     search, root = _search(dec)
     places, wholes = dec.whole.columns["y"], []
     for place in places[places >= 0]:

@@ -9,7 +9,7 @@ import numpy as np
 from solvers.decomposition.dual_ascent import Climb
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.joint import unfinished, unserved
 from solvers.model.build import build
 from tests.solvers.reference import best
@@ -35,7 +35,7 @@ def test_a_climb_goes_on_where_it_stopped_and_stops_where_it_is_enough():
         for d in (replace(problem(np.random.default_rng(seed), ("cost",)), limits=()) for seed in range(80))
         if d.slots > 1 and not unserved(d) and not unfinished(d)
     )
-    dec = Decomposition(data, "cost", build, 1, Standing())
+    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
     none = lambda count: np.zeros((count, dec.view.slots))
     start = dec.fitted(
         Prices(dec.each, none(data.sites), none(data.pools), none(len(dec.view.demand)), np.zeros(len(dec.whole.keys)))
@@ -60,7 +60,7 @@ def test_climbed_prices_prove_more_and_stay_below_the_best_plan():
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if data.slots < 2 or unserved(data) or unfinished(data) or (least := best(data)) is None:
             continue
-        dec = Decomposition(data, "cost", build, 1, Standing())
+        dec = Decomposition(data, "cost", build, 1, ProgressReporter())
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
         start = dec.fitted(
             Prices(

@@ -10,7 +10,7 @@ import pytest
 from solvers.decomposition.integer_recovery import nearest
 from solvers.decomposition.linking import Point
 from solvers.decomposition.reformulation import Decomposition
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.model.build import build
 from tests.solvers.decomposition.test_decomposition import two_jobs
 
@@ -22,7 +22,7 @@ def questions(hours):
         data, slot_window=np.zeros(hours, dtype=int), slot_hours_s=np.full(hours, 3600.0), point_cost={"cost": np.zeros((4, hours))}, demand=np.zeros((0, 0, hours)),
         job_window_mask=np.ones((2, hours), dtype=bool),
     )  # fmt: skip
-    dec = Decomposition(data, "cost", build, 1, Standing())
+    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
     return dec.level(np.arange(2), dec.view.training).master
 
 

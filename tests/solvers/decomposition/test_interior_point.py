@@ -15,7 +15,7 @@ from solvers.decomposition.interior_point.method import _anywhere, _off, inside,
 from solvers.decomposition.interior_point.newton import Newton
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.root_relaxation import blocks
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.joint import unfinished, unserved
 from solvers.model.build import build
 from tests.solvers.reference import SMALL
@@ -29,7 +29,7 @@ def questions(seeds, dear=None):
     for seed in seeds:
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if not (unserved(data) or unfinished(data)) and build(data).column_count:
-            dec = Decomposition(data, "cost", build, 1, Standing())
+            dec = Decomposition(data, "cost", build, 1, ProgressReporter())
             unmet = None if dear is None else np.full(dec.view.demand.shape, dear)
             yield data, dec, blocks(dec, dec.view, np.arange(len(data.option_site)), dec.view.training, unmet=unmet)
 

@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.backends.highs import new_highs, program_of, take_threads
+from solvers.backends.highs import highs_lp, new_highs, set_threads
 from solvers.decomposition.lagrangian_bound import Estimate, Prices, _run
 from solvers.decomposition.reformulation import Decomposition
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.joint import unfinished, unserved
 from solvers.model.build import build
 from tests.solvers.model import test_phases as phases
@@ -41,7 +41,7 @@ def test_a_job_is_charged_no_more_than_the_least_that_its_windows_and_slots_cost
     data = replace(phases.phased(rng, ("cost",)), limits=())
     if unserved(data) or unfinished(data) or not build(data).column_count:
         return
-    dec = Decomposition(data, "cost", build, 1, Standing())
+    dec = Decomposition(data, "cost", build, 1, ProgressReporter())
     run, y, view = dec.whole.columns["run"], dec.whole.columns["y"], dec.view
     alpha, sigma = (
         rng.uniform(0.0, 2.0, (len(data.option_site), view.slots)),
@@ -94,9 +94,9 @@ def relaxed(program, data, prices: dict[str, np.ndarray]) -> float:
         np.where(paid >= 0, arrays.row_lower, arrays.row_upper),
     )
     highs = new_highs()
-    highs.setOptionValue("threads", take_threads())
+    highs.setOptionValue("threads", set_threads())
     highs.passModel(
-        program_of(
+        highs_lp(
             cost, arrays.matrix.tocsr()[kept], (arrays.row_lower[kept], arrays.row_upper[kept]), (arrays.lower, upper)
         )
     )
@@ -119,7 +119,7 @@ def test_no_more_is_proven_than_the_rows_of_the_whole_program_say_at_the_same_pr
     program = build(data)
     if unserved(data) or unfinished(data) or not program.column_count:
         return
-    dec, slots = Decomposition(data, "cost", build, 1, Standing()), data.slots
+    dec, slots = Decomposition(data, "cost", build, 1, ProgressReporter()), data.slots
     some = lambda count, high: rng.uniform(0.0, high, (count, slots)) * (rng.random((count, slots)) < 0.7)
     shape = data.demand.shape
     prices = Prices(

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.units import HOUR_S
 from solvers.analysis.relief import Row, with_limits
-from solvers.branch_and_bound.relaxation import Linear
+from solvers.branch_and_bound.relaxation import WarmStartedLp
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
@@ -92,7 +92,7 @@ def least(data: PlanData, held: Solution | None = None) -> float:
         there = (index >= 0) & arrays.integer[index]
         if there.any():
             lower[index[there]] = upper[index[there]] = held.values[block][there]
-    found = Linear(arrays, objective_vector(program, data), Options()).solve(lower, upper)
+    found = WarmStartedLp(arrays, objective_vector(program, data), Options()).solve(lower, upper)
     return found.value if found.status == "optimal" else math.inf
 
 

@@ -11,7 +11,7 @@ from solvers.decomposition import slots as hourwise
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.smoothed_response import _jobs, _serving, used
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.joint import unfinished, unserved
 from solvers.model.build import build
 from tests.solvers.test_bruteforce import problem
@@ -23,7 +23,7 @@ def asked():
         data, rng = replace(problem(np.random.default_rng(seed), ("cost",)), limits=()), np.random.default_rng(seed)
         if data.slots < 2 or unserved(data) or unfinished(data):
             continue
-        dec = Decomposition(data, "cost", build, 1, Standing())
+        dec = Decomposition(data, "cost", build, 1, ProgressReporter())
         none = lambda count, dec=dec: np.zeros((count, dec.view.slots))
         alpha = (
             dec.each * rng.uniform(0.2, 0.8, dec.each.shape)

@@ -12,7 +12,7 @@ from solvers.decomposition import reformulation as decomposition
 from solvers.decomposition import sub_mips
 from solvers.decomposition.node_relaxation import counted
 from solvers.decomposition.reformulation import Decomposition
-from solvers.interface import Standing
+from solvers.interface import ProgressReporter
 from solvers.joint import unfinished, unserved
 from solvers.model.build import build
 from tests.solvers.test_bruteforce import problem
@@ -26,7 +26,7 @@ def questions():
         data = replace(problem(np.random.default_rng(seed), ("cost",)), limits=())
         if unserved(data) or unfinished(data) or not build(data).column_count:
             continue
-        dec, program = Decomposition(data, "cost", build, 1, Standing()), build(data)
+        dec, program = Decomposition(data, "cost", build, 1, ProgressReporter()), build(data)
         best = least_cost(program, {}, whole=True)
         if best is None:
             continue

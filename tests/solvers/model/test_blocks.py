@@ -11,7 +11,7 @@ from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build
 from solvers.model.data import Limit, Objective, PlanData
-from solvers.model.dominance import useful
+from solvers.model.dominance import undominated
 
 EXACT = Options(gap=0.0)
 whole, real = lambda *values: np.array(values, dtype=int), lambda *values: np.array(values, dtype=float)
@@ -370,15 +370,19 @@ def points(capacity, systems, power, cost):
 def test_superfluous_points_are_left_out():
     energy = np.array([[4, 8], [2, 4], [3, 6.0]])  # proportional to power
     mixture = points([1, 1, 1], [1, 3, 2.5], [4, 2, 3.5], energy + np.array([[0, 0], [0, 0], [0.5, 1.0]]))
-    assert useful(mixture).tolist() == [[True, True], [True, True], [False, False]]  # above the line between the others
+    assert undominated(mixture).tolist() == [
+        [True, True],
+        [True, True],
+        [False, False],
+    ]  # above the line between the others
     below = points([1, 1, 1], [1, 3, 1.5], [4, 2, 2.5], [[4, 8], [2, 4], [2.5, 5]])
-    assert useful(below).all()  # a corner
+    assert undominated(below).all()  # a corner
     beaten = points([2, 1], [1, 1], [1, 1], [[1, 1], [1, 1]])
-    assert useful(beaten).tolist() == [[True, True], [False, False]]  # half as much for the same
+    assert undominated(beaten).tolist() == [[True, True], [False, False]]  # half as much for the same
     equal = points([2, 1], [2, 1], [2, 1], [[2, 2], [1, 1]])
-    assert useful(equal).tolist() == [[True, True], [False, False]]  # the first of equals
+    assert undominated(equal).tolist() == [[True, True], [False, False]]  # the first of equals
     by_slot = points([1, 1], [1, 1], [1, 1], [[1, 3], [2, 2]])
-    assert useful(by_slot).tolist() == [[True, False], [False, True]]  # each cheaper in one slot
+    assert undominated(by_slot).tolist() == [[True, False], [False, True]]  # each cheaper in one slot
 
 
 def test_leaving_points_out_does_not_change_the_optimum(monkeypatch):
@@ -387,8 +391,8 @@ def test_leaving_points_out_does_not_change_the_optimum(monkeypatch):
         power = rng.uniform(1, 9, 12)
         data = points(rng.uniform(1, 9, 12), rng.uniform(1, 9, 12), power, power[:, None] * rng.uniform(0.1, 1.0, 2))
         data = replace(data, demand=real([rng.uniform(5, 20, 2)]), holding_upper=real(90))
-        assert not useful(data).all()
+        assert not undominated(data).all()
         reduced = solve(data, EXACT).value
         with monkeypatch.context() as patch:
-            patch.setattr("solvers.model.routing.useful", lambda data: np.ones((12, 2), dtype=bool))
+            patch.setattr("solvers.model.routing.undominated", lambda data: np.ones((12, 2), dtype=bool))
             assert solve(data, EXACT).value == pytest.approx(reduced, rel=1e-9)

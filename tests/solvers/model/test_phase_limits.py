@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from solvers.analysis.relief import loosened
+from solvers.analysis.relief import without_limits
 from solvers.decomposition import solve as decomposed
 from solvers.decomposition.lagrangian_bound import Prices, bound
 from solvers.decomposition.reformulation import structure
@@ -21,7 +21,7 @@ from solvers.mip import Options
 from solvers.model.build import build
 from solvers.model.data import Limit, PowerStages
 from solvers.model.porting_data import PortData
-from solvers.model.schedule import able
+from solvers.model.schedule import can_finish
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import test_phases as phases
 from tests.solvers.reference import SMALL, TIMES, TOLERANCE, agree, agree_with_each_other, best
@@ -194,7 +194,7 @@ def test_the_certificate_holds_at_any_prices(data, seed):
     if whole.status != "optimal":
         return
     rng = np.random.default_rng(seed)
-    view = Slotwise.of(data, "cost", np.flatnonzero(able(data)))
+    view = Slotwise.of(data, "cost", np.flatnonzero(can_finish(data)))
     once = structure(data, view, "cost", build)
     draw = lambda *shape: rng.exponential(2.0, shape) * (rng.random(shape) < 0.7)
     T = data.slots
@@ -271,4 +271,4 @@ def test_one_limit_in_every_window_is_a_limit_throughout(data):
 @given(problems(objectives=("cost",)))
 def test_a_stage_without_a_limit_is_no_stage(data):
     rows = [("power", data.sites + s) for s in range(len(data.power_stages.site))]
-    agree_with_each_other(solve(loosened(data, rows), EXACT), solve(replace(data, power_stages=None), EXACT))
+    agree_with_each_other(solve(without_limits(data, rows), EXACT), solve(replace(data, power_stages=None), EXACT))

@@ -52,7 +52,7 @@ def test_half_the_width_in_all_of_the_time_is_enough():
         for seed in range(400)
         if len((data := problem(np.random.default_rng(seed), ("cost",))).job_work) and not unfinished(data)
     )
-    point = int(np.flatnonzero(schedule.able(data))[0])
+    point = int(np.flatnonzero(schedule.can_finish(data))[0])
     job, site = int(data.point_job[point]), int(data.point_site()[point])
     mask = data.job_window_mask[job]
     work = data.job_work.copy()
@@ -65,4 +65,4 @@ def test_half_the_width_in_all_of_the_time_is_enough():
     for limit, there in ((50.1, True), (49.9, False)):
         power[site] = limit
         changed = replace(data, job_work=work, site_power_limit_w=power, point_power_w=watts, **idle)
-        assert schedule.able(changed)[point] == there
+        assert schedule.can_finish(changed)[point] == there
