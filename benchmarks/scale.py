@@ -42,7 +42,7 @@ SEEDS = (3, 4, 5)  # 0 to 2 were looked at while the questions were made
 PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30
 STAGES = {
     "names and figures": ("planner.resolve.resolver", "resolve_document"), "operating points": ("planner.candidates.search", "find_candidates"),
-    "arrays": ("planner.formulate.formulation", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.solving.marginal_values", "explain"),
+    "arrays": ("planner.formulate.formulation", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.solving.marginal_values", "compute_marginal_values"),
     "plan document": ("planner.interpret.document", "interpret"),
 }  # fmt: skip
 WITHIN = {  # the solver, where it goes slot by slot

@@ -104,7 +104,12 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-BINDING = 1e-6  # relative slack below which a limit binds
+BINDING_TOL = 1e-6  # slack of a limit that binds, as a share of the limit
+
+
+def binds(row: Mapping[str, Any]) -> bool:
+    """Tell whether a limit row of a plan has no slack."""
+    return bool(row["slack"] <= BINDING_TOL * abs(row["limit"]))
 
 
 BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"

@@ -10,11 +10,10 @@ from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, MEGA, MWH_J, TONNE_KG, TRILLION, show
 from planner.dashboard.locale import Words
-from planner.plan import Plan
+from planner.plan import Plan, binds
 from planner.report.report import csv_tables, render
 
 Row = dict[str, Any]
-BINDING = 1e-6  # a slack below this share of its limit is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
             t("column.used"): _quantity(row["value"], row),
             t("column.allowed"): _quantity(row["limit"], row),
             t("column.slack"): t("limit.binding")
-            if row["slack"] <= BINDING * abs(row["limit"])
+            if binds(row)
             else _quantity(row["slack"], row),
             t("column.marginal"): _price(row["marginal_value"], row),
             t("column.marginal_divisible"): _price(row["marginal_value_divisible"], row),

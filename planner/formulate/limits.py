@@ -13,6 +13,7 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint
 from planner.formulate.costs import Holding
 from planner.formulate.functionals import CAPITAL, CARBON, COST, capital_of, paid_in
+from planner.problem import limit_keys
 from planner.problem.facts import Problem, TrainingFacts
 from planner.problem.phases import power_limits, supplies
 from solvers.model.data import Limit, PowerStages
@@ -26,18 +27,17 @@ class Unbounded(Exception):
 
 def functional_limits(problem: Problem) -> Iterator[Limit]:
     """Yield the upper bounds on money and carbon, of the whole plan and then phase by phase."""
-    for path, functional, upper in (
-        ("limits.budget", COST, problem.budget),
-        ("limits.capital", CAPITAL, problem.capital),
-        ("limits.carbon", CARBON, problem.carbon_kg),
-    ):
-        if math.isfinite(upper):
-            yield Limit(path, functional, upper)
+    stated = [
+        (limit_keys.BUDGET, COST, problem.budget),
+        (limit_keys.CAPITAL, CAPITAL, problem.capital),
+        (limit_keys.CARBON, CARBON, problem.carbon_kg),
+    ]
     for phase in problem.phases:
-        if math.isfinite(phase.capital):
-            yield Limit(f"{phase.path}.capital", capital_of(phase), phase.capital)
-        if math.isfinite(phase.budget):
-            yield Limit(f"{phase.path}.budget", paid_in(phase), phase.budget)
+        stated.append((limit_keys.phase_capital(phase), capital_of(phase), phase.capital))
+        stated.append((limit_keys.phase_budget(phase), paid_in(phase), phase.budget))
+    for key, functional, upper in stated:
+        if math.isfinite(upper):
+            yield Limit(key.path, functional, upper)
 
 
 def power_fields(problem: Problem) -> dict[str, Any]:

@@ -52,10 +52,8 @@ def _totals(of_window: Ints, by_window: Floats) -> tuple[float, ...]:
 
 def window_worth_s(calendar: Calendar) -> Floats:
     """Sum the seconds of each window [V], each at its present worth."""
-    worth: Floats = np.bincount(
-        calendar.window, weights=calendar.seconds * calendar.discount, minlength=calendar.windows
-    )
-    return worth
+    weights = calendar.seconds * calendar.discount
+    return np.bincount(calendar.window, weights=weights, minlength=calendar.windows).astype(np.float64)
 
 
 def network_of(problem: Problem) -> LineNetwork:
@@ -134,6 +132,7 @@ def _requests(
     for a, ((w, o, r, _), kind) in enumerate(zip(arcs, arc_kinds, strict=True)):
         workload = problem.serving[w]
         way = problem.routes(workload.name, origins[o], problem.sites[r].region)[kind]
+        assert isinstance(way, Carrier)
         for line, side in way.uses:
             rows += [(a, 2 * line + side), (a, 2 * line + 1 - side)]
             sizes += [problem.egress_bytes(workload), problem.prompt_bytes(workload)]
@@ -215,7 +214,7 @@ def listed_sends(problem: Problem, when: Stages) -> tuple[list[tuple[int, str, s
 def update_cost(problem: Problem, w: int, line: int, worth_s: float) -> float:
     """Compute the cost of sending all updates of a workload's weights over a line, in a stage of `worth_s` seconds."""
     workload = problem.serving[w]
-    sent = workload.weights_bytes * workload.spec.weight_updates_per_year / YEAR_S
+    sent: float = workload.weights_bytes * workload.spec.weight_updates_per_year / YEAR_S
     return sent * worth_s * network_of(problem).lines[line].price_per_byte
 
 

@@ -120,9 +120,8 @@ def slots_inside(problem: Problem, phase: PhaseFacts) -> Bools:
 def window_seconds_inside(problem: Problem, phase: PhaseFacts) -> Floats:
     """Sum the seconds of each window [V] that lie in the phase."""
     calendar = problem.calendar
-    return np.bincount(
-        calendar.window, weights=calendar.seconds * slots_inside(problem, phase), minlength=calendar.windows
-    )
+    weights = calendar.seconds * slots_inside(problem, phase)
+    return np.bincount(calendar.window, weights=weights, minlength=calendar.windows).astype(np.float64)
 
 
 def paid_per_present_value(problem: Problem, phase: PhaseFacts) -> float:

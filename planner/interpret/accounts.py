@@ -12,7 +12,7 @@ from planner.formulate.costs import slot_rates
 from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
 from planner.interpret.decisions import Decisions
-from planner.interpret.electricity import METER_LINES
+from planner.interpret.electricity import ELECTRICITY_LINES
 from planner.interpret.lines import LINES
 from planner.problem.facts import NO_TREE
 from planner.problem.lines import STREAMS
@@ -29,8 +29,8 @@ class Accounts:
 
     def __init__(self, decided: Decisions):
         self.decided = decided
-        self.lines: dict[Line, float] = defaultdict(float)
-        self.carbon: dict[Line, float] = defaultdict(float)
+        self.cost_lines: dict[Line, float] = defaultdict(float)
+        self.carbon_lines: dict[Line, float] = defaultdict(float)
         self.by_name: dict[str, float] = defaultdict(float)  # what a workload alone causes: egress, weights
         self.system_seconds: dict[tuple[str, Place], float] = defaultdict(float)
         self.energy_j = 0.0
@@ -40,15 +40,18 @@ class Accounts:
         self._book_activity()
         self._book_traffic()
         self._book_porting()
-        if decided.meters is not None:
-            for book, amounts in ((self.lines, decided.meters.costs()), (self.carbon, decided.meters.carbon())):
+        if decided.electricity is not None:
+            for book, amounts in (
+                (self.cost_lines, decided.electricity.costs()),
+                (self.carbon_lines, decided.electricity.carbon()),
+            ):
                 for line, amount in amounts:
                     book[line] += amount
-            self.energy_j += decided.meters.drawn_j
+            self.energy_j += decided.electricity.drawn_j
 
     def by_component(self) -> dict[str, float]:
         result: dict[str, float] = defaultdict(float)
-        for (component, *_), amount in self.lines.items():
+        for (component, *_), amount in self.cost_lines.items():
             result[component] += amount
         return dict(sorted(result.items()))
 
@@ -61,7 +64,7 @@ class Accounts:
         names = [w.name for w in (*problem.serving, *problem.training)]
         result = {name: self.by_name[name] for name in names}
         at_site: dict[tuple[str, str], float] = defaultdict(float)
-        for (component, *place), amount in self.lines.items():
+        for (component, *place), amount in self.cost_lines.items():
             if component in TRAFFIC or _of_the_site(component, place[1]):
                 continue
             used = {name: self.system_seconds[name, tuple(place)] for name in names}
@@ -70,7 +73,7 @@ class Accounts:
                 part = amount * (used[name] / total if total else 1 / len(names))
                 result[name] += part
                 at_site[place[0], name] += part
-        for (component, site, system, _), amount in self.lines.items():
+        for (component, site, system, _), amount in self.cost_lines.items():
             if _of_the_site(component, system):
                 total = sum(at_site[site, name] for name in names)
                 for name in names:
@@ -90,26 +93,26 @@ class Accounts:
                 calendar.seconds[held],
             )
             if option.owned:
-                self.lines["systems", *where] += count * term.price * term.share
-                self.lines["fabric", *where] += count * option.fabric_capital * term.share
-                self.lines["facility", *where] += count * option.facility_capital * term.facility_share
+                self.cost_lines["systems", *where] += count * term.price * term.share
+                self.cost_lines["fabric", *where] += count * option.fabric_capital * term.share
+                self.cost_lines["facility", *where] += count * option.facility_capital * term.facility_share
                 if option.hall_per_s:
-                    self.lines["colocation", *where] += (
+                    self.cost_lines["colocation", *where] += (
                         count * option.hall_per_s * float(seconds @ calendar.discount[held])
                     )
             else:
-                self.lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
+                self.cost_lines["rent", *where] += count * term.price * float(seconds @ calendar.discount[held])
             if not (option.owned and rates.metered[r]):
                 if option.owned:
-                    self.lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
-                self.carbon["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
+                    self.cost_lines["energy", *where] += idle_w * float(rates.cost_per_w[r, held].sum())
+                self.carbon_lines["operation", *where] += idle_w * float(rates.carbon_per_w[r, held].sum())
                 self.energy_j += idle_w * float(seconds.sum())
             if option.system.embodied_kg:
                 made_kg, life_s = count * option.system.embodied_kg, option.offer.life_s(money)
-                self.carbon["embodied", *where] += float(embodied_carbon_kg(made_kg, seconds.sum(), life_s))
+                self.carbon_lines["embodied", *where] += float(embodied_carbon_kg(made_kg, seconds.sum(), life_s))
         for site, opened in zip(problem.sites, self.decided.opened):
             if site.fixed_cost_per_s and opened:
-                self.lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth_from(calendar, site)
+                self.cost_lines["site", site.region, "", ""] += site.fixed_cost_per_s * worth_from(calendar, site)
 
     def _book_activity(self) -> None:
         for p in self.decided.used:
@@ -120,8 +123,8 @@ class Accounts:
                 r, watts = self._place[option.site.region], use.extra_it_w * option.site.pue * active
                 if not (option.owned and self._rates.metered[r]):
                     if option.owned:
-                        self.lines["energy", *where] += float(watts @ self._rates.cost_per_w[r])
-                    self.carbon["operation", *where] += float(watts @ self._rates.carbon_per_w[r])
+                        self.cost_lines["energy", *where] += float(watts @ self._rates.cost_per_w[r])
+                    self.carbon_lines["operation", *where] += float(watts @ self._rates.carbon_per_w[r])
                     self.energy_j += float(watts @ self._rates.seconds)
                 self.system_seconds[point.workload.name, where] += use.systems * float(active @ self._rates.seconds)
 
@@ -131,7 +134,7 @@ class Accounts:
                 {point.workload.name for p in self.decided.used if needs(facts, point := self.decided.form.points[p])}
             )
             if users:
-                self.lines[PORTING, "", facts.label, ""] += facts.cost
+                self.cost_lines[PORTING, "", facts.label, ""] += facts.cost
             for name in users:
                 self.by_name[name] += facts.cost / len(users)
 
@@ -140,18 +143,18 @@ class Accounts:
         for a, (w, _, r, _) in enumerate(form.arcs):
             if cost := float(form.data.arc_cost[COST][a] @ self.decided.flow[a]):
                 component = "egress" if problem.sites[r].api is None else BOUGHT
-                self.lines[component, problem.sites[r].region, form.arc_kinds[a], ""] += cost
+                self.cost_lines[component, problem.sites[r].region, form.arc_kinds[a], ""] += cost
                 self.by_name[problem.serving[w].name] += cost
         for workload in problem.serving:
             tree = problem.trees.get(workload.name, NO_TREE)
             hosts = {form.points[p].site for p in self.decided.used if form.points[p].workload is workload}
             for edge in sorted({edge for site in hosts for edge in tree.edges_above.get(site, ())}):
-                self.lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
+                self.cost_lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
                 self.by_name[workload.name] += tree.edge_cost[edge]
         for line, name, amount in self.decided.lines.costs() if self.decided.lines else ():
-            self.lines[line] += amount
+            self.cost_lines[line] += amount
             self.by_name[name] += amount
 
 
 def _of_the_site(component: str, system: str) -> bool:
-    return component == "site" or (component in METER_LINES and not system)
+    return component == "site" or (component in ELECTRICITY_LINES and not system)

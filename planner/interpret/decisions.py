@@ -1,55 +1,75 @@
-"""Decisions of a solution, in the units of the problem."""
+"""Decisions of a plan, in the units of the problem. How they are read from a solution: `planner.interpret.solution`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from models.arrays import Bools, Floats, Ints
 from planner.candidates.fleet_options import FleetOption
+from planner.candidates.points import Pool
 from planner.formulate.formulation import Formulation
-from planner.interpret.electricity import MeterDecisions
+from planner.interpret.electricity import ElectricityDecisions
+from planner.interpret.failover import Failures
 from planner.interpret.lines import LineDecisions
 from planner.interpret.spread import spread_rows
-from planner.problem.facts import Problem
+from planner.problem.facts import Problem, ServingFacts, TrainingFacts
 from planner.problem.phases import Term
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What the solver chose: `count` per holding, `active` replicas [point, slot], `flow` requests/s [arc, slot]."""
+    """What a plan obtains and runs, free of the solver's rounding."""
 
     problem: Problem
     form: Formulation
-    count: np.ndarray
-    active: np.ndarray
-    flow: np.ndarray
-    used: tuple[int, ...]  # points at work in any slot
-    opened: np.ndarray  # [site]
-    lines: LineDecisions | None = None  # None where there is no choice of lines
-    meters: MeterDecisions | None = None  # None where no site's electricity is a decision
+    pools: tuple[Pool, ...]
+    count: Ints  # [holding] systems; of an API, output tokens per second
+    active: Floats  # [point, slot] replicas at work
+    flow: Floats  # [arc, slot] requests/s
+    point_ids: Mapping[int, str]  # names of the points that work in some slot, or when a zone fails
+    opened: Bools  # [site] whether its fixed cost is paid
+    failures: Failures
+    lines: LineDecisions | None = None  # None where lines are no decision
+    electricity: ElectricityDecisions | None = None  # None where no site's electricity is a decision
 
-    def spread(self) -> list[dict[str, Any]]:
-        return spread_rows(self.problem, self.form.arcs, self.flow)
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Return the positions of the points that have a name."""
+        return tuple(self.point_ids)
 
-    def held(self) -> Iterator[tuple[Term, int, FleetOption, np.ndarray]]:
-        """(when and at what price, count, fleet option, mask of its slots) of everything obtained."""
+    def used_by(self, workload: ServingFacts | TrainingFacts) -> list[int]:
+        """List the used points of a workload."""
+        return [p for p in self.point_ids if self.form.points[p].workload is workload]
+
+    def pool_name(self, q: int) -> str:
+        """Name a pool by its workload, its site and the time that the round trip takes off the latency limits."""
+        pool = self.pools[q]
+        return f"{pool.workload.name}/{pool.site}/{pool.allowance_s * 1e3:.0f} ms"
+
+    def held(self) -> Iterator[tuple[Term, int, FleetOption, Bools]]:
+        """Yield (when and at what price, count, fleet option, mask of its slots) of everything obtained."""
         for u, (k, term) in enumerate(self.form.holdings):
             if self.count[u]:
                 yield term, int(self.count[u]), self.form.fleet_options[k], term.mask(self.problem.calendar)
 
     def most_held(self) -> dict[int, tuple[FleetOption, int]]:
-        """FleetOptions, by identity, with the most systems that are held of each at once."""
-        most: dict[int, tuple[FleetOption, np.ndarray]] = {}
+        """Find the most systems of each fleet option that are held at once, by the option's identity."""
+        most: dict[int, tuple[FleetOption, Ints]] = {}
         for _, count, option, mask in self.held():
-            _, held = most.setdefault(id(option), (option, np.zeros(len(mask), dtype=int)))
+            _, held = most.setdefault(id(option), (option, np.zeros(len(mask), dtype=np.int64)))
             held += count * mask
         return {key: (option, int(held.max())) for key, (option, held) in most.items()}
 
-    def site_power_w(self, owned_only: bool) -> np.ndarray:
-        """[site, slot] power at the meter [W]; with `owned_only` what counts against a site's limit."""
+    def spread(self) -> list[dict[str, Any]]:
+        """Build the plan rows of how workloads are spread over zones."""
+        return spread_rows(self.problem, self.form.arcs, self.flow)
+
+    def site_power_w(self, owned_only: bool) -> Floats:
+        """Add up the power at the meter [site, slot]; with `owned_only` the part that counts against a site's limit."""
         place = {site.region: r for r, site in enumerate(self.problem.sites)}
         power = np.zeros((len(place), self.problem.calendar.slots))
         for _, count, option, mask in self.held():

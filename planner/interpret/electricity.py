@@ -14,13 +14,13 @@ from planner.formulate.electricity import charged_peaks
 from planner.problem.facts import Problem
 from solvers.model.electricity_data import MeterData
 
-BOUGHT, PEAK, CONTRACT, STORAGE = METER_LINES = ("energy", "demand charge", "ppa", "battery")
+BOUGHT, PEAK, CONTRACT, STORAGE = ELECTRICITY_LINES = ("energy", "demand charge", "ppa", "battery")
 SMALL = 1e-9  # watts below this share of a site's largest load are the solver's rounding
 
 Line = tuple[str, str, str, str]  # component, site, system, how
 
 
-class MeterDecisions:
+class ElectricityDecisions:
     """Arrays over meters, contracts or batteries, and slots; the order is that of `solvers.model.electricity_data`."""
 
     def __init__(self, problem: Problem, meters: MeterData, values: Mapping[str, np.ndarray], own_w: np.ndarray):

@@ -5,7 +5,7 @@ Not here: the re-check (`planner.verify.failover`), and which hours are tried (`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class Failures:
     def carries(self, arc: int) -> bool:
         return any(flow[arc].max() > 0 for flow in self.flow.values())
 
-    def rows(self, point_id: Mapping[int, str], pool_names: Mapping[int, str]) -> list[dict[str, Any]]:
+    def rows(self, point_id: Mapping[int, str], pool_name: Callable[[int], str]) -> list[dict[str, Any]]:
         """One row for each zone and hour tried."""
         result = []
         for zone, flow in self.flow.items():
@@ -70,7 +70,7 @@ class Failures:
                         "origin": self.form.origins[o],
                         "site": self.problem.sites[r].region,
                         "tokens_per_s": float(flow[a, t] * workload.spec.lengths.output),
-                        "pool": pool_names[q],
+                        "pool": pool_name(q),
                         **({} if self.problem.lines is None else {"line": self.form.arc_kinds[a]}),
                     }
                     for a, (w, o, r, q) in enumerate(self.form.arcs)

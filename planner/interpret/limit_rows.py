@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,111 +11,43 @@ import numpy as np
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.interpret.phase_budgets import paid_by_phase
-from planner.interpret.spread import limit_values
+from planner.interpret.spread import largest_shares
 from planner.interpret.storage import storage_used
+from planner.problem.limit_keys import (
+    BUDGET,
+    CAPITAL,
+    CARBON,
+    LimitKey,
+    connection,
+    fabric_size,
+    job_time,
+    phase_budget,
+    phase_capital,
+)
 from planner.problem.phases import API, power_limits, supplies
+
+Row = tuple[LimitKey, float, float, str]  # key, value, limit, unit
 
 
 def limit_rows(
-    decided: Decisions, accounts: Accounts, slo: Sequence[tuple[str, str, float, float]]
+    decided: Decisions, accounts: Accounts, latencies: Sequence[tuple[LimitKey, float, float]]
 ) -> list[dict[str, Any]]:
-    """Every limit of the question with how far it is used; `value` <= `limit` throughout."""
-    problem, form = decided.problem, decided.form
-    calendar = problem.calendar
-    rows: list[tuple[str, str, float, float, str]] = []
-    own = decided.site_power_w(owned_only=True)
-    rows += [
-        (limit.path, limit.name, float(own[limit.site, limit.mask(calendar)].max()), limit.most_w, "W")
-        for limit in power_limits(problem)
+    """Build a row for every limit of the spec, with how far it is used: `value` <= `limit` throughout."""
+    rows: list[Row] = [
+        *_power(decided),
+        *_supplies(decided),
+        *_fabric_sizes(decided),
+        *_amounts(decided, accounts),
+        *((*row, "line") for row in (decided.lines.busy_units() if decided.lines else ())),
+        *((*row, "1") for row in largest_shares(decided.problem, decided.spread())),
+        *((*row, "byte/s") for row in storage_used(decided)),
+        *_job_times(decided),
+        *((*row, "s") for row in latencies),
     ]
-    for m, site in enumerate(decided.meters.sites if decided.meters else ()):
-        if math.isfinite(site.electricity.connection_w):
-            rows.append(
-                (
-                    f"{site.electricity.path}.connection",
-                    f"connection of {site.region}",
-                    float(decided.meters.grid[m].max()),
-                    site.electricity.connection_w,
-                    "W",
-                )
-            )
-    for supply in supplies(problem):
-        taken = np.zeros(calendar.slots)
-        for term, count, option, held in decided.held():
-            taken[held] += count if option.offer is supply.offer and supply.phase in (None, term.phase) else 0
-        rows.append(
-            (
-                supply.path,
-                supply.name,
-                float(taken.max()),
-                supply.most,
-                "token/s" if supply.offer.how == API else "system",
-            )
-        )
-    for option, count in decided.most_held().values():
-        if math.isfinite(option.largest):
-            rows.append(
-                (
-                    f"{option.site.path}.fabrics",
-                    f"size of one {option.fabric} network of {option.system.name} in {option.site.region}",
-                    float(count),
-                    option.largest,
-                    "system",
-                )
-            )
-    bought = [
-        (term.phase, count * (term.price + option.fabric_capital))
-        for term, count, option, _ in decided.held()
-        if option.owned
-    ]
-    capital = sum(amount for _, amount in bought) + (decided.meters.capital if decided.meters else 0.0)
-    for path, name, value, limit, unit in (
-        (
-            "limits.budget",
-            "present value of all costs",
-            sum(accounts.lines.values()),
-            problem.budget,
-            problem.spec.currency,
-        ),
-        ("limits.capital", "purchase price of systems and fabric", capital, problem.capital, problem.spec.currency),
-        ("limits.carbon", "carbon", sum(accounts.carbon.values()), problem.carbon_kg, "kg"),
-        *(
-            (
-                f"{phase.path}.capital",
-                f"purchase price in {phase.name}",
-                sum(a for q, a in bought if q == p),
-                phase.capital,
-                problem.spec.currency,
-            )
-            for p, phase in enumerate(problem.phases)
-        ),
-        *(
-            (f"{phase.path}.budget", f"payments in {phase.name}", amount, phase.budget, problem.spec.currency)
-            for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts))
-        ),
-    ):
-        if math.isfinite(limit):
-            rows.append((path, name, float(value), limit, unit))
-    for path, name, used, most in decided.lines.busy_units() if decided.lines else ():
-        rows.append((path, name, used, most, "line"))
-    rows += [(*row, "1") for row in limit_values(problem, decided.spread())]
-    rows += [(*row, "byte/s") for row in storage_used(decided)]
-    for job in problem.training:
-        busy = sum(float(decided.active[p] @ calendar.seconds) for p in decided.used if form.points[p].workload is job)
-        rows.append(
-            (
-                f"{job.path}.deadline",
-                f"full-width time of {job.name} between start and deadline",
-                busy,
-                job.spec.deadline - job.spec.start,
-                "s",
-            )
-        )
-    rows += [(path, name, value, limit, "s") for path, name, value, limit in slo]
     return [
         {
-            "path": path,
-            "name": name,
+            "path": key.path,
+            "name": key.name,
             "value": value,
             "limit": limit,
             "unit": unit,
@@ -123,5 +55,64 @@ def limit_rows(
             "marginal_value": None,
             "marginal_unit": None,
         }
-        for path, name, value, limit, unit in rows
+        for key, value, limit, unit in rows
     ]
+
+
+def _power(decided: Decisions) -> Iterator[Row]:
+    own_w = decided.site_power_w(owned_only=True)
+    for limit in power_limits(decided.problem):
+        peak_w = float(own_w[limit.site, limit.mask(decided.problem.calendar)].max())
+        yield LimitKey(limit.path, limit.name), peak_w, limit.most_w, "W"
+    if decided.electricity is not None:
+        for site, grid_w in zip(decided.electricity.sites, decided.electricity.grid, strict=True):
+            if site.electricity is not None and math.isfinite(site.electricity.connection_w):
+                yield connection(site), float(grid_w.max()), site.electricity.connection_w, "W"
+
+
+def _supplies(decided: Decisions) -> Iterator[Row]:
+    for supply in supplies(decided.problem):
+        taken = np.zeros(decided.problem.calendar.slots)
+        for term, count, option, held in decided.held():
+            taken[held] += count if option.offer is supply.offer and supply.phase in (None, term.phase) else 0
+        unit = "token/s" if supply.offer.how == API else "system"
+        yield LimitKey(supply.path, supply.name), float(taken.max()), supply.most, unit
+
+
+def _fabric_sizes(decided: Decisions) -> Iterator[Row]:
+    for option, count in decided.most_held().values():
+        if math.isfinite(option.largest):
+            key = fabric_size(option.site, option.fabric, option.system.name)
+            yield key, float(count), option.largest, "system"
+
+
+def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
+    """Yield money and carbon of the whole plan, and money of its phases."""
+    problem = decided.problem
+    bought = [
+        (term.phase, count * (term.price + option.fabric_capital))
+        for term, count, option, _ in decided.held()
+        if option.owned
+    ]
+    capital = sum(amount for _, amount in bought)
+    capital += decided.electricity.capital if decided.electricity else 0.0
+    money = problem.spec.currency
+    rows: list[Row] = [
+        (BUDGET, sum(accounts.cost_lines.values()), problem.budget, money),
+        (CAPITAL, capital, problem.capital, money),
+        (CARBON, sum(accounts.carbon_lines.values()), problem.carbon_kg, "kg"),
+    ]
+    for p, phase in enumerate(problem.phases):
+        rows.append((phase_capital(phase), sum(amount for q, amount in bought if q == p), phase.capital, money))
+    for phase, amount in zip(problem.phases, paid_by_phase(decided, accounts), strict=False):  # none may be dated
+        rows.append((phase_budget(phase), amount, phase.budget, money))
+    for key, value, limit, unit in rows:
+        if math.isfinite(limit):
+            yield key, float(value), limit, unit
+
+
+def _job_times(decided: Decisions) -> Iterator[Row]:
+    for job in decided.problem.training:
+        seconds = decided.problem.calendar.seconds
+        busy_s = sum(float(decided.active[p] @ seconds) for p in decided.used_by(job))
+        yield job_time(job), busy_s, job.spec.deadline - job.spec.start, "s"

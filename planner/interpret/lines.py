@@ -25,6 +25,7 @@ from planner.formulate.lines import (
     update_cost,
 )
 from planner.problem.facts import Problem
+from planner.problem.limit_keys import LimitKey, line_units
 from planner.problem.lines import WEIGHTS
 
 REQUESTS, LINES = "requests", "lines"
@@ -193,15 +194,11 @@ class LineDecisions:
             for (name, traffic, source, target, kind, share), when in phases.items()
         ]
 
-    def busy_units(self) -> Iterator[tuple[str, str, float, float]]:
-        """(path, name, units, most) of each line of which the spec offers only so many."""
+    def busy_units(self) -> Iterator[tuple[LimitKey, float, float]]:
+        """Yield (key, units, most) of each rented line of which the spec offers only so many."""
         for i, line in enumerate(self.network.lines):
             if math.isfinite(line.most) and self.units[i]:
-                yield f"{line.path}.units", units_name(line.kind, line.name), float(self.units[i]), line.most
-
-
-def units_name(kind: str, name: str) -> str:
-    return f"units of {kind} {name}"
+                yield line_units(line), float(self.units[i]), line.most
 
 
 def _price(network, sent: Sent) -> float:

@@ -1,4 +1,4 @@
-"""Marginal values of limits as a plan states them."""
+"""Marginal values of limits as a plan states them. How they are computed: `planner.solving.marginal_values`."""
 
 from __future__ import annotations
 
@@ -6,39 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.plan import BINDING
+from planner.plan import binds
 
 POINTS_NOTE = "decides which points may be used, so it has no price in the program; solve with another value to see"
 
+ByLimit = Mapping[tuple[str, str | None], float]  # by path and name; without a name, of all limits of the path
+
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """`fixed`, `divisible`: what one unit more of each limit changes, by path and name of its row; `runner_up`: see plan.md."""
+class MarginalValues:
+    """Change of the objective (in `unit`) per unit more of each limit, and the runner-up of each site."""
 
     unit: str
-    fixed: Mapping[tuple[str, str | None], float]
-    divisible: Mapping[tuple[str, str | None], float]
-    runner_up: list[dict[str, Any]]
+    fixed: ByLimit  # with the fleet of the plan
+    divisible: ByLimit  # with a fleet that may grow, in fractions of systems
+    runner_up: list[dict[str, Any]]  # rows as in docs/plan.md
     notes: Mapping[str, str] = field(default_factory=dict)  # on prices, by path
 
-    def of_limits(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Limit rows of a plan with their marginal values filled in."""
-        return [self._of(row) for row in rows]
+    def fill_in(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Add marginal values and notes to the limit rows of a plan."""
+        return [self._filled(row) for row in rows]
 
-    def _of(self, row: dict[str, Any]) -> dict[str, Any]:
-        key = next(
-            (
-                key
-                for key in ((row["path"], None), (row["path"], row["name"]))
-                if key in self.divisible or key in self.fixed
-            ),
-            None,
-        )
+    def _filled(self, row: dict[str, Any]) -> dict[str, Any]:
+        keys = ((row["path"], None), (row["path"], row["name"]))
+        key = next((key for key in keys if key in self.divisible or key in self.fixed), None)
         if key is None:
             return row | {"marginal_value_divisible": None, "note": self.notes.get(row["path"], POINTS_NOTE)}
-        binds = row["slack"] <= BINDING * abs(row["limit"])
         return row | {
-            "marginal_value": self.fixed.get(key) if binds else None,
+            "marginal_value": self.fixed.get(key) if binds(row) else None,
             "marginal_value_divisible": self.divisible.get(key) or None,
             "marginal_unit": f"{self.unit}/{row['unit']}",
             "note": self.notes.get(row["path"], ""),

@@ -24,7 +24,7 @@ def paid_by_phase(decided: Decisions, accounts: Accounts) -> list[float]:
     if not every_payment_has_a_phase(problem):
         return []
     total: dict[str, float] = {"weights": 0.0, "porting": 0.0}
-    for (component, *_), amount in accounts.lines.items():
+    for (component, *_), amount in accounts.cost_lines.items():
         if component in total:
             total[component] += amount
     found = []

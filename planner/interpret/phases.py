@@ -49,7 +49,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     problem = decided.problem
     undated = sum(
         amount
-        for (component, _, system, _), amount in accounts.lines.items()
+        for (component, _, system, _), amount in accounts.cost_lines.items()
         if component not in DATED and not (component == ENERGY and system)
     )
     cost = _cost_by_window(decided, undated)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from models.arrays import Floats
 from planner.problem.facts import TrainingFacts
 from solvers.model.preemption import width_back
 
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
     from planner.interpret.decisions import Decisions
 
 
-def preemption_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, Any]]:
+def preemption_rows(decided: Decisions, restart_s: Floats) -> list[dict[str, Any]]:
     """Of each job that is pre-empted at a cost: `resumptions` of its whole width over the horizon, and the time at full width that they cost."""
     data, rows = decided.form.data, []
     for p in decided.used:
         job = decided.form.points[p].workload
         if isinstance(job, TrainingFacts) and job.spec.preemption is not None:
-            active, restart = decided.active[p], float(data.point_restart_s[p])
+            active, restart = decided.active[p], float(restart_s[p])
             resumptions = float(width_back(data, active) @ (data.slot_hours_s / data.order.step_s))
             run, lost = float(active @ data.slot_hours_s), restart * resumptions
             rows.append(
                 {
                     "workload": job.name,
-                    "point": names[p],
+                    "point": decided.point_ids[p],
                     "restart_s": restart,
                     "resumptions": resumptions,
                     "lost_s": lost,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from planner.problem.facts import Problem
-from planner.problem.spread import share_name, zones_of
+from planner.problem.limit_keys import LimitKey, largest_share
+from planner.problem.spread import zones_of
 
 
 def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndarray) -> list[dict[str, Any]]:
@@ -34,15 +35,12 @@ def spread_rows(problem: Problem, arcs: Sequence[tuple[int, ...]], flow: np.ndar
     return rows
 
 
-def limit_values(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
-    """(path, name, value, limit) of the largest shares."""
-    return [
-        (
-            f"{w.path}.spread.largest_share",
-            share_name(w.name),
-            max(row["largest_share"] for row in rows if row["workload"] == w.name),
-            w.spec.spread.largest_share,
-        )
-        for w in problem.serving
-        if w.spec.spread is not None and w.spec.spread.largest_share is not None
-    ]
+def largest_shares(problem: Problem, rows: list[dict[str, Any]]) -> list[tuple[LimitKey, float, float]]:
+    """List (key, value, limit) of the share that one zone may serve at most; `rows`: of `spread_rows`."""
+    found = []
+    for workload in problem.serving:
+        asked = workload.spec.spread
+        if asked is not None and asked.largest_share is not None:
+            reached = max(row["largest_share"] for row in rows if row["workload"] == workload.name)
+            found.append((largest_share(workload), reached, asked.largest_share))
+    return found

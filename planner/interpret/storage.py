@@ -15,24 +15,25 @@ from models.storage import load_s
 from planner.evaluate.interruptions import interruptions
 from planner.formulate.storage import rates
 from planner.problem.facts import TrainingFacts
-from planner.problem.storage import limit_name, limited
+from planner.problem.limit_keys import LimitKey, storage_bandwidth
+from planner.problem.storage import limited
 
 if TYPE_CHECKING:
     from planner.interpret.decisions import Decisions
 
 
-def storage_used(decided: Decisions) -> Iterator[tuple[str, str, float, float]]:
-    """(path, name, most bytes per second in any slot, limit) of each limited site."""
+def storage_used(decided: Decisions) -> Iterator[tuple[LimitKey, float, float]]:
+    """Yield (key, most bytes per second in any slot, limit) of each limited site."""
     problem = decided.problem
     for site in limited(problem):
         here = [p for p in decided.used if decided.form.points[p].site == site.region]
         used = sum(
             (decided.form.data.point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots)
         )
-        yield f"{site.path}.storage_bandwidth", limit_name(site), float(used.max()), site.storage_bytes_per_s
+        yield storage_bandwidth(site), float(used.max()), site.storage_bytes_per_s
 
 
-def storage_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, Any]]:
+def storage_rows(decided: Decisions) -> list[dict[str, Any]]:
     """Of each point at a limited site: what it reads and writes at full width, and how long one replica's weights, or a job's state, take to load."""
     problem, rows = decided.problem, []
     for p in decided.used:
@@ -46,7 +47,7 @@ def storage_rows(decided: Decisions, names: dict[int, str]) -> list[dict[str, An
                 else job.weights_bytes
             )
             rows.append({
-                "workload": job.name, "point": names[p], "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,
+                "workload": job.name, "point": decided.point_ids[p], "site": site.region, "read_bytes_per_s": read, "checkpoint_bytes_per_s": written,
                 "load_bytes": size, "load_s": float(load_s(size, [1.0], [site.storage_bytes_per_s])),
             })  # fmt: skip
     return rows

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.units import HOUR_S, parse, show
-from planner.limits.limits import Limit, of_the_spec
+from planner.limits.limit import Limit, of_the_spec
 from planner.problem.electricity import ContractFacts, StorageFacts
 from planner.problem.facts import Problem
+from planner.problem.limit_keys import connection
 from planner.spec.document import at
 
 LESS = (0.95, 0.9, 0.8, 0.65, 0.5, 0.25, 0.1)  # shares of what must be contracted, tried in turn
@@ -22,11 +23,9 @@ def electricity_limits(document: Mapping[str, Any], problem: Problem, names: Col
         if site.electricity is None:
             continue
         if math.isfinite(site.electricity.connection_w):
-            path, most = f"{site.electricity.path}.connection", site.electricity.connection_w
+            (path, name), most = connection(site), site.electricity.connection_w
             words = f"the grid delivers at most {show(most, 'W')} to our own systems in {site.region}"
-            yield Limit(
-                path, f"connection of {site.region}", words, at(document, path), is_row=True, unit="W", amount=most
-            )
+            yield Limit(path, name, words, at(document, path), is_row=True, unit="W", amount=most)
         for contract in site.electricity.contracts:
             yield from _contract(document, contract, site.region)
         if site.electricity.storage is not None and site.electricity.storage.least_j:

@@ -12,8 +12,9 @@ import numpy as np
 
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
-from planner.limits.limits import Limit, of_the_spec
+from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
+from planner.problem.limit_keys import largest_share
 from planner.spec.document import at
 from planner.spec.edits import either
 from planner.spec.lines import SECURITY
@@ -87,7 +88,7 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
     if asked.largest_share is not None and asked.largest_share < 1:
         wider = [round(float(share), 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
         yield Limit(
-            f"{path}.largest_share", f"largest share of {workload.name} in one zone", f"one zone may serve at most {100 * asked.largest_share:.3g}% of {workload.name}",
+            *largest_share(workload), f"one zone may serve at most {100 * asked.largest_share:.3g}% of {workload.name}",
             asked.largest_share, loose=((f"{path}.largest_share", None),), choices=tuple(((f"{path}.largest_share", share),) for share in wider),
         )  # fmt: skip
     if asked.zones > 1:

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from catalog.units import DAY_S, YEAR_S, parse_money, show
-from planner.limits.limits import UNLIMITED_SUPPLY, WAYS, Limit
+from catalog.units import DAY_S, YEAR_S, show
+from planner.limits.limit import WAYS, Limit, money_limit
+from planner.limits.offers import supply_limit
 from planner.problem.facts import OfferFacts, Problem
+from planner.problem.limit_keys import phase_budget, phase_capital
 from planner.problem.phases import delivered_s, phases_or_whole, retired_s
 from planner.spec.document import Edits, at
 
@@ -25,47 +27,26 @@ def phase_limits(document: Mapping[str, Any], problem: Problem) -> list[Limit]:
 
 def _money(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for phase in problem.phases:
-        for key, held, name, words in (
+        for key, held, words in (
+            (phase_capital(phase), phase.capital, f"what is bought in {phase.name} may cost at most"),
             (
-                "capital",
-                phase.capital,
-                f"purchase price in {phase.name}",
-                f"what is bought in {phase.name} may cost at most",
-            ),
-            (
-                "budget",
+                phase_budget(phase),
                 phase.budget,
-                f"payments in {phase.name}",
                 f"what is paid in {phase.name}, purchases and running costs, may be at most",
             ),
         ):
             if math.isfinite(held):
-                written = at(document, f"{phase.path}.{key}")
-                amount, unit = parse_money(written)
-                if not amount:
-                    written, unit = f"0 {problem.spec.currency}", problem.spec.currency
-                yield Limit(
-                    f"{phase.path}.{key}",
-                    name,
-                    f"{words} {written}",
-                    written,
-                    is_row=True,
-                    unit=unit,
-                    amount=amount,
-                    scale=amount / held if held else 1.0,
-                )
+                yield money_limit(document, problem, key, held, words)
 
 
 def _supplies(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     for offer in problem.offers:
-        for phase, most in zip(problem.phases, offer.phase_supply):
+        for phase, most in zip(problem.phases, offer.phase_supply, strict=False):  # none may be stated
             if math.isfinite(most):
-                path, way = f"{offer.path}.supply_by_phase.{phase.name}", WAYS[offer.how]
-                loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()
-                yield Limit(
-                    path, f"supply of {offer.system} ({offer.how}) in {phase.name}", f"at most {most:,.0f} {offer.system} can be {way} in {phase.name}",
-                    at(document, path), is_row=True, loose=loose, unit="system", amount=most,
-                )  # fmt: skip
+                path = f"{offer.path}.supply_by_phase.{phase.name}"
+                name = f"supply of {offer.system} ({offer.how}) in {phase.name}"
+                words = f"at most {most:,.0f} {offer.system} can be {WAYS[offer.how]} in {phase.name}"
+                yield supply_limit(document, problem, path, name, words, most)
 
 
 def _dates(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from planner.limits.limits import Limit
+from planner.limits.limit import Limit
 from planner.problem.facts import Problem, QualityFacts
 from planner.problem.quality import HOUR, MEAN, MEANS
 from planner.spec.document import at

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.units import show
-from planner.limits.limits import Limit
+from planner.limits.limit import Limit
 from planner.problem.facts import Problem
-from planner.problem.storage import limit_name, limited
+from planner.problem.limit_keys import storage_bandwidth
+from planner.problem.storage import limited
 from planner.spec.document import at
 
 AMPLE = "1000000 GB/s"  # as good as no limit
@@ -17,12 +18,12 @@ AMPLE = "1000000 GB/s"  # as good as no limit
 def storage_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
     """In words, and how they could give way."""
     for site in limited(problem):
-        path, most = f"{site.path}.storage_bandwidth", site.storage_bytes_per_s
+        (path, name), most = storage_bandwidth(site), site.storage_bytes_per_s
         words = f"jobs in {site.region} may read and write at most {show(most, 'byte/s')}"
         # slower storage makes checkpoints cost more time, so the points change too
         yield Limit(
             path,
-            limit_name(site),
+            name,
             words,
             at(document, path),
             is_row=True,

@@ -14,7 +14,3 @@ def zones_of(problem: Problem) -> tuple[str, ...]:
 
 def is_asked(problem: Problem) -> bool:
     return any(w.spec.spread is not None for w in problem.serving)
-
-
-def share_name(workload: str) -> str:
-    return f"largest share of {workload} in one zone"

@@ -9,7 +9,3 @@ from planner.problem.facts import Problem, SiteFacts
 
 def limited(problem: Problem) -> list[SiteFacts]:
     return [site for site in problem.sites if math.isfinite(site.storage_bytes_per_s)]
-
-
-def limit_name(site: SiteFacts) -> str:
-    return f"storage in {site.region}"

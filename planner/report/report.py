@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, MWH_J, TONNE_KG, show
-from planner.plan import TABLES, Plan
+from planner.plan import TABLES, Plan, binds
 from planner.report import electricity as electricity_report
 from planner.report import grades, marginal_values, story
 from planner.report import interruptions as interruption_tables
@@ -378,7 +378,7 @@ def _limit_row(row: dict[str, Any]) -> dict[str, Any]:
             return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
         return f"{value:,.0f} {row['unit']}"
 
-    binding = row["slack"] <= 1e-6 * abs(row["limit"])
+    binding = binds(row)
     return {
         "limit": row["name"],
         "used": text(row["value"]),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from catalog.units import HOUR_S, MWH_J, YEAR_S, show
-from planner.plan import BINDING, BY_THE_BOUND, Plan
+from planner.plan import BY_THE_BOUND, Plan, binds
 from planner.report import quality as quality_report
 from planner.report.hours import by_hour
 
@@ -46,7 +46,7 @@ class _Told:
             if (paid := _mean(self.of_site[site], "energy_j", "price_per_j")) is not None
         }
         self.seconds = {row["slot"]: row["seconds"] for row in plan["schedule"]}
-        self.binding = [row for row in plan["limits"] if row["slack"] <= BINDING * abs(row["limit"])]
+        self.binding = [row for row in plan["limits"] if binds(row)]
 
     # -- places ----------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ def answer(
     from planner.interpret.framing import sense_and_unit, without_answer
     from planner.solving.full_year_dispatch import dispatched, is_asked
     from planner.solving.infeasibility import diagnose
-    from planner.solving.marginal_values import explain
+    from planner.solving.marginal_values import compute_marginal_values
     from planner.solving.quality import settle, with_runners_up
     from solvers.joint import solve as solve_cold
 
@@ -62,8 +62,8 @@ def answer(
         return without_answer(problem, candidates, solution.status, solution, document, diagnosis)
     every, points = problem, candidates
     problem, candidates, form, solution = settle(problem, candidates, form, solution, options)
-    explanation = explain(problem, form, solution, sense_and_unit(document)[1], options)
-    plan = interpret(problem, candidates, form, solution, document, explanation)
+    values = compute_marginal_values(problem, form, solution, sense_and_unit(document)[1], options)
+    plan = interpret(problem, candidates, form, solution, document, values)
     if every.quality and diagnosing:
         plan = with_runners_up(plan, every, points, options, say)
     if not is_asked(problem):

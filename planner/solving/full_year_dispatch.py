@@ -18,6 +18,8 @@ from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.formulate.porting import needs
+from planner.interpret.accounts import Accounts
+from planner.interpret.solution import read_solution
 from planner.problem.calendar import DAYS_PER_YEAR, FULL_YEAR, Calendar
 from planner.problem.facts import REDUCED, Problem
 from solvers.fixed_fleet.full_year_dispatch import DispatchResult, dispatch
@@ -37,8 +39,6 @@ def dispatched(
     overlays: Sequence[Path], options: Options,
 ) -> dict[str, Any]:  # fmt: skip
     """The `dispatch` of a plan document: what the plan of `solution` costs and emits hour by hour, and what it leaves undone."""
-    from planner.interpret.document import decided_on
-
     full = _on_all_hours(problem, overlays)
     held = _held(full, candidates, form, solution)
     long = formulate(full, held)
@@ -57,15 +57,15 @@ def dispatched(
         _missing(totals, data),
         options,
     )
-    _, accounts = decided_on(full, held, long, _as_solution(solution, found, long, form))
+    accounts = Accounts(read_solution(full, held, long, _as_solution(solution, found, long, form)))
     asked = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     left = float((found.unmet.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     undone = float((found.unfinished / data.job_work).max(initial=0.0)) if len(data.job_work) else 0.0
-    cost = float(sum(accounts.lines.values()))
+    cost = float(sum(accounts.cost_lines.values()))
     return {
         "slots": full.calendar.slots,
         "cost": cost,
-        "carbon_kg": float(sum(accounts.carbon.values())),
+        "carbon_kg": float(sum(accounts.carbon_lines.values())),
         "difference": cost / totals["cost"] - 1.0 if totals["cost"] else 0.0,
         "unmet": _share(left / asked if asked else 0.0),
         "unfinished": _share(undone),

@@ -15,20 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates.points import Candidates
-from planner.limits.electricity import electricity_limits
-from planner.limits.limits import (
-    Limit,
-    beyond_horizon,
-    further_offers,
-    last_resorts,
-    limits_of,
-    nothing_fits,
-    nothing_runs,
-)
-from planner.limits.lines import line_limits
-from planner.limits.phases import phase_limits
-from planner.limits.quality import quality_limits
-from planner.limits.storage import storage_limits
+from planner.limits.limit import Limit
+from planner.limits.limits import every_limit
+from planner.limits.offers import further_offers, nothing_fits, nothing_runs
+from planner.limits.workloads import precision_limits
 from planner.problem.facts import Problem
 from planner.solving.trials import Trials, Variant, merged
 from planner.spec.document import Edits, at, edited
@@ -66,7 +56,9 @@ def diagnose(
     hopeless = amounts_only = False
     for group in [*(frozenset([name]) for name in names if len(names) > 1), frozenset(names)]:
         alone = len(group) < len(names)
-        amounts = [limit for limit in _every_limit(document, problem, trials, group) if limit.is_row] if alone else []
+        amounts = (
+            [limit for limit in every_limit(document, problem, trials.catalog, group) if limit.is_row] if alone else []
+        )
         if alone and not trials.fails(group, edits, amounts):  # as mended so far
             continue
         # as a whole the spec is known to have no plan, as long as nothing is changed
@@ -92,18 +84,6 @@ def diagnose(
         "repair": changes,
         "repair_checked": bool(changes) and trials.feasible(frozenset(names), edits) is True,
     }
-
-
-def _every_limit(document: Mapping[str, Any], problem: Problem, trials: Trials, names: Collection[str]) -> list[Limit]:
-    of_lines = line_limits(document, problem, trials.catalog, names)
-    return [
-        *limits_of(document, problem, trials.catalog, names),
-        *quality_limits(document, problem, names),
-        *electricity_limits(document, problem, names),
-        *of_lines,
-        *phase_limits(document, problem),
-        *storage_limits(document, problem),
-    ]
 
 
 def _scales(problem: Problem, name: str) -> bool:
@@ -132,7 +112,7 @@ class _Mending:
         self.trials, self.names, self.edits = trials, names, edits
         self._relaxed: dict[int, ElasticProgram] = {}
         document, problem = edited(trials.document, edits), trials.problem(edits)
-        self.limits = _every_limit(document, problem, trials, names)
+        self.limits = every_limit(document, problem, trials.catalog, names)
         self.rows = [limit for limit in self.limits if limit.is_row]
         # where fractions of systems are proof enough, whole ones need not be asked about
         self.by_all_points = any(limit.loose for limit in self.rows) and self._fails_on_all_points(())
@@ -140,7 +120,7 @@ class _Mending:
         self.rows_suffice = not (self._fails_on_all_points(self.rows) if self.by_all_points else self._fails(self.rows))
         self.amounts_only = False  # the conflict is one of amounts beside all else as stated
         if not self.rows_suffice and self._fails(self.limits):
-            self.limits = [beyond_horizon(limit) for limit in self.limits]
+            self.limits = [limit.beyond_horizon() for limit in self.limits]
             if self._fails(self.limits):
                 self.limits += self._last_resort(document, problem)
         self.hopeless = not self.rows_suffice and self._fails(self.limits)
@@ -284,7 +264,7 @@ class _Mending:
 
     def _last_resort(self, document: Mapping[str, Any], problem: Problem) -> list[Limit]:
         """The first further change that helps once all limits are taken away."""
-        resorts = last_resorts(problem, self.names)
+        resorts = precision_limits(problem, self.names)
         for resort in resorts:
             if not self._fails([*self.limits, resort]):
                 return [resort]

@@ -8,10 +8,8 @@ from planner.formulate.formulation import Formulation
 from planner.problem.facts import Problem
 from solvers.solution import Solution
 
-# -- what they are worth -----------------------------------------------------------------------------------------------
 
-
-def fixed_worth(problem: Problem, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
+def line_values(problem: Problem, form: Formulation, solution: Solution) -> dict[tuple[str, str | None], float]:
     """Change of the objective per unit of a share or of a number of units, every integer held, by path and name as in `explain`."""
     found: dict[tuple[str, str | None], float] = {}
     nothing = np.zeros((0, 3), dtype=np.int64), np.zeros(0)

@@ -14,14 +14,14 @@ import numpy as np
 
 from catalog.units import show
 from models.arrays import Floats, Ints
-from planner.candidates.fleet_options import FleetOption
 from planner.formulate.formulation import Formulation
 from planner.formulate.functionals import CARBON, COST
-from planner.interpret.marginal_values import Explanation
+from planner.interpret.marginal_values import MarginalValues
 from planner.plan import BY_THE_BOUND
 from planner.problem.facts import Problem
+from planner.problem.limit_keys import connection, fabric_size, storage_bandwidth
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
-from planner.solving.line_values import fixed_worth
+from planner.solving.line_values import line_values
 from solvers.analysis.marginal_values import marginal_values, zero_below_rounding
 from solvers.analysis.relief import Row
 from solvers.decomposition.solve import pays
@@ -36,7 +36,9 @@ HOURS_NOTE = "fleet held: not priced, because jobs may run at other hours then"
 NONE_FITS = "no other system could be brought in under the limits"
 
 
-def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options) -> Explanation:
+def compute_marginal_values(
+    problem: Problem, form: Formulation, solution: Solution, unit: str, options: Options
+) -> MarginalValues:
     """Marginal values of the limits and the runner-up of each site.
 
     `fixed` holds the plan's every integer, so the fleet stays as it is: the duals of the linear program that is left.
@@ -69,7 +71,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     fixed = {
         (path, None): _summed(solution.row_duals, row) for path, row in paths.items() if row[0] in solution.row_duals
     }
-    fixed |= fixed_worth(problem, form, solution) if solution.row_duals else {}
+    fixed |= line_values(problem, form, solution) if solution.row_duals else {}
     divisible: dict[tuple[str, str | None], float] = {}
     if found is None and solution.relaxed_duals:
         worth = zero_below_rounding(
@@ -81,7 +83,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
     for u, (k, _) in enumerate(form.holdings):
         option = form.fleet_options[k]
         if math.isfinite(option.largest) and solution.values["n"][u] > 0.5:
-            key = f"{option.site.path}.fabrics", size_name(option)
+            key = fabric_size(option.site, option.fabric, option.system.name)
             fixed[key] = 0.0  # a larger network changes nothing while the counts stay
             if found is not None:
                 divisible[key] = float(found.sizes[u])
@@ -96,7 +98,7 @@ def explain(problem: Problem, form: Formulation, solution: Solution, unit: str, 
         unit,
         NONE_FITS if found is not None and found.entries_in_time else untold,
     )
-    return Explanation(
+    return MarginalValues(
         unit, fixed, divisible, runner_up, _notes(problem, solution, paths, untold if found is None else "")
     )
 
@@ -110,26 +112,18 @@ def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], untol
     return notes
 
 
-def size_name(option: FleetOption) -> str:
-    return f"size of one {option.fabric} network of {option.system.name} in {option.site.region}"
-
-
 def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
-    """The program's limits by the place in the spec that asked for each."""
+    """Map the place of each limit in the spec to its row of the program: (block, position)."""
     power = power_limits(problem)
     staged = [limit for limit in power if limit.windows is not None]
     paths: dict[str, Row] = {limit.path: ("power", limit.site) for limit in power if limit.windows is None}
     paths |= {limit.path: ("power", len(problem.sites) + s) for s, limit in enumerate(staged)}
-    paths |= {
-        f"{s.electricity.path}.connection": ("connection", r)
-        for r, s in enumerate(problem.sites)
-        if s.electricity is not None and math.isfinite(s.electricity.connection_w)
-    }
-    paths |= {
-        f"{s.path}.storage_bandwidth": ("storage", r)
-        for r, s in enumerate(problem.sites)
-        if math.isfinite(s.storage_bytes_per_s)
-    }
+    for r, site in enumerate(problem.sites):
+        if site.electricity is not None and math.isfinite(site.electricity.connection_w):
+            paths[connection(site).path] = ("connection", r)
+    for r, site in enumerate(problem.sites):
+        if math.isfinite(site.storage_bytes_per_s):
+            paths[storage_bandwidth(site).path] = ("storage", r)
     paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem))}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 

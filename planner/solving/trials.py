@@ -18,7 +18,7 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.errors import SpecError
 from planner.formulate.formulation import formulate
-from planner.limits.limits import Limit
+from planner.limits.limit import Limit
 from planner.problem.facts import Problem
 from planner.resolve.resolver import catalog_of
 from planner.solving.marginal_values import rows_by_path

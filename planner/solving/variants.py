@@ -18,7 +18,7 @@ from planner.candidates.points import Candidates, OperatingPoint
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
-from planner.interpret.marginal_values import Explanation
+from planner.interpret.marginal_values import MarginalValues
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.resolve.resolver import resolve_document
@@ -186,7 +186,7 @@ class Answer:
     def plan(self, document: Mapping[str, Any]) -> Plan:
         """The plan document, without what its limits are worth."""
         return interpret(
-            self.problem, self.candidates, self.form, self.solution, dict(document), Explanation("", {}, {}, [])
+            self.problem, self.candidates, self.form, self.solution, dict(document), MarginalValues("", {}, {}, [])
         )
 
 

@@ -12,14 +12,13 @@ from typing import Any
 
 from catalog.units import HOUR_S, MILLION, show
 from planner.errors import Problem, SpecError
-from planner.plan import Plan
+from planner.plan import Plan, binds
 from planner.report.report import COMPONENT_WORDS, STATUS_WORDS
 from planner.spec.diff import MISSING, spec_changes
 from planner.spec.edits import either
 
 Row = dict[str, Any]
 
-BINDS = 1e-6  # relative slack below which a limit binds
 SAME = 1e-9  # relative differences below this are rounding
 MOST_OF_IT = 0.9  # parts are named in words until they make up this share of all movement
 NAMED = 5  # at most so many
@@ -272,7 +271,7 @@ def _spans(hours: list[int]) -> str:
 def _limits(plan: Plan) -> Keyed:
     """Limits that bind; latencies bind where they chose, which slack does not say, so theirs are left out."""
     rows = (row for row in plan["limits"] if row["marginal_unit"])
-    return {(row["path"], row["name"]): "binds" for row in rows if row["slack"] <= BINDS * abs(row["limit"])}
+    return {(row["path"], row["name"]): "binds" for row in rows if binds(row)}
 
 
 def _figures(plan: Plan) -> Keyed:

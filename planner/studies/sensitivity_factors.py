@@ -16,7 +16,8 @@ from catalog.units import show
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.limits.electricity import electricity_limits
-from planner.limits.limits import Limit, limits_of
+from planner.limits.limit import Limit
+from planner.limits.limits import basic_limits
 from planner.limits.phases import phase_limits
 from planner.problem.facts import Problem
 from planner.problem.provenance import Citation
@@ -142,7 +143,7 @@ def _usual(document: Mapping[str, Any], problem: Problem) -> Iterator[Factor]:
     yield _electricity()
     yield from _demand(document, problem)
     names = list(dict.fromkeys(w.asked for w in (*problem.serving, *problem.training)))
-    amounts = limits_of(document, problem, catalog_of(problem.spec, (), {}), names)
+    amounts = basic_limits(document, problem, catalog_of(problem.spec, (), {}), names)
     for limit in (*amounts, *electricity_limits(document, problem, names), *phase_limits(document, problem)):
         if limit.is_number:
             yield _limit(limit)

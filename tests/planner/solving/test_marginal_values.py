@@ -14,7 +14,7 @@ from planner.formulate.formulation import formulate
 from planner.plan import BY_THE_BOUND, Plan
 from planner.report.report import render
 from planner.resolve.resolver import resolve_document
-from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, explain
+from planner.solving.marginal_values import HOURS_NOTE, TIME_NOTE, compute_marginal_values
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 from solvers import mip
@@ -106,7 +106,7 @@ def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_
     problem, options = resolve_document(document), Options(gap=1e-6)
     form = formulate(problem, find_candidates(problem))
     solution = solve(form.data, options)
-    fixed = explain(problem, form, solution, "USD", options).fixed
+    fixed = compute_marginal_values(problem, form, solution, "USD", options).fixed
     program = build(form.data)
     arrays, cost = program.arrays(), objective_vector(program, form.data)
     x = np.zeros(program.column_count)
@@ -282,8 +282,8 @@ def test_prices_that_do_not_come_in_time_are_not_told(monkeypatch):
     """No other word is said of them than that: neither that nothing fits, nor a margin of some of the ways only."""
     monkeypatch.setattr("planner.solving.marginal_values.LEAST_TIME", 0.0)
     monkeypatch.setattr(
-        "planner.solving.marginal_values.explain",
-        lambda *given: explain(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)),
+        "planner.solving.marginal_values.compute_marginal_values",
+        lambda *given: compute_marginal_values(*given[:-1], dataclasses.replace(given[-1], time_limit_s=0.0)),
     )
     plan = planner.solve(
         spec(

@@ -1,0 +1,129 @@
+"""Reads decisions from a solution and removes the solver's rounding: slack of its tolerances, idle replicas, tiny flows."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from models.arrays import Bools, Floats, Ints
+from planner.candidates.points import Candidates
+from planner.formulate.formulation import Formulation
+from planner.interpret.decisions import Decisions
+from planner.interpret.electricity import ElectricityDecisions, rings
+from planner.interpret.failover import Failures
+from planner.interpret.lines import LineDecisions
+from planner.problem.facts import Problem
+from planner.problem.phases import API
+from solvers.model.preemption import working_share
+from solvers.solution import Solution
+
+ROUNDING_TOL = (
+    1e-9  # flows below this share of the largest are rounding; so is what an API's tokens exceed an integer by
+)
+
+
+def read_solution(problem: Problem, candidates: Candidates, form: Formulation, solution: Solution) -> Decisions:
+    """Read the decisions of a solution that has values."""
+    flow = _served_exactly(_without_rounding(solution.values["f"]), form, solution)
+    active = _active(form, candidates, solution, flow)
+    failures = Failures(problem, form, solution.values)
+    point_ids = _point_ids(form, (active.max(axis=1) > 0) | failures.standing_by())
+    decided = Decisions(
+        problem=problem,
+        form=form,
+        pools=candidates.pools,
+        count=_counts(form, solution, active),
+        active=active,
+        flow=flow,
+        point_ids=point_ids,
+        opened=solution.values.get("open", np.zeros(len(problem.sites))) > 0.5,
+        failures=failures,
+    )
+    if problem.lines is not None:
+        sites = {w.name: {form.points[p].site for p in decided.used_by(w)} for w in problem.serving}
+        decided = replace(decided, lines=LineDecisions(problem, form, solution.values, flow, sites))
+    if form.data.meters is not None:
+        own_w = decided.site_power_w(owned_only=True)
+        electricity = ElectricityDecisions(problem, form.data.meters, solution.values, own_w)
+        decided = replace(decided, electricity=electricity)
+    return decided
+
+
+def _without_rounding(flow: Floats) -> Floats:
+    return np.where(flow > ROUNDING_TOL * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
+
+
+def _served_exactly(flow: Floats, form: Formulation, solution: Solution) -> Floats:
+    """Scale flows to the demand, which the solver meets within its tolerance only."""
+    data, result = form.data, flow.copy()
+    factor = np.ravel(solution.values["lambda"])[0] if data.objective.maximises else 1.0
+    asked = data.arc_asked()
+    for w, o in sorted({(int(w), int(o)) for w, o in zip(asked, data.arc_origin, strict=True)}):
+        mine = (asked == w) & (data.arc_origin == o)
+        wanted = data.demand[w, o] * (factor if data.scaled()[w] else 1.0)
+        total = flow[mine].sum(axis=0)
+        if data.order is not None and data.wait_slots is not None and data.wait_slots[w]:
+            for ring in rings(data.order.next):  # what waits is served in another slot of its ring
+                step = data.order.step_s[ring]
+                served = total[ring] * ((wanted[ring] @ step) / (total[ring] @ step)) if total[ring].any() else 0.0
+                wanted[ring] = served
+        result[mine] *= np.divide(wanted, total, out=np.ones_like(total), where=total > 0)
+    return result
+
+
+def _active(form: Formulation, candidates: Candidates, solution: Solution, flow: Floats) -> Floats:
+    """Compute the replicas at work [point, slot]: no more than the flows and the work of jobs need."""
+    data, values = form.data, solution.values
+    active, standing = np.zeros((len(form.points), data.slots)), _standing(form, solution)
+    for q in range(len(candidates.pools)):
+        members = np.flatnonzero(data.point_pool == q)
+        running = np.where(standing[members], values["x"][members], 0.0)
+        running = np.where(running.any(axis=0), running, values["x"][members])
+        offered = data.point_capacity[members] @ running
+        wanted = flow[data.arc_pool == q].sum(axis=0)
+        active[members] = running * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)
+    for p in np.flatnonzero(data.point_job >= 0):
+        if values["y"][p] > 0.5:
+            j = data.point_job[p]
+            share = np.clip(values["v"][p], 0.0, 1.0)
+            if not share.any():  # so little work that the solver rounds it away: spread it evenly
+                share = data.job_window_mask[j].astype(float)
+            done = data.point_capacity[p] * float(working_share(data, p, share) @ data.slot_hours_s)
+            active[p] = share * (data.job_work[j] / done)
+    return active
+
+
+def _standing(form: Formulation, solution: Solution) -> Bools:
+    """Mark (point, slot) where all systems of the point are held: what runs on a fraction of one is rounding."""
+    data = form.data
+    there = np.zeros((len(data.option_site), data.windows))
+    np.add.at(there, data.holding_option, np.rint(solution.values["n"])[:, None] * data.covers())
+    standing = np.ones((len(data.point_pool), data.slots), dtype=bool)
+    np.logical_and.at(standing, data.point_uses[:, 0], (there > 0)[data.point_uses[:, 1]][:, data.slot_window])
+    return standing
+
+
+def _counts(form: Formulation, solution: Solution, active: Floats) -> Ints:
+    """Count the systems of each holding; of an API, the most tokens per second that are used."""
+    data, count = form.data, np.rint(solution.values["n"]).astype(np.int64)
+    for u, (k, _) in enumerate(form.holdings):
+        if form.fleet_options[k].offer.how == API:
+            mine = data.point_uses[:, 1] == k
+            used = data.point_uses_systems[mine] @ active[data.point_uses[mine, 0]]
+            count[u] = math.ceil(used.max(initial=0.0) * (1 - ROUNDING_TOL))
+    return count
+
+
+def _point_ids(form: Formulation, used: Bools) -> dict[int, str]:
+    """Name the used points: workload/site/number."""
+    numbers: dict[tuple[str, str], int] = defaultdict(int)
+    names = {}
+    for p in np.flatnonzero(used):
+        point = form.points[p]
+        key = (point.workload.name, point.site)
+        names[int(p)] = f"{key[0]}/{key[1]}/{numbers[key]}"
+        numbers[key] += 1
+    return names

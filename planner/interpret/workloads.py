@@ -1,0 +1,178 @@
+"""Plan rows of workloads: their points, tokens, cost, latencies and utilisation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from catalog.units import MILLION
+from models.arrays import Floats
+from planner.candidates.apis import ROLE
+from planner.candidates.points import OperatingPoint, use_row
+from planner.evaluate.rank_placement import placement_of
+from planner.interpret.decisions import Decisions
+from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
+from planner.problem.limit_keys import LimitKey, latency
+from planner.spec.slo import LatencyLimit
+from solvers.model.preemption import working_share
+
+
+class WorkloadRows:
+    """Builds the plan rows of workloads from the decisions."""
+
+    def __init__(self, decided: Decisions):
+        self.decided, self.problem, self.form = decided, decided.problem, decided.form
+
+    def rows(self, cost: dict[str, float]) -> list[dict[str, Any]]:
+        """Build one row for each workload; `cost`: present value by workload."""
+        return [self._row(w, cost[w.name]) for w in (*self.problem.serving, *self.problem.training)]
+
+    def predicted_latencies(self) -> list[tuple[LimitKey, float, float]]:
+        """List (key, predicted, limit) [s] of every latency limit that a used point answers for."""
+        found = []
+        for workload in self.problem.serving:
+            mine = self.decided.used_by(workload)
+            for limit in workload.spec.slo.limits() if mine else ():
+                found.append((latency(workload, limit), self._worst(mine, limit), limit.seconds))
+        return found
+
+    def _row(self, workload: ServingFacts | TrainingFacts, cost: float) -> dict[str, Any]:
+        mine, seconds = self.decided.used_by(workload), self.problem.calendar.seconds
+        tokens = self._tokens_per_s(workload, mine)
+        worth = float(tokens @ (seconds * self.problem.calendar.discount))
+        chip_seconds = {p: self.form.points[p].chips * float(self.decided.active[p] @ seconds) for p in mine}
+        worked = sum(chip_seconds.values())
+        shares = ("mfu",) if isinstance(workload, ServingFacts) else ("mfu", "hfu")
+        return {
+            "name": workload.name,
+            "kind": workload.spec.kind,
+            **self._architecture(workload),
+            "points": [self._point(p) for p in mine],
+            "tokens": float(tokens @ seconds),
+            "cost": cost,
+            "cost_per_million_tokens": cost / worth * MILLION if worth else None,
+            **_sales(workload, worth, cost),
+            "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
+            "utilisation": self._utilisation(mine),
+            **{
+                name: sum(getattr(self.form.points[p], name) * chip_seconds[p] for p in mine) / worked
+                if worked
+                else None
+                for name in shares
+            },
+        }
+
+    def _tokens_per_s(self, workload: ServingFacts | TrainingFacts, mine: list[int]) -> Floats:
+        """Add up the tokens per second of a workload in each slot."""
+        total = np.zeros(self.problem.calendar.slots)
+        if isinstance(workload, ServingFacts):
+            for a, (w, *_) in enumerate(self.form.arcs):
+                if self.problem.serving[w] is workload:
+                    total += self.decided.flow[a]
+            return total * workload.spec.lengths.output
+        data = self.form.data
+        for p in mine:
+            total += data.point_capacity[p] * working_share(data, p, self.decided.active[p])
+        return total
+
+    def _architecture(self, workload: ServingFacts | TrainingFacts) -> dict[str, Any]:
+        """Tell which of several architectures this workload runs, and for which workload of the spec."""
+        if not isinstance(workload, ServingFacts):
+            return {}
+        chosen = any(workload.name in facts.members.values() for facts in self.problem.quality)
+        return {"of": workload.asked, "architecture": workload.runs} if chosen else {}
+
+    def _point(self, p: int) -> dict[str, Any]:
+        point, q = self.form.points[p], int(self.form.data.point_pool[p])
+        serves = q >= 0
+        return {
+            "id": self.decided.point_ids[p],
+            "site": point.site,
+            "pool": self.decided.pool_name(q) if serves else None,
+            **({} if point.power_cap is None else {"power_cap": point.power_cap}),
+            "pools": [use_row(use) for use in point.uses],
+            "capacity": point.capacity,
+            "capacity_unit": "request/s" if serves else "token/s",
+            "latency_s": dict(point.latency),
+            "time_s": dict(point.time_s),
+            **self._interval(point),
+            "breakdown": dict(point.breakdown),
+            "mfu": point.mfu,
+            **({} if serves else {"hfu": point.hfu}),
+            "goodput": point.goodput,
+            "memory_bytes": point.memory_bytes,
+            "placement": self._placement(point),
+            "peak_replicas": float(self.decided.active[p].max()),
+        }
+
+    def _placement(self, point: OperatingPoint) -> dict[str, Any] | None:
+        """Place the ranks of a job on its systems; None for serving."""
+        use, job = point.uses[0], point.workload
+        if not isinstance(job, TrainingFacts):
+            return None
+        return placement_of(job, use.option.system, use.option.plant, use.layout, use.precision, self.problem.constants)
+
+    def _interval(self, point: OperatingPoint) -> dict[str, Any]:
+        """Bound the point's times and capacity by their 80 % interval, with its tier; APIs state times of their own."""
+        if point.uses[0].role == ROLE:
+            return {"interval_80": None, "tier": ""}
+        if point.interval:
+            bounds = training_bounds(point.interval, point.time_s, point.capacity)
+            return {"interval_80": bounds, "tier": point.interval.tier}
+        known = self.problem.constants.measured_serving
+        tier = serving_tier(known, [(use.option.system.chip, use.precision) for use in point.uses])
+        return {"interval_80": serving_bounds(known, tier, point.latency, point.capacity), "tier": tier}
+
+    def _slo(self, workload: ServingFacts, mine: list[int]) -> list[dict[str, Any]]:
+        """Compare each latency limit with the worst prediction over the used points, round trip included."""
+        rows = []
+        for limit in workload.spec.slo.limits():
+            worst = self._worst(mine, limit) if mine else None
+            rows.append(
+                {
+                    "metric": limit.metric,
+                    "percentile": limit.percentile,
+                    "limit_s": limit.seconds,
+                    "predicted_s": worst,
+                    "slack_s": None if worst is None else limit.seconds - worst,
+                }
+            )
+        return rows
+
+    def _worst(self, mine: list[int], limit: LatencyLimit) -> float:
+        """Predict the latency at the worst of some points, as the farthest user that it serves sees it [s]."""
+        pool = self.form.data.point_pool
+        return max(
+            limit.at_origin(
+                self.form.points[p].latency[limit.key],
+                self._round_trip_s[int(pool[p])] if limit.counts_round_trip else 0.0,
+            )
+            for p in mine
+        )
+
+    @cached_property
+    def _round_trip_s(self) -> dict[int, float]:
+        """Find the longest round trip of the requests that each pool serves, also when a zone fails."""
+        found: dict[int, float] = {}
+        for a, (_, o, _, q) in enumerate(self.form.arcs):
+            if self.decided.flow[a].max(initial=0.0) > 0 or self.decided.failures.carries(a):
+                pool = self.decided.pools[q]
+                routes = self.problem.routes(pool.workload.name, self.form.origins[o], pool.site)
+                found[q] = max(found.get(q, 0.0), routes[self.form.arc_kinds[a]].rtt_s)
+        return found
+
+    def _utilisation(self, mine: list[int]) -> float | None:
+        """Divide the mean number of chips at work by the largest."""
+        busy = sum((self.form.points[p].chips * self.decided.active[p] for p in mine), np.zeros(self.form.data.slots))
+        seconds = self.problem.calendar.seconds
+        return float(busy @ seconds / seconds.sum() / busy.max()) if mine and busy.any() else None
+
+
+def _sales(workload: ServingFacts | TrainingFacts, worth: float, cost: float) -> dict[str, float]:
+    """Compute revenue and margin where the spec says at what price tokens are sold; `worth`: discounted tokens."""
+    if not isinstance(workload, ServingFacts) or workload.sold_at is None:
+        return {}
+    return {"revenue": worth * workload.sold_at, "margin": worth * workload.sold_at - cost}

@@ -1,0 +1,129 @@
+"""Limits of offers: supplies, regions and export control; and what else the catalog has on offer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from catalog.errors import MissingFigure
+from catalog.lookup import Catalog
+from catalog.units import YEAR_S, show
+from planner.limits.limit import UNLIMITED_SUPPLY, WAYS, Limit
+from planner.problem.facts import Problem, ServingFacts, exportable
+from planner.resolve.ledger import Ledger
+from planner.resolve.systems import system_facts
+from planner.spec.document import Edits, at
+from planner.spec.edits import either
+
+
+def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    """Yield how many systems of each offer can be had."""
+    for offer in problem.offers:
+        if math.isfinite(offer.supply):
+            path = f"{offer.path}.supply"
+            words = f"at most {offer.supply:,.0f} {offer.system} can be {WAYS[offer.how]}"
+            yield supply_limit(document, problem, path, f"supply of {offer.system} ({offer.how})", words, offer.supply)
+
+
+def supply_limit(document: Mapping[str, Any], problem: Problem, path: str, name: str, words: str, most: float) -> Limit:
+    """Describe a limit on a count of systems; a job may be no wider than the supply, so its points depend on it too."""
+    loose = ((path, UNLIMITED_SUPPLY),) if problem.training else ()
+    return Limit(path, name, words, at(document, path), is_row=True, loose=loose, unit="system", amount=most)
+
+
+def region_limits(problem: Problem) -> Iterator[Limit]:
+    """Yield the offers that are made in some of the regions only."""
+    regions = [site.region for site in problem.sites if site.api is None]
+    for i, offer in enumerate(problem.spec.offers or ()):
+        missing = [region for region in regions if offer.regions and region not in problem.offers[i].prices]
+        if missing and offer.regions:
+            path, written = f"offers[{i}].regions", list(offer.regions)
+            choices = tuple(((path, [*written, region]),) for region in missing)
+            words = f"{offer.system} can be {WAYS[offer.how]} in {either(written)} only"
+            name = f"regions of {offer.system} ({offer.how})"
+            yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
+
+
+def export_limits(document: Mapping[str, Any], problem: Problem, catalog: Catalog) -> Iterator[Limit]:
+    """Yield export control where it bars an offer: it gives way to licences, to other systems, or altogether."""
+    limits = problem.spec.limits
+    barred: dict[tuple[str, str], str] = {}
+    for site in problem.sites:
+        for offer in problem.offers:
+            system = problem.systems[offer.system]
+            if site.region in offer.prices and not exportable(system, site, limits):
+                barred[system.name, system.export_cn] = site.region
+    if not barred:
+        return
+    path, held = "limits.licences", list(limits.licences)
+    licensable = [name for name, status in barred if status == "licence"]
+    choices: list[Edits] = [((path, [*held, name]),) for name in licensable]
+    if len(licensable) > 1:
+        choices.append(((path, [*held, *licensable]),))
+    if document.get("offers") is not None:
+
+        def free(name: str) -> bool:
+            chip = catalog.get("chips", catalog.get("systems", name).text["chip"])
+            return chip.text.get("export_cn") in ("domestic", "allowed")
+
+        choices += [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, free)]
+    switch: Edits = (("limits.export_control", False),)
+    systems, regions = [name for name, _ in barred], dict.fromkeys(barred.values())
+    words = f"export control bars {either(systems, 'and')} from {either(regions, 'and')}"
+    yield Limit("limits.export_control", "export control", words, True, loose=switch, choices=(*choices, switch))
+
+
+def further_offers(problem: Problem, catalog: Catalog) -> list[dict[str, str]]:
+    """List the offers of the catalog that the spec does not make, at the catalog's price, the cheapest system first."""
+    return _catalog_ways(problem, catalog, lambda system: True)
+
+
+def nothing_fits(document: Mapping[str, Any], problem: Problem, names: Collection[str], offer: Edits) -> Limit:
+    """Describe the systems on offer as a limit that gives way to one more `offer`."""
+    words, written = _memory_words(problem, names), document["offers"]
+    return Limit("offers", "systems on offer", words, written, loose=offer, choices=(offer,))
+
+
+def nothing_runs(problem: Problem, names: Collection[str]) -> Limit:
+    """Describe the architecture as the limit, where no change of the others gives a plan."""
+    workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
+    path, name = f"{workload.path}.architecture", f"architecture of {workload.asked}"
+    return Limit(path, name, _memory_words(problem, names), workload.spec.architecture)
+
+
+def _catalog_ways(problem: Problem, catalog: Catalog, wanted: Callable[[str], bool]) -> list[dict[str, str]]:
+    made = {(offer.system, offer.how) for offer in problem.offers}
+    prices: dict[tuple[str, str], float] = {}
+    for record in catalog.records("offers"):
+        system, how = record.text["system"], record.text["how"]
+        here = [
+            site
+            for site in problem.sites
+            if record.words("region") in ("", site.region) and record.words("zone") in ("", *site.zones)
+        ]
+        if how != "spot" and (system, how) not in made and here and wanted(system) and _is_complete(catalog, system):
+            price = record.value("price") * (1.0 if how == "buy" else YEAR_S)
+            prices[system, how] = min(prices.get((system, how), math.inf), price)
+    return [{"system": system, "how": how} for system, how in sorted(prices, key=prices.__getitem__)]
+
+
+def _is_complete(catalog: Catalog, system: str) -> bool:
+    """Tell whether the catalog knows every figure of a system that a plan needs."""
+    try:
+        system_facts(catalog.get("systems", system), Ledger(catalog))
+    except MissingFigure:
+        return False
+    return True
+
+
+def _memory_words(problem: Problem, names: Collection[str]) -> str:
+    """Compare the memory on offer with the weights of the first of these workloads, in words."""
+    workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
+    system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
+    if system is None:
+        return "nothing is offered at any site"
+    memory = f"the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
+    if isinstance(workload, ServingFacts):
+        memory += f", and its weights alone take {show(workload.weights_bytes, 'byte')}"
+    return f"no system on offer can run {workload.asked} ({workload.spec.architecture}): {memory}"

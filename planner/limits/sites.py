@@ -1,0 +1,81 @@
+"""Limits of sites: power, the systems that may stand there, and the networks that join them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog.lookup import Catalog
+from catalog.units import show
+from planner.candidates.fleet_options import build_fleet_options
+from planner.limits.limit import Limit
+from planner.problem.fabrics import largest_of
+from planner.problem.facts import Problem
+from planner.problem.phases import power_limits
+from planner.spec.document import at
+from planner.spec.edits import either
+from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS
+
+NETWORK_PARTS = (
+    "radix",
+    "port_bytes_per_s",
+    "switch_price",
+    "link_price_one_tier",
+    "link_price_two_tier",
+    "switch_power_w",
+    "optic_power_w",
+)
+
+
+def site_power_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:
+    """Yield what our own systems at each site may draw, by phase where it changes."""
+    for limit in power_limits(problem):
+        region = problem.sites[limit.site].region
+        words = f"bought systems in {region} may draw at most {show(limit.most_w, 'W')} at the meter{limit.when}"
+        yield Limit(limit.path, limit.name, words, at(document, limit.path), is_row=True, unit="W", amount=limit.most_w)
+
+
+def site_limits(problem: Problem, catalog: Catalog) -> Iterator[Limit]:
+    """Yield which systems may stand at each site, and on which networks."""
+    own = [site for site in problem.sites if site.api is None]
+    offered = list(
+        dict.fromkeys(offer.system for offer in problem.offers if any(site.region in offer.prices for site in own))
+    )
+    for i, site in enumerate(own):
+        path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
+        if missing:
+            choices = tuple(((path, [*site.systems, name]),) for name in missing)
+            words = f"only {either(site.systems)} may stand in {site.region}"
+            name, written = f"systems in {site.region}", list(site.systems)
+            yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
+        yield _network(problem, catalog, i)
+
+
+def _network(problem: Problem, catalog: Catalog, i: int) -> Limit:
+    """Describe the network designs that a site may use, and how many systems each of them joins."""
+    site = problem.sites[i]
+    path, missing = f"{site.path}.fabrics", [design for design in FABRIC_DESIGNS if design not in site.fabrics]
+    sizes: dict[tuple[str, float], dict[str, None]] = {}
+    for option in build_fleet_options(problem)[0]:
+        if option.site is site and option.plant is not None and site.network is not None:
+            key = (option.fabric, largest_of(option.fabric, option.system, site.network))
+            sizes.setdefault(key, {})[option.system.name] = None
+    joins = "; ".join(f"{design}: at most {most:,.0f} {either(systems)}" for (design, most), systems in sizes.items())
+    words = f"bought systems in {site.region} may stand on {either(site.fabrics)} only"
+    words += f" ({joins})" if joins else ""
+    radix = math.inf if site.network is None else site.network.radix
+    larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, radix)]
+    choices = (
+        *(((path, [*site.fabrics, design]),) for design in missing),
+        *(((f"{site.path}.network", name),) for name in larger),
+    )
+    every = list(dict.fromkeys((*site.fabrics, *DEFAULT_FABRICS, *FABRIC_DESIGNS)))
+    name, written = f"networks in {site.region}", list(site.fabrics)
+    return Limit(path, name, words, written, loose=((path, every),), network_of=i, choices=choices)
+
+
+def _is_larger(catalog: Catalog, name: str, radix: float) -> bool:
+    """Tell whether a network of the catalog is fully known and has switches of more ports."""
+    record = catalog.get("fabrics", name)
+    return all(record.get(part) for part in NETWORK_PARTS) and record.value("radix") > radix
