@@ -13,11 +13,11 @@ from catalog.lookup import Catalog
 from models.statistics.intervals import TIERS
 from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
-    bands_of,
+    catalog_bands,
+    enters_fit,
     fit_from_priors,
-    fitted,
     leave_out_by_group,
-    measured,
+    log_measured,
     read_measurements,
 )  # fmt: skip
 
@@ -44,13 +44,13 @@ class Scored:
     def __init__(self, path: Path, catalog: Catalog) -> None:
         self.path, self.catalog = path, catalog
         self.measurements = read_measurements(path, catalog)
-        self.kind, self.cases = self.measurements.kind, self.measurements.cases
-        self.start = catalog.constants(self.kind.name)
-        self.observations = self.kind.observations(self.cases)
+        self.target, self.cases = self.measurements.target, self.measurements.cases
+        self.start = catalog.constants(self.target.name)
+        self.observations = self.target.observations(self.cases)
         self.rows = [self.cases[o.case] for o in self.observations]
-        self.use, self.measured = fitted(self.cases), measured(self.cases)
+        self.use, self.measured = enters_fit(self.cases), log_measured(self.cases)
         self.labels = np.array([o.label for o in self.observations])
-        self.shipped = self.kind.predict(self.cases, self.observations)(self.start)
+        self.shipped = self.target.predict(self.cases, self.observations)(self.start)
         whole = fit_from_priors(self.cases, self.start)
         self.left: dict[str, np.ndarray] = {}
         self.refits: dict[str, dict[str, dict[str, float]]] = {}
@@ -68,10 +68,10 @@ class Scored:
 
     def coverage(self) -> list[tuple[str, str, float]]:
         """(tier, label, share of observations inside the interval), by the leave-out that the tier stands for."""
-        bands, found = bands_of(self.catalog, self.kind), []
+        bands, found = catalog_bands(self.catalog, self.target), []
         for tier in TIERS:
             missed = self.measured - self.left[LEAVE_OUT_OF_TIER[tier]]
-            for label in self.kind.labels:
+            for label in self.target.interval_labels:
                 band, which = bands[tier, label], self.use & (self.labels == label)
                 found.append(
                     (
@@ -101,7 +101,7 @@ class Scored:
 
     def worst(self, suspicion: Callable, count: int = 20) -> list[dict[str, str]]:
         """The observations furthest off, each measured in the scale of its metric."""
-        scale = np.array([self.kind.scale.get(o.metric, 1.0) for o in self.observations])
+        scale = np.array([self.target.outlier_scale.get(o.metric, 1.0) for o in self.observations])
         order = np.argsort(-np.where(self.use, np.abs(self.shipped - self.measured) / scale, -1.0), kind="stable")[
             :count
         ]

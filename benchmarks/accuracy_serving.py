@@ -12,8 +12,8 @@ from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, percent, regrets
 
 from catalog.lookup import Catalog
 from planner.calibration.fit import LEAVE_OUT
-from planner.calibration.kind import TRUSTED
 from planner.calibration.measurements import Row
+from planner.calibration.target import TRUSTED_GRADES
 from planner.tables import as_markdown
 
 METRICS = {"tpot": "TPOT", "ttft": "TTFT", "throughput": "throughput"}
@@ -112,7 +112,7 @@ def has_needed_fields(row: Row) -> bool:
 
 
 def counts(scored: Scored, row: Row) -> bool:
-    return scored.kind.in_score(row) and row.grade in TRUSTED
+    return scored.target.in_score(row) and row.grade in TRUSTED_GRADES
 
 
 def answered(scored: Scored) -> tuple[int, int]:

@@ -85,20 +85,20 @@ def anchored(scored: Scored, by: str) -> float:
     """
     groups: dict[str, list[int]] = defaultdict(list)
     for i in np.flatnonzero(scored.use):
-        groups[scored.kind.anchor(scored.rows[i], "step_time")].append(int(i))
+        groups[scored.target.offset_key(scored.rows[i], "step_time")].append(int(i))
     found = []
     for members in groups.values():
         if len(members) < 2:
             continue
         rows, truth = [scored.rows[i] for i in members], scored.measured[members]
         values = scored.refits[by][LEAVE_OUT[by](rows[0])]
-        predict = scored.kind.predict(rows, scored.kind.observations(rows))
+        predict = scored.target.predict(rows, scored.target.observations(rows))
         drawn = sorted(range(len(rows)), key=lambda k: hashlib.sha256(rows[k].row.id.encode()).hexdigest())[
             :ANCHORS_EACH
         ]
         misses: dict[int, list[float]] = defaultdict(list)
         for anchor in drawn:
-            fit, _ = fit_own([rows[anchor]], values, shipped_priors(scored.catalog, scored.kind, values))
+            fit, _ = fit_own([rows[anchor]], values, shipped_priors(scored.catalog, scored.target, values))
             error = np.abs(np.expm1(predict({**values, **fit.values}) + fit.offsets[0] - truth))
             for k in range(len(rows)):
                 if k != anchor:

@@ -27,15 +27,15 @@ from planner.calibration.fit import (
     LEAVE_OUT_OF_TIER,
     band_figures,
     bands_from,
-    figure,
+    calibrated_figure,
+    enters_fit,
     fit_from_priors,
-    fitted,
     leave_out_by_group,
-    measured,
+    log_measured,
     read_measurements,
     seen_figures,
 )
-from planner.calibration.kinds import kind_of
+from planner.calibration.targets import target_of
 from planner.plan import write_whole
 
 DATA = ROOT / "catalog" / "data" / "constants.json"
@@ -61,32 +61,34 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
     """(record name -> figures, lines for people) of a fit from the priors and of its leave-out refits."""
-    kind = kind_of(cases)
-    whole = FITS[kind.name](cases, catalog.constants(kind.name))
+    target = target_of(cases)
+    whole = FITS[target.name](cases, catalog.constants(target.name))
     left_out, ranges, lines = {}, [], []
-    log_measured, use = measured(cases), fitted(cases)
-    labels = np.array([o.label for o in kind.observations(cases)])
+    log_values, use = log_measured(cases), enters_fit(cases)
+    labels = np.array([o.label for o in target.observations(cases)])
     for by in LEAVE_OUT_OF_TIER.values():
         left_out[by], found = leave_out_by_group(cases, by, whole.values, whole)
         if (
             by != "generation"
         ):  # without a generation its own constants fall back to their priors, which says nothing of their range
             ranges += found.values()
-        for label in kind.labels:
-            signed = np.expm1(left_out[by] - log_measured)[use & (labels == label)]
+        for label in target.interval_labels:
+            signed = np.expm1(left_out[by] - log_values)[use & (labels == label)]
             lines.append(
                 f"leave one {by} out, {label}: n {len(signed)}, median {np.median(np.abs(signed)):.1%}, within 20 % {np.mean(np.abs(signed) <= 0.2):.1%}, bias {np.median(signed):+.1%}"
             )
     missed = whole.predict(whole.values) - whole.log_measured
     note = f"fitted to {len(missed)} rows; median |ln(predicted / measured)| {np.median(np.abs(missed)):.3f}, 80 % within {np.quantile(np.abs(missed), 0.8):.3f}"
     records = {}
-    for name in kind.priors:
-        value, unit = whole.values[name], catalog.get("constants", f"{kind.name}.{name}").figure("value").unit
+    for name in target.priors:
+        value, unit = whole.values[name], catalog.get("constants", f"{target.name}.{name}").figure("value").unit
         low, high = np.quantile([values[name] for values in ranges], DECILES)
-        records[f"{kind.name}.{name}"] = {"value": figure(value, source, unit, min(low, value), max(high, value), note)}
-    records[f"{kind.name}_interval"] = band_figures(bands_from(cases, left_out), source)
-    records[f"{kind.name}_seen"] = seen_figures(cases, source)
-    records[f"{kind.name}_anchor"] = {}
+        records[f"{target.name}.{name}"] = {
+            "value": calibrated_figure(value, source, unit, min(low, value), max(high, value), note)
+        }
+    records[f"{target.name}_interval"] = band_figures(bands_from(cases, left_out), source)
+    records[f"{target.name}_seen"] = seen_figures(cases, source)
+    records[f"{target.name}_anchor"] = {}
     return records, lines
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from models.statistics.fitting import Linearised, Prior, group_weights, refit, sensitivity
-from planner.calibration.kind import Question
-from planner.calibration.kinds import kind_of
+from planner.calibration.measurements import MeasuredCase
+from planner.calibration.targets import target_of
 
 ROUNDS, STEPS = 8, 1  # re-linearisations, and Gauss-Newton steps at each
 SHORTEST = 0.05  # part of a step below which no better point is sought
@@ -35,23 +35,23 @@ def between(
     }
 
 
-def fitted_by_halved_steps(cases: Sequence[Question], start: Mapping[str, float]) -> Linearised:
+def fitted_by_halved_steps(cases: Sequence[MeasuredCase], start: Mapping[str, float]) -> Linearised:
     """Constants of least loss from physical priors, by Gauss-Newton steps that are halved until the loss falls."""
-    kind = kind_of(cases)
-    chosen = [o for o in kind.observations(cases) if o.fits]
-    predict = kind.predict(cases, chosen)
-    weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** kind.evenness
-    weights *= np.sqrt(kind.weight / np.mean(weights**2))
-    scale, log_measured = np.array([kind.scale[o.metric] for o in chosen]), np.log([o.value for o in chosen])
-    inside = {n: min(start[n], p.upper * 0.999) for n, p in kind.priors.items()}
-    whole = Linearised(predict, log_measured, weights, kind.priors, {**start, **inside}, np.zeros((0, 0)), scale)
+    target = target_of(cases)
+    chosen = [o for o in target.observations(cases) if o.fits]
+    predict = target.predict(cases, chosen)
+    weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** target.source_evenness
+    weights *= np.sqrt(target.data_weight / np.mean(weights**2))
+    scale, log_values = np.array([target.outlier_scale[o.metric] for o in chosen]), np.log([o.value for o in chosen])
+    inside = {n: min(start[n], p.upper * 0.999) for n, p in target.priors.items()}
+    whole = Linearised(predict, log_values, weights, target.priors, {**start, **inside}, np.zeros((0, 0)), scale)
     for _ in range(ROUNDS):
-        whole = replace(whole, slope=sensitivity(predict, kind.priors, whole.values, predict(whole.values)))
+        whole = replace(whole, slope=sensitivity(predict, target.priors, whole.values, predict(whole.values)))
         found, part = refit(whole, np.ones(len(chosen), bool), STEPS), 1.0
         while (
-            loss(whole, trial := between(kind.priors, whole.values, found, part)) > loss(whole, whole.values)
+            loss(whole, trial := between(target.priors, whole.values, found, part)) > loss(whole, whole.values)
             and part > SHORTEST
         ):
             part *= 0.5
         whole = replace(whole, values=trial)
-    return replace(whole, slope=sensitivity(predict, kind.priors, whole.values, predict(whole.values)))
+    return replace(whole, slope=sensitivity(predict, target.priors, whole.values, predict(whole.values)))

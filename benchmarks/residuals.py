@@ -23,8 +23,8 @@ from refit import DATA, SOURCES, replaced
 
 from catalog.lookup import Catalog
 from models.statistics.intervals import FEWEST, TIERS
-from planner.calibration.fit import LEAVE_OUT_OF_TIER, fitted, leave_out, measured, read_measurements
-from planner.calibration.kinds import kind_of
+from planner.calibration.fit import LEAVE_OUT_OF_TIER, enters_fit, leave_out, log_measured, read_measurements
+from planner.calibration.targets import target_of
 from planner.plan import write_whole
 
 LEVELS = (0.01, 0.025, *(round(0.05 * i, 2) for i in range(1, 20)), 0.975, 0.99)
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for model, source in SOURCES.items():
         cases = read_measurements(options.measurements / f"{model}.csv", catalog).cases
         missed = {
-            tier: measured(cases) - leave_out(cases, by, catalog.constants(model))[0]
+            tier: log_measured(cases) - leave_out(cases, by, catalog.constants(model))[0]
             for tier, by in LEAVE_OUT_OF_TIER.items()
         }
         records[f"{model}_residuals"] = residual_figures(cases, missed, source)
@@ -52,11 +52,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: str) -> dict[str, dict]:
     """Figures of a record; `missed` by tier: ln(measured / predicted) of every observation. No tier is narrower than a nearer one."""
-    kind, use = kind_of(cases), fitted(cases)
-    observations = kind.observations(cases)
+    target, use = target_of(cases), enters_fit(cases)
+    observations = target.observations(cases)
     labels = np.array([o.label for o in observations])
     figures = {"levels": _figure(LEVELS, source, "levels of the quantiles of measured / predicted")}
-    for label in kind.labels:
+    for label in target.interval_labels:
         nearer: np.ndarray | None = None
         for tier in TIERS:
             found = missed[tier][use & (labels == label)]
@@ -72,13 +72,13 @@ def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: 
                 np.exp(table), source, f"{len(found)} figures, leave-one-{LEAVE_OUT_OF_TIER[tier]}-out"
             )
             nearer = table
-    if len(kind.fitted) > 1:
-        figures["rank_correlation"] = _figure(*_correlation(kind, observations, missed["new_source"], use, source))
+    if len(target.fitted_metrics) > 1:
+        figures["rank_correlation"] = _figure(*_correlation(target, observations, missed["new_source"], use, source))
     return figures
 
 
 def _correlation(
-    kind, observations: Sequence, missed: np.ndarray, use: np.ndarray, source: str
+    target, observations: Sequence, missed: np.ndarray, use: np.ndarray, source: str
 ) -> tuple[np.ndarray, str, str]:
     """Spearman's correlation of the metrics over rows that have both, all entries of the matrix one after another."""
     from scipy.stats import spearmanr
@@ -89,16 +89,16 @@ def _correlation(
             for o, value, able in zip(observations, missed, use, strict=True)
             if able and o.metric == metric
         }
-        for metric in kind.labels
+        for metric in target.interval_labels
     }
-    matrix = np.eye(len(kind.labels))
-    for i, first in enumerate(kind.labels):
-        for j, second in enumerate(kind.labels[:i]):
+    matrix = np.eye(len(target.interval_labels))
+    for i, first in enumerate(target.interval_labels):
+        for j, second in enumerate(target.interval_labels[:i]):
             both = sorted(of[first].keys() & of[second].keys())
             matrix[i, j] = matrix[j, i] = spearmanr(
                 [of[first][c] for c in both], [of[second][c] for c in both]
             ).statistic
-    return matrix.ravel(), source, f"of {', '.join(kind.labels)}, over rows that have both"
+    return matrix.ravel(), source, f"of {', '.join(target.interval_labels)}, over rows that have both"
 
 
 def _figure(values: Sequence[float], source: str, note: str) -> dict:

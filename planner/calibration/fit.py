@@ -1,7 +1,8 @@
-"""Fits the shared constants of the models to measurements and writes them as an overlay of the catalog. Scores are in validate.py.
+"""Fit the shared constants of the models to measurements, and write them as an overlay of the catalog.
 
-What differs between training and serving runs is in kinds.py; here are only observations of metrics. A row of a training file is
-one observation, a row of a serving file up to three, and arrays along observations stand in the order of `Kind.observations`.
+What differs between training and serving is in the calibration targets (`planner.calibration.targets`); this module knows only
+observations of metrics. A row of a training file gives one observation, a row of a serving file up to three; arrays along observations
+follow the order of `CalibrationTarget.observations`. Scores are in `planner.calibration.scores`.
 """
 
 from __future__ import annotations
@@ -16,176 +17,168 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
+from models.arrays import Bools, Floats
 from models.statistics.fitting import Fit, Linearised, Prior, fit, group_weights, refit, sensitivity
 from models.statistics.intervals import TIERS, Band, bands_by_tier, tier_of
-from planner.calibration.kind import TRUSTED, Kind, Observation, Question
-from planner.calibration.kinds import kind_named, kind_of
-from planner.calibration.measurements import Row, file_kind, fold_of, kind_mark, read_rows
+from planner.calibration.measurements import MeasuredCase, Row, file_kind, fold_of, kind_mark, read_rows
+from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
+from planner.calibration.targets import target_named, target_of
 from planner.calibration.training_architectures import Unpredictable
-from planner.calibration.training_kind import TRAINING
+from planner.calibration.training_target import TRAINING
 from planner.errors import Problem, SpecError
 from planner.plan import write_whole
 
-# Spread of a shipped constant, as prior of a user's own calibration, where the catalog states none; and the least: one machine
-# differs from the mean of many by more than that mean is uncertain.
-SHIPPED_SPREAD, LEAST_SPREAD = 0.05, 0.05
+DEFAULT_PRIOR_SPREAD = 0.05  # of a shipped constant as prior of a user's calibration, where the catalog states no range
+MIN_PRIOR_SPREAD = 0.05  # a single machine differs from the mean of many by more than that mean is uncertain
 DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile
-SEEN, BANDS, ANCHORS = (
-    "training_seen",
-    "training_interval",
-    "training_anchor",
-)  # "serving_seen" and so on for the other kind
-LEAVE_OUT: dict[str, Callable[[Question], str]] = {
-    "source": lambda m: m.row.kind,
-    "chip": lambda m: m.chip,
-    "generation": lambda m: m.generation,
-    "group": lambda m: str(fold_of(m.row.kind, m.architecture, m.chip)),
+LEAVE_OUT: dict[str, Callable[[MeasuredCase], str]] = {
+    "source": lambda case: case.row.kind,
+    "chip": lambda case: case.chip,
+    "generation": lambda case: case.generation,
+    "group": lambda case: str(fold_of(case.row.kind, case.architecture, case.chip)),
 }
 TIER_OF_LEAVE_OUT = {"source": "new_source", "chip": "new_chip", "generation": "new_chip"}
-LEAVE_OUT_OF_TIER = {
-    "known": "group",
-    "new_source": "source",
-    "new_chip": "generation",
-}  # by which the bands of a tier are found
+LEAVE_OUT_OF_TIER = {"known": "group", "new_source": "source", "new_chip": "generation"}  # gives the bands of a tier
 
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """Rows of a file as questions to the models, and those that are none, with the reason."""
+    """Rows of a file as cases of the models, and the rows that cannot be predicted with the reason of each."""
 
-    kind: Kind
-    cases: tuple[Question, ...]
+    target: AnyTarget
+    cases: tuple[MeasuredCase, ...]
     rows: int
     refused: tuple[tuple[Row, str], ...]
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many rows are refused, by reason."""
+        """Count the refused rows by reason."""
         return dict(sorted(Counter(reason for _, reason in self.refused).items()))
 
 
 def read_measurements(path: Path, catalog: Catalog) -> Measurements:
-    """All rows of a file; its kind is found from its columns. Raises SpecError for a file or cell that cannot be read."""
-    kind = kind_named(file_kind(path))
-    values = catalog.constants(kind.name)
-    cases, refused, rows = [], [], read_rows(path, kind.name)
+    """Read all rows of a file, whose target follows from its columns. Raises SpecError for an unreadable file or cell."""
+    target = target_named(file_kind(path))
+    constants = catalog.constants(target.name)
+    cases: list[MeasuredCase] = []
+    refused: list[tuple[Row, str]] = []
+    rows = read_rows(path, target.name)
     for row in rows:
         try:
-            case = kind.question(row, catalog, values)
+            case = target.build_case(row, catalog, constants)
         except Unpredictable as reason:
             refused.append((row, str(reason)))
             continue
-        if kind.measured(case):
+        if target.metrics_of(case):
             cases.append(case)
         else:
-            refused.append((row, kind.nothing))
-    return Measurements(kind, tuple(cases), len(rows), tuple(refused))
+            refused.append((row, target.no_metric_reason))
+    return Measurements(target, tuple(cases), len(rows), tuple(refused))
 
 
-def fitted(cases: Sequence[Question]) -> np.ndarray:
-    """Which observations may enter a fit: a metric that is fitted, a trusted grade, and none of the exclusions."""
-    return np.array([o.fits for o in kind_of(cases).observations(cases)], dtype=bool)
+def enters_fit(cases: Sequence[MeasuredCase]) -> Bools:
+    """Tell which observations may enter a fit: a fitted metric, a trusted grade, and none of the exclusions."""
+    return np.array([o.fits for o in target_of(cases).observations(cases)], dtype=bool)
 
 
-def measured(cases: Sequence[Question]) -> np.ndarray:
-    """ln(measured) of the observations, NaN for metrics that no fit sees."""
-    kind = kind_of(cases)
-    return np.array([np.log(o.value) if o.metric in kind.fitted else np.nan for o in kind.observations(cases)])
-
-
-def anchor_key(m: Question, metric: str = "step_time") -> str:
-    """Name of the offset that own rows of one environment share."""
-    return kind_of([m]).anchor(m, metric)
+def log_measured(cases: Sequence[MeasuredCase]) -> Floats:
+    """Return ln(measured) of the observations, NaN for metrics that no fit uses."""
+    target = target_of(cases)
+    return np.array(
+        [np.log(o.value) if o.metric in target.fitted_metrics else np.nan for o in target.observations(cases)]
+    )
 
 
 # -- fits --------------------------------------------------------------------------------------------------------------
 
 
-def _chosen(cases: Sequence[Question]) -> tuple[Kind, list[Observation], np.ndarray]:
-    """(kind, observations that enter a fit, ln(measured))."""
-    kind = kind_of(cases)
-    chosen = [o for o in kind.observations(cases) if o.fits]
+def _fit_observations(cases: Sequence[MeasuredCase]) -> tuple[AnyTarget, list[Observation], Floats]:
+    """Return (target, observations that enter a fit, their ln(measured))."""
+    target = target_of(cases)
+    chosen = [o for o in target.observations(cases) if o.fits]
     if not chosen:
-        raise _nothing_to_fit(kind)
-    return kind, chosen, np.log([o.value for o in chosen])
+        raise _nothing_to_fit(target)
+    return target, chosen, np.log([o.value for o in chosen])
 
 
-def _nothing_to_fit(kind: Kind) -> SpecError:
-    return SpecError(
-        [
-            Problem(
-                "measurements", f"no row that may be fitted: {', '.join(kind.fitted)} of grade {' or '.join(TRUSTED)}"
-            )
-        ]
-    )
+def _nothing_to_fit(target: AnyTarget) -> SpecError:
+    metrics, grades = ", ".join(target.fitted_metrics), " or ".join(TRUSTED_GRADES)
+    return SpecError([Problem("measurements", f"no row that may be fitted: {metrics} of grade {grades}")])
 
 
-def fit_from_priors(cases: Sequence[Question], start: Mapping[str, float]) -> Linearised:
-    """The fit that the shipped constants come from: physical priors, no offsets, weights as even among sources as the kind says."""
-    kind, chosen, log_measured = _chosen(cases)
-    predict = kind.predict(cases, chosen)
-    weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** kind.evenness
-    weights *= np.sqrt(kind.weight / np.mean(weights**2))
-    scale = np.array([kind.scale[o.metric] for o in chosen])
-    found = fit(predict, log_measured, weights, kind.priors, start, scale=scale)
+def fit_from_priors(cases: Sequence[MeasuredCase], start: Mapping[str, float]) -> Linearised:
+    """Fit the constants that ship with the catalog: physical priors, no offsets, weights evened among sources.
+
+    The target's `source_evenness` and `data_weight` set the weights.
+    """
+    target, chosen, log_values = _fit_observations(cases)
+    predict = target.predict(cases, chosen)
+    weights = group_weights([f"{cases[o.case].row.kind}|{o.metric}" for o in chosen]) ** target.source_evenness
+    weights *= np.sqrt(target.data_weight / np.mean(weights**2))
+    scale = np.array([target.outlier_scale[o.metric] for o in chosen])
+    found = fit(predict, log_values, weights, target.priors, start, scale=scale)
     values = {**start, **found.values}
-    slope = sensitivity(predict, kind.priors, values, predict(values))
-    return Linearised(predict, log_measured, weights, kind.priors, values, slope, scale)
+    slope = sensitivity(predict, target.priors, values, predict(values))
+    return Linearised(predict, log_values, weights, target.priors, values, slope, scale)
 
 
 def fit_own(
-    cases: Sequence[Question], start: Mapping[str, float], priors: Mapping[str, Prior]
+    cases: Sequence[MeasuredCase], start: Mapping[str, float], priors: Mapping[str, Prior]
 ) -> tuple[Fit, list[str]]:
-    """A user's fit: constants shrunk to `priors`, and an offset for each environment (`anchor_key`), whose keys are returned."""
-    kind, chosen, log_measured = _chosen(cases)
-    named = [kind.anchor(cases[o.case], o.metric) for o in chosen]
+    """Fit to a user's rows: constants shrunk to `priors`, and one offset per environment, whose keys are returned.
+
+    Rows share an environment where their `offset_key` is the same.
+    """
+    target, chosen, log_values = _fit_observations(cases)
+    named = [target.offset_key(cases[o.case], o.metric) for o in chosen]
     keys = sorted(set(named))
     metric_of = {key: o.metric for key, o in zip(named, chosen, strict=True)}
     found = fit(
-        kind.predict(cases, chosen), log_measured, np.ones(len(chosen)), priors, start, anchors=np.array([keys.index(key) for key in named]),
-        anchor_spread=np.array([kind.offset[metric_of[key]] for key in keys]), scale=np.array([kind.scale[o.metric] for o in chosen]),
+        target.predict(cases, chosen), log_values, np.ones(len(chosen)), priors, start, anchors=np.array([keys.index(key) for key in named]),
+        anchor_spread=np.array([target.offset_spread[metric_of[key]] for key in keys]),
+        scale=np.array([target.outlier_scale[o.metric] for o in chosen]),
     )  # fmt: skip
     return found, keys
 
 
 def shipped_priors(
-    catalog: Catalog, kind: Kind = TRAINING, values: Mapping[str, float] | None = None
+    catalog: Catalog, target: AnyTarget = TRAINING, values: Mapping[str, float] | None = None
 ) -> dict[str, Prior]:
-    """The catalog's constants, or other `values`, as priors that are as sure as the catalog's 10-90 % range over refits says."""
+    """Take the catalog's constants, or other `values`, as priors as narrow as the catalog's 10-90 % range over refits."""
     priors = {}
-    for name, prior in kind.priors.items():
-        figure = catalog.get("constants", f"{kind.name}.{name}").figure("value")
-        spread = SHIPPED_SPREAD
+    for name, prior in target.priors.items():
+        figure = catalog.get("constants", f"{target.name}.{name}").figure("value")
+        spread = DEFAULT_PRIOR_SPREAD
         if figure.low and figure.high:
             spread = (prior.to_free(min(figure.high, prior.upper)) - prior.to_free(figure.low)) / DECILES
         centre = float(figure.value) if values is None else values[name]
-        priors[name] = Prior(
-            centre, min(prior.spread, max(spread, LEAST_SPREAD)), prior.scale, max(prior.upper, centre)
-        )
+        spread = min(prior.spread, max(spread, MIN_PRIOR_SPREAD))
+        priors[name] = Prior(centre, spread, prior.scale, max(prior.upper, centre))
     return priors
 
 
 def leave_out(
-    cases: Sequence[Question], by: str, start: Mapping[str, float], whole: Linearised | None = None
-) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """ln(predicted) of each observation by constants fitted without its group, and the constants of every refit."""
+    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], whole: Linearised | None = None
+) -> tuple[Floats, list[dict[str, float]]]:
+    """Predict each observation by constants fitted without its group; returns ln(predicted) and the constants of every refit."""
     predicted, refits = leave_out_by_group(cases, by, start, whole)
     return predicted, list(refits.values())
 
 
-def leave_out_by_group(cases: Sequence[Question], by: str, start: Mapping[str, float],
-                       whole: Linearised | None = None) -> tuple[np.ndarray, dict[str, dict[str, float]]]:  # fmt: skip
-    """The same with the constants of the refit without each group, by its name."""
+def leave_out_by_group(
+    cases: Sequence[MeasuredCase], by: str, start: Mapping[str, float], whole: Linearised | None = None
+) -> tuple[Floats, dict[str, dict[str, float]]]:
+    """Do the same as `leave_out`, with the constants keyed by the group left out."""
     whole = whole or fit_from_priors(cases, start)
-    kind = kind_of(cases)
-    observations = kind.observations(cases)
+    target = target_of(cases)
+    observations = target.observations(cases)
     labels = np.array([LEAVE_OUT[by](cases[o.case]) for o in observations])
-    inside = fitted(cases)
-    everything = kind.predict(cases, observations)
+    inside = enters_fit(cases)
+    predict = target.predict(cases, observations)
     out, refits = np.empty(len(observations)), {}
     for group in sorted(set(labels)):
         values = refit(whole, labels[inside] != group) if np.any(labels[inside] != group) else dict(start)
-        out[labels == group] = everything(values)[labels == group]
+        out[labels == group] = predict(values)[labels == group]
         refits[str(group)] = values
     return out, refits
 
@@ -193,57 +186,57 @@ def leave_out_by_group(cases: Sequence[Question], by: str, start: Mapping[str, f
 # -- intervals ---------------------------------------------------------------------------------------------------------
 
 
-def bands_from(cases: Sequence[Question], left_out: Mapping[str, np.ndarray]) -> dict[tuple[str, str], Band]:
-    """Bands of each tier and label from leave-out predictions: groups for known kinds, sources and generations for new ones."""
-    observations, use = kind_of(cases).observations(cases), fitted(cases)
-    labels, log_measured = np.array([o.label for o in observations]), measured(cases)
+def bands_from(cases: Sequence[MeasuredCase], left_out: Mapping[str, Floats]) -> dict[tuple[str, str], Band]:
+    """Compute the band of each tier and label from leave-out predictions, as paired by `LEAVE_OUT_OF_TIER`."""
+    target, use, log_values = target_of(cases), enters_fit(cases), log_measured(cases)
+    labels = np.array([o.label for o in target.observations(cases)])
     return bands_by_tier({
-        (name, label): (log_measured - left_out[by])[use & (labels == label)]
-        for name, by in LEAVE_OUT_OF_TIER.items() for label in kind_of(cases).labels
+        (name, label): (log_values - left_out[by])[use & (labels == label)]
+        for name, by in LEAVE_OUT_OF_TIER.items() for label in target.interval_labels
     })  # fmt: skip
 
 
-def bands_of(catalog: Catalog, kind: Kind = TRAINING) -> dict[tuple[str, str], Band]:
-    """The catalog's bands."""
-    record = catalog.get("constants", f"{kind.name}_interval")
+def catalog_bands(catalog: Catalog, target: AnyTarget = TRAINING) -> dict[tuple[str, str], Band]:
+    """Read the bands of each tier and label from the catalog."""
+    record = catalog.get("constants", f"{target.name}_interval")
     return {(name, label): Band(*(float(np.log(record.value(f"{name}_{label}_{side}"))) for side in ("low", "high")))
-            for name in TIERS for label in kind.labels}  # fmt: skip
+            for name in TIERS for label in target.interval_labels}  # fmt: skip
 
 
 def band_figures(bands: Mapping[tuple[str, str], Band], source: str) -> dict[str, dict[str, Any]]:
-    """Bands as figures of the record that bands_of reads."""
-    return {f"{name}_{label}_{side}": figure(float(np.exp(getattr(found, side))), source)
+    """Write bands as figures of the record that `catalog_bands` reads."""
+    return {f"{name}_{label}_{side}": calibrated_figure(float(np.exp(getattr(found, side))), source)
             for (name, label), found in bands.items() for side in ("low", "high")}  # fmt: skip
 
 
-def tier(m: Question, catalog: Catalog) -> str:
-    """How near a row is to what the catalog's constants were fitted on."""
-    seen = catalog.get("constants", f"{kind_of([m]).name}_seen")
-    return tier_of(seen.get(f"kind {kind_mark(m.row.kind)}") is not None, seen.get(f"chip {m.chip}") is not None)
+def tier_of_case(case: MeasuredCase, catalog: Catalog) -> str:
+    """Classify how close a row is to the rows that the catalog's constants were fitted to."""
+    seen = catalog.get("constants", f"{target_of([case]).name}_seen")
+    return tier_of(seen.get(f"kind {kind_mark(case.row.kind)}") is not None, seen.get(f"chip {case.chip}") is not None)
 
 
-def anchor_factors(cases: Sequence[Question], catalog: Catalog) -> np.ndarray:
-    """Factor on each predicted observation from the user's own measurements of the same environment."""
-    kind = kind_of(cases)
-    record = catalog.get("constants", f"{kind.name}_anchor")
-    keys = [kind.anchor(cases[o.case], o.metric) for o in kind.observations(cases)]
+def anchor_factors(cases: Sequence[MeasuredCase], catalog: Catalog) -> Floats:
+    """Look up the factor on each predicted observation from the user's own measurements of the same environment."""
+    target = target_of(cases)
+    record = catalog.get("constants", f"{target.name}_anchor")
+    keys = [target.offset_key(cases[o.case], o.metric) for o in target.observations(cases)]
     return np.array([record.value(key) if record.get(key) is not None else 1.0 for key in keys])
 
 
 # -- overlays ----------------------------------------------------------------------------------------------------------
 
 
-def seen_figures(cases: Sequence[Question], source: str) -> dict[str, dict[str, Any]]:
-    """Source kinds and chips that a fit has seen (value 1), with their rows; kinds by a mark, not by name."""
-    rows = [cases[i] for i in sorted({o.case for o in kind_of(cases).observations(cases) if o.fits})]
-    counts = Counter(label for m in rows for label in (f"kind {kind_mark(m.row.kind)}", f"chip {m.chip}"))
-    return {name: figure(1.0, source, note=f"{count} rows") for name, count in sorted(counts.items())}
+def seen_figures(cases: Sequence[MeasuredCase], source: str) -> dict[str, dict[str, Any]]:
+    """List the source kinds and chips that a fit has used (value 1), with their number of rows; kinds by a mark, not by name."""
+    rows = [cases[i] for i in sorted({o.case for o in target_of(cases).observations(cases) if o.fits})]
+    counts = Counter(label for case in rows for label in (f"kind {kind_mark(case.row.kind)}", f"chip {case.chip}"))
+    return {name: calibrated_figure(1.0, source, note=f"{count} rows") for name, count in sorted(counts.items())}
 
 
-def figure(
+def calibrated_figure(
     value: float, source: str, unit: str = "1", low: float | None = None, high: float | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """A calibrated figure in the form of the catalog's files."""
+    """Write a calibrated figure in the form of the catalog's files."""
     extra = {"low": _short(low), "high": _short(high)} if low is not None and high is not None else {}
     return {
         "value": _short(value),
@@ -261,44 +254,45 @@ def _short(value: float) -> float:
 
 
 def calibrate(path: Path, folder: Path, catalog: Catalog) -> tuple[Path, list[dict[str, Any]]]:
-    """Fits to a user's measurements, writes an overlay for --catalog into the folder, and returns it with what changed, one row per figure."""
+    """Fit to a user's measurements and write an overlay for --catalog into the folder.
+
+    Returns its path and what changed, one row per figure, the largest change first.
+    """
     measurements = read_measurements(path, catalog)
-    kind, cases = measurements.kind, measurements.cases
+    target, cases = measurements.target, measurements.cases
     if not cases:
-        raise _nothing_to_fit(kind)
-    before = catalog.constants(kind.name)
-    found, keys = fit_own(cases, before, shipped_priors(catalog, kind))
-    use = {o.case for o in kind.observations(cases) if o.fits}
+        raise _nothing_to_fit(target)
+    before = catalog.constants(target.name)
+    found, keys = fit_own(cases, before, shipped_priors(catalog, target))
+    used = len({o.case for o in target.observations(cases) if o.fits})
     spread = float(np.std(found.residuals)) if len(found.residuals) > 1 else 0.0
-    source = f"OWN-{kind.name.upper()}"
-    note = f"fitted to {len(use)} of {measurements.rows} rows; spread of the remaining ln(predicted / measured) {spread:.3f}"
+    source = f"OWN-{target.name.upper()}"
+    note = (
+        f"fitted to {used} of {measurements.rows} rows; spread of the remaining ln(predicted / measured) {spread:.3f}"
+    )
     constants, report = [], []
     for name, value in found.values.items():
-        prior, sigma = kind.priors[name], found.spreads[name]
+        prior, sigma = target.priors[name], found.spreads[name]
         low, high = (prior.from_free(prior.to_free(value) + side * sigma * DECILES / 2.0) for side in (-1.0, 1.0))
-        unit = catalog.get("constants", f"{kind.name}.{name}").figure("value").unit
-        constants.append(
-            {
-                "name": f"{kind.name}.{name}",
-                "figures": {"value": figure(value, source, unit, low, min(high, prior.upper), note)},
-            }
-        )
-        report.append(
-            {"figure": f"{kind.name}.{name}", "before": before[name], "after": value, "low": low, "high": high}
-        )
+        full = f"{target.name}.{name}"
+        unit = catalog.get("constants", full).figure("value").unit
+        figure = calibrated_figure(value, source, unit, low, min(high, prior.upper), note)
+        constants.append({"name": full, "figures": {"value": figure}})
+        report.append({"figure": full, "before": before[name], "after": value, "low": low, "high": high})
     anchors = {}
     for key, offset, sigma in zip(keys, found.offsets, found.offset_spreads, strict=True):
         low, high = (float(np.exp(offset + side * sigma * DECILES / 2.0)) for side in (-1.0, 1.0))
-        anchors[key] = figure(float(np.exp(offset)), source, "1", low, high, note)
-        words = kind.anchor_words.format(*key.split("|"))
-        report.append({"figure": words, "before": 1.0, "after": float(np.exp(offset)), "low": low, "high": high})
+        factor = float(np.exp(offset))
+        anchors[key] = calibrated_figure(factor, source, "1", low, high, note)
+        words = target.offset_words.format(*key.split("|"))
+        report.append({"figure": words, "before": 1.0, "after": factor, "low": low, "high": high})
     constants += [
-        {"name": f"{kind.name}_anchor", "figures": anchors},
-        {"name": f"{kind.name}_seen", "figures": seen_figures(cases, source)},
+        {"name": f"{target.name}_anchor", "figures": anchors},
+        {"name": f"{target.name}_seen", "figures": seen_figures(cases, source)},
     ]
-    title = f"own calibration of the {kind.name} model, {len(use)} rows"
+    title = f"own calibration of the {target.name} model, {used} rows"
     overlay = {"sources": {source: {"title": title, "date": None, "confidence": "B"}}, "constants": constants}
     folder.mkdir(parents=True, exist_ok=True)
-    written = folder / f"{kind.name}.json"
+    written = folder / f"{target.name}.json"
     write_whole(written, json.dumps(overlay, indent=1) + "\n")
     return written, sorted(report, key=lambda row: -abs(np.log(row["after"] / row["before"])))

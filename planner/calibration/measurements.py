@@ -1,4 +1,7 @@
-"""Published or own measurements from a CSV file: rows, numbers, the groups they are scored by. What a row means to a model is elsewhere."""
+"""Read measurements from a CSV file: rows, numbers, and the groups they are scored by.
+
+Not here: turning a row into a case of a model (`training_cases`, `serving_cases`).
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from catalog.lookup import Catalog
+from models.transformer.architecture import Architecture
 from planner.errors import Problem, SpecError, close_matches
 
-KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
+SOURCE_KIND_CHARACTERS = 40  # of the source text: its first part names the document, the rest the table
 FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of one kind of file: text, numbers, those without which no row can be read, and those that only this kind has."""
+    """Columns of one kind of file: text, numbers, those required to read a row (`needed`), and those only this kind has (`own`)."""
 
     text: tuple[str, ...]
     numbers: tuple[str, ...]
@@ -63,7 +68,7 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement: its cells as written, its numbers, and where it stands in the file."""
+    """One measurement: its cells as written, its numbers, and its line in the file."""
 
     line: int
     text: Mapping[str, str]
@@ -75,27 +80,30 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """Source kind, by which rows are held out together: of a serving row with such an id the part before the dash, else the first
-        characters of the source."""
+        """Derive the source kind, by which rows are held out together.
+
+        The part before the dash of a serving row's id where it has one, else the first characters of the source.
+        """
         before, dash, _ = self.text.get("id", "").partition("-")
-        return before if dash and "engine" in self.text else self.text.get("source", "")[:KIND_CHARACTERS]
+        return before if dash and "engine" in self.text else self.text.get("source", "")[:SOURCE_KIND_CHARACTERS]
 
     @property
     def grade(self) -> str:
-        """Letter of trust; a row without one is the user's own and taken as good."""
+        """Return the letter of trust; a row without one is the user's own and counts as A."""
         return self.text.get("grade", "") or "A"
 
     def number(self, name: str) -> float | None:
+        """Return the number in a column; None where the cell is empty."""
         return self.numbers.get(name)
 
     def count(self, name: str, default: int = 0) -> int:
-        """A number as an integer; the default where the cell is empty."""
+        """Return a number as an integer; the default where the cell is empty."""
         value = self.numbers.get(name)
         return default if value is None else int(value)
 
 
 def file_kind(path: Path) -> str:
-    """ "training" or "serving", by which of them more columns of the file belong to. Raises SpecError where it is neither."""
+    """Tell "training" from "serving" by which of them owns more of the file's columns. Raises SpecError where none does."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
@@ -109,7 +117,7 @@ def file_kind(path: Path) -> str:
 
 
 def read_rows(path: Path, kind: str = "training") -> list[Row]:
-    """Rows of a file with a header. Raises SpecError with every unreadable cell, and OSError for a missing file."""
+    """Read the rows of a file with a header. Raises SpecError listing every unreadable cell, and OSError for a missing file."""
     columns = FILES[kind]
     problems: list[Problem] = []
     rows: list[Row] = []
@@ -156,37 +164,56 @@ def _row(path: Path, line: int, cells: Mapping[str, str], columns: Columns, prob
 
 
 def fold_of(kind: str, architecture: str, chip: str) -> int:
-    """The fold in which a group (source kind, architecture, chip) is left out."""
+    """Assign a group (source kind, architecture, chip) to the fold in which it is left out."""
     return int(hashlib.sha256(f"fold|{kind}|{architecture}|{chip}".encode()).hexdigest(), 16) % FOLDS
 
 
 def kind_mark(kind: str) -> str:
-    """A short mark of a source kind: says whether it was seen in calibration without repeating its text."""
+    """Hash a source kind to a short mark, which tells whether calibration has seen it without repeating its text."""
     return hashlib.sha256(f"kind|{kind}".encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True)
-class Reader:
-    """A row being read, and the inferences made so far."""
+class RowReader:
+    """A row being read, and the assumptions made for its empty cells so far."""
 
     row: Row
     catalog: Catalog
     inferred: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
+        """Record an assumption."""
         self.inferred.append(text)
 
 
+class ModelCase(Protocol):
+    """The input of a model's prediction for one row, as far as training and serving have it in common."""
+
+    @property
+    def arch(self) -> Architecture: ...
+
+    @property
+    def family(self) -> str: ...
+
+
 class MeasuredCase:
-    """What every row that became a case of the models can be asked; a subclass has its `case` and the name of its `chip`."""
+    """Base of rows turned into cases of the models; subclasses add what they measured."""
 
     __slots__ = ()
 
+    row: Row
+    case: ModelCase
+    architecture: str
+    chip: str
+    chips: float
+    inferred: tuple[str, ...]  # assumptions for empty cells
+
     @property
     def experts(self) -> bool:
+        """Tell whether the architecture is a mixture of experts."""
         return bool(self.case.arch.experts)
 
     @property
     def generation(self) -> str:
-        """Chips that share figures are one generation; each TPU is one of its own."""
+        """Name the chip generation, by which chips share figures; each TPU is a generation of its own."""
         return self.chip if self.case.family == "tpu" else self.case.family or self.chip

@@ -1,8 +1,8 @@
-"""Scores the models on a measurements file: per row measured, predicted, low, high; summaries by chip, source and kind of network.
+"""Score the models on a file of measurements: measured, predicted and interval of each row, summaries by chip, source and network.
 
-The summary covers the rows in the score: in a training file all of them, in a serving file those of grade A or B (a row without a
-grade is the user's own and counts) less the stated exclusions (`serving_cases.in_score`). The others are predicted and written all
-the same, and summed up apart under `by`, "in score": "no".
+Summaries cover the rows in the score: all rows of a training file; of a serving file those of grade A or B (a row without a grade is
+the user's own and counts) except the stated exclusions (`serving_cases.in_score`). The other rows are predicted and written as well,
+but summarised separately under `by`, "in score": "no".
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from planner.calibration.fit import (
     LEAVE_OUT,
     TIER_OF_LEAVE_OUT,
     anchor_factors,
-    bands_of,
+    catalog_bands,
     leave_out,
     read_measurements,
-    tier,
+    tier_of_case,
 )
-from planner.calibration.kind import Kind, Observation, Question
+from planner.calibration.measurements import MeasuredCase
+from planner.calibration.target import AnyTarget, Observation
 
 SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")
@@ -55,7 +56,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Scores of a file, and how many rows could not be asked about, by reason."""
+    """Scores of a file, and how many rows are not predictable, by reason."""
 
     rows: int
     reasons: Mapping[str, int]
@@ -66,7 +67,7 @@ class Validation:
         return len({score.id for score in self.scores})
 
     def as_json(self) -> dict[str, Any]:
-        """The document of `--format json`."""
+        """Write the document of `--format json`."""
         by: dict[str, Callable[[Score], str]] = {
             "chip": lambda s: s.chip, "source": lambda s: s.source, "network": lambda s: s.network, "tier": lambda s: s.tier
         }  # fmt: skip
@@ -85,7 +86,7 @@ class Validation:
         }
 
     def summary_rows(self) -> list[dict[str, Any]]:
-        """The same as rows of a table."""
+        """Write the summaries as rows of a table."""
         document = self.as_json()
         rows = [
             {"group": "all", "name": "", "metric": metric, **values} for metric, values in document["metrics"].items()
@@ -99,36 +100,38 @@ class Validation:
         return rows
 
     def score_rows(self) -> list[dict[str, Any]]:
-        """The file of `--rows`."""
+        """Write the rows of the file of `--rows`."""
         return [{name: getattr(s, name) for name in SCORE_COLUMNS} for s in self.scores]
 
 
 def validate(path: Path, catalog: Catalog, left_out: str | None = None) -> Validation:
-    """Scores of all rows of a file, by the catalog's constants or by refits that leave each row's group out."""
+    """Score all rows of a file by the catalog's constants, or by refits that leave out each row's group (`left_out` names the grouping)."""
     measurements = read_measurements(path, catalog)
-    kind, cases, start = measurements.kind, measurements.cases, catalog.constants(measurements.kind.name)
+    target, cases = measurements.target, measurements.cases
+    start = catalog.constants(target.name)
     if not cases:
         return Validation(measurements.rows, measurements.reasons, ())
-    observations = kind.observations(cases)
+    observations = target.observations(cases)
     if left_out:
         log_value, tiers = leave_out(cases, left_out, start)[0], left_out_tiers(cases, left_out)
     else:
-        log_value = kind.predict(cases, observations)(start) + np.log(anchor_factors(cases, catalog))
-        tiers = [tier(m, catalog) for m in cases]
-    bands = bands_of(catalog, kind)
+        log_value = target.predict(cases, observations)(start) + np.log(anchor_factors(cases, catalog))
+        tiers = [tier_of_case(m, catalog) for m in cases]
+    bands = catalog_bands(catalog, target)
     scores = [
-        _score(kind, cases[o.case], o, float(np.exp(value)), tiers[o.case], bands[tiers[o.case], o.label], start)
+        _score(target, cases[o.case], o, float(np.exp(value)), tiers[o.case], bands[tiers[o.case], o.label], start)
         for o, value in zip(observations, log_value, strict=True)
     ]
     return Validation(measurements.rows, measurements.reasons, tuple(scores))
 
 
-def left_out_tiers(cases: Sequence[Question], by: str) -> list[str]:
-    """Tier of each row once its group is out; with groups, a source or chip that has no row in another fold is a new one."""
+def left_out_tiers(cases: Sequence[MeasuredCase], by: str) -> list[str]:
+    """Classify each row once its group is left out; for folds, a source or chip without rows in another fold is new."""
     if by in TIER_OF_LEAVE_OUT:
         return [TIER_OF_LEAVE_OUT[by]] * len(cases)
     fold = LEAVE_OUT[by]
-    sources, chips = ({} for _ in range(2))
+    sources: dict[str, set[str]] = {}
+    chips: dict[str, set[str]] = {}
     for m in cases:
         sources.setdefault(m.row.kind, set()).add(fold(m))
         chips.setdefault(m.chip, set()).add(fold(m))
@@ -139,30 +142,47 @@ def left_out_tiers(cases: Sequence[Question], by: str) -> list[str]:
 
 
 def _score(
-    kind: Kind, m: Question, seen: Observation, value: float, name: str, found: Band, constants: Mapping[str, float]
+    target: AnyTarget,
+    case: MeasuredCase,
+    seen: Observation,
+    value: float,
+    tier: str,
+    band: Band,
+    constants: Mapping[str, float],
 ) -> Score:
-    """The figure with its interval, all in the unit of the metric; a rate falls as its time grows, hence the sorting."""
+    """Score one observation, with its interval, in the unit of its metric; bounds are sorted since a rate falls as its time grows."""
     predicted, *bounds = (
-        float(kind.shown(m, seen.metric, float(v), constants)) for v in (value, *interval(value, found))
+        float(target.in_metric_unit(case, seen.metric, float(v), constants)) for v in (value, *interval(value, band))
     )
     low, high = sorted(bounds)
-    in_score = kind.in_score(m.row)
+    in_score = target.in_score(case.row)
     note = "; ".join(
-        (f"tier {name}", *(f"assumed {text}" for text in m.inferred), *(() if in_score else ("not in the score",)))
+        (f"tier {tier}", *(f"assumed {text}" for text in case.inferred), *(() if in_score else ("not in the score",)))
     )
-    network = "moe" if m.experts else "dense"
+    network = "moe" if case.experts else "dense"
     return Score(
-        m.row.id, seen.metric, seen.value, predicted, low, high, m.chip, m.row.kind, network, name, note, in_score
+        case.row.id,
+        seen.metric,
+        seen.value,
+        predicted,
+        low,
+        high,
+        case.chip,
+        case.row.kind,
+        network,
+        tier,
+        note,
+        in_score,
     )
 
 
 def by_metric(scores: Iterable[Score]) -> dict[str, dict[str, float]]:
-    """Summary of each metric; error = |predicted / measured - 1|, bias its signed median, all as fractions."""
+    """Summarise each metric: error = |predicted / measured - 1|, bias = its signed median, all as fractions."""
     return {metric: summary(members) for metric, members in _grouped(scores, lambda s: s.metric)}
 
 
 def summary(scores: Sequence[Score]) -> dict[str, float]:
-    """n, median and mean absolute error, shares within 10 and 20 %, bias, and share inside the 80 % interval."""
+    """Compute n, median and mean absolute error, shares within 10 and 20 %, bias, and the share inside the 80 % interval."""
     signed = np.array([s.ratio - 1.0 for s in scores])
     error = np.abs(signed)
     covered = [s.low <= s.measured <= s.high for s in scores]

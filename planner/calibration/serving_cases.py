@@ -1,6 +1,6 @@
 """What a serving measurement asks of the models: shape, chip, layout, engine, lengths and load, with the stated inference of each empty cell.
 
-Reading files is in measurements.py, scoring in validate.py. Each inference is one function whose docstring states the rule; those about
+Not here: reading files (`measurements`), scoring (`scores`). Each inference is one function whose docstring states the rule; those about
 the software, the lengths and the load of a row are in serving_loads.py.
 """
 
@@ -20,26 +20,26 @@ from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
-from planner.calibration.measurements import MeasuredCase, Reader, Row
+from planner.calibration.measurements import MeasuredCase, Row, RowReader
 from planner.calibration.serving_loads import Load, Software, load_of, software_of
 from planner.calibration.training_architectures import Unpredictable, known_record, shape_of_record
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
-GRADES = ("A", "B")
+SCORED_GRADES = ("A", "B")
 LEFT_OUT_KINDS = ("gpustack", "sglblog")
 LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # of MLPerf: its lengths are unknown
 BENCHMARK = re.compile(r"mlperf scenario=")
 
 # Names of weight formats in measurements -> those of models.roofline, for chips that compute in them.
-WEIGHTS = {
+WEIGHT_FORMATS = {
     "fp32": "bf16", "bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "mxfp8": "mxfp8", "int8": "int8", "w8a8-int8": "int8",
     "nvfp4": "fp4", "fp4": "fp4", "mxfp4": "fp4", "fp4-to-fp8": "fp4", "int4": "int4", "int4_wo": "int4", "uint4": "int4", "gptq-int4": "int4",
     "awq": "int4", "w4a16-int4 (experts)": "int4", "w4a16": "int4", "q4_k_m": "int4",
 }  # fmt: skip
-UNSTATED = ("", "unset", "n/a", "auto")
+UNSTATED_FORMATS = ("", "unset", "n/a", "auto")
 # Without a rate of its own a format is computed in 16 bit, from weights that stay narrow in memory.
-WIDENED = {"fp8": "w8a16", "mxfp8": "w8a16", "int8": "w8a16", "fp4": "int4"}
-CACHES = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
+EMULATED_FORMATS = {"fp8": "w8a16", "mxfp8": "w8a16", "int8": "w8a16", "fp4": "int4"}
+KV_FORMATS = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
 NARROW_CHECKPOINTS = {
     "deepseek-ai": "fp8",
     "moonshotai": "fp8",
@@ -49,8 +49,8 @@ NARROW_CHECKPOINTS = {
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it
-FULL = 0.9  # share of the memory up to which weights may fill it, where a layout is inferred
-ROOMY = 0.62  # the same where a throughput is to be had from the rest
+WEIGHTS_SHARE_LIMIT = 0.9  # share of the memory up to which weights may fill it, where a layout is inferred
+WEIGHTS_SHARE_FOR_THROUGHPUT = 0.62  # the same where a throughput is to be had from the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ def in_score(row: Row) -> bool:
     unknown lengths.
     """
     unknown_lengths = bool(BENCHMARK.search(row.text["other_metric"])) and row.text["model"] == LEFT_OUT_BENCHMARK
-    return row.grade in GRADES and row.kind not in LEFT_OUT_KINDS and not unknown_lengths
+    return row.grade in SCORED_GRADES and row.kind not in LEFT_OUT_KINDS and not unknown_lengths
 
 
 def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float]) -> MeasuredServing:
     """The row as a question to the models. Raises Unpredictable with the reason."""
-    reader = Reader(row, catalog)
+    reader = RowReader(row, catalog)
     chip = chip_record(row, catalog)
     chips = row.number("n_chips")
     if not chips:
@@ -125,7 +125,7 @@ def chip_record(row: Row, catalog: Catalog) -> Record:
         raise Unpredictable("chip not in the catalog") from None
 
 
-def ranks_per_chip(row: Row, reader: Reader) -> int:
+def ranks_per_chip(row: Row, reader: RowReader) -> int:
     """A layout whose degrees multiply to a whole multiple of the chips counts cores or dies: so many ranks to a chip."""
     if row.text["mode"] == "disaggregated":
         return 1
@@ -137,7 +137,7 @@ def ranks_per_chip(row: Row, reader: Reader) -> int:
     return 1
 
 
-def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
+def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: RowReader) -> tuple[ChipRates, str]:
     """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
 
     Chips without a scale-up domain talk over the host's links, within `chips_per_node`.
@@ -162,25 +162,27 @@ def rates_of(row: Row, chip: Record, weights: str, per_chip: int, reader: Reader
 # -- precisions --------------------------------------------------------------------------------------------------------
 
 
-def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: Reader) -> str:
+def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architecture, reader: RowReader) -> str:
     """Column `weight_dtype`; a format that the chip does not compute in is widened to 16 bit for the product.
 
     Empty: in an MLPerf run the narrowest floating format of the chip down to 4 bit; elsewhere that of the published checkpoint.
     """
     label = row.text["weight_dtype"].lower()
-    if label in UNSTATED or label == "fp32":
-        precision = narrowest(chip) if BENCHMARK.search(row.text["other_metric"]) else checkpoint_precision(record)
+    if label in UNSTATED_FORMATS or label == "fp32":
+        precision = (
+            narrowest_format(chip) if BENCHMARK.search(row.text["other_metric"]) else checkpoint_precision(record)
+        )
         reader.note(f"weights in {precision}")
-    elif label in WEIGHTS:
-        precision = WEIGHTS[label]
+    elif label in WEIGHT_FORMATS:
+        precision = WEIGHT_FORMATS[label]
     else:
         raise Unpredictable("unknown weight_dtype")
     if peak_flop_per_s(stated(chip), precision) is None:
-        precision = WIDENED.get(precision, precision)
+        precision = EMULATED_FORMATS.get(precision, precision)
     return precision
 
 
-def narrowest(chip: Record) -> str:
+def narrowest_format(chip: Record) -> str:
     """The narrowest floating format that a chip computes in: submissions to a benchmark of throughput use it."""
     return next((name for name in ("fp4", "fp8") if chip.get(f"{name}_flop_per_s") is not None), "bf16")
 
@@ -190,12 +192,12 @@ def checkpoint_precision(record: Record) -> str:
     return NARROW_CHECKPOINTS.get(record.words("family") or "", "bf16")
 
 
-def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: Reader) -> str:
+def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, reader: RowReader) -> str:
     """Column `kv_dtype`; empty: 8 bit beside weights computed in 4 bit, whose checkpoints ask for it, and in MLPerf runs on chips that
     compute in FP8; 16 bit elsewhere (the engines' default)."""
     label = row.text["kv_dtype"].lower()
-    if label in CACHES:
-        return CACHES[label]
+    if label in KV_FORMATS:
+        return KV_FORMATS[label]
     narrow = weights == "fp4" or (bool(BENCHMARK.search(row.text["other_metric"])) and weights in ("fp8", "mxfp8"))
     precision = "fp8" if narrow else "bf16"
     reader.note(f"KV cache in {precision}")
@@ -206,7 +208,7 @@ def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, re
 
 
 def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: str, software: Software, load: Load, per_chip: int,
-                      reader: Reader) -> dict[str, int]:  # fmt: skip
+                      reader: RowReader) -> dict[str, int]:  # fmt: skip
     """Degrees of one replica, as printed or inferred by the rules of the functions below."""
     ranks = int((row.number("n_chips") or 1) * per_chip)
     tp, pp, dp, ep = (row.count(name) for name in ("tp", "pp", "dp", "ep"))
@@ -215,7 +217,7 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
         reader.note(f"tp {tp}")
         alone = (
             load.regime != "maximum"
-            or weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > FULL * rates.hbm_bytes
+            or weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > WEIGHTS_SHARE_LIMIT * rates.hbm_bytes
         )
         if alone and ranks > tp and ranks % tp == 0:
             pp = ranks // tp
@@ -234,7 +236,11 @@ def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str,
     if load.regime != "maximum":
         return int(max(1, min(ranks, rates.scaleup_chips, arch.heads)))
     tp = 1
-    while tp < ranks and weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > ROOMY * rates.hbm_bytes:
+    while (
+        tp < ranks
+        and weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights)
+        > WEIGHTS_SHARE_FOR_THROUGHPUT * rates.hbm_bytes
+    ):
         tp *= 2
     if load.interactive:
         tp *= 2
@@ -242,7 +248,7 @@ def inferred_tensor_parallel(rates: ChipRates, arch: Architecture, weights: str,
 
 
 def attention_ranks(
-    row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: Reader
+    row: Row, arch: Architecture, tp: int, pp: int, ranks: int, software: Software, load: Load, reader: RowReader
 ) -> tuple[int, int]:
     """(tp, dp) of an architecture with experts whose row names no attention ranks.
 

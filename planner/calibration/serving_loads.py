@@ -22,17 +22,17 @@ RELEASES = {
 }  # fmt: skip
 PYTORCH_SINCE = 2025.7  # release 1.0 of TensorRT-LLM [year]
 # Mean lengths of the data sets of MLPerf Inference [token], and limits on the p99 of TPOT and TTFT by scenario [ms].
-DATASETS = {
+MLPERF_LENGTHS = {
     "llama-2-70b": (294.0, 293.0), "mixtral-8x7b": (270.0, 145.0), "llama-3.1-405b": (9400.0, 680.0), "llama-3.1-8b": (780.0, 128.0),
     "deepseek-r1": (800.0, 3880.0), "gpt-j-6b": (870.0, 69.0),
 }  # fmt: skip
-LIMITS = {
+MLPERF_LIMITS_MS = {
     ("llama-2-70b", "Server"): (200.0, 2000.0), ("llama-2-70b", "Interactive"): (40.0, 450.0), ("mixtral-8x7b", "Server"): (200.0, 2000.0),
     ("llama-3.1-405b", "Server"): (175.0, 6000.0), ("llama-3.1-405b", "Interactive"): (80.0, 4500.0), ("llama-3.1-8b", "Server"): (100.0, 2000.0),
     ("llama-3.1-8b", "Interactive"): (30.0, 500.0), ("deepseek-r1", "Server"): (80.0, 2000.0), ("deepseek-r1", "Interactive"): (15.0, 1500.0),
 }  # fmt: skip
-CHAT = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
-DRAWN = 0.9  # mean of lengths that a client draws from 0.8 to 1.0 of the nominal
+SHAREGPT_LENGTHS = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
+DRAWN_LENGTH_SHARE = 0.9  # mean of lengths that a client draws from 0.8 to 1.0 of the nominal
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ def load_of(row: Row, note: Note) -> Load:
     """
     if found := re.search(r"mlperf scenario=(\w+)", row.text["other_metric"]):
         return benchmark_load(row, found[1], note)
-    if re.search(r"mlperf", row.text["other_metric"]) and row.text["model"] in DATASETS:
+    if re.search(r"mlperf", row.text["other_metric"]) and row.text["model"] in MLPERF_LENGTHS:
         return benchmark_load(row, "Offline", note)
     notes, mode = row.text["notes"].lower(), row.text["mode"]
     prompt, output = row.number("isl"), row.number("osl")
     if not prompt or not output:
         if "sharegpt" in notes:
-            prompt, output = CHAT
+            prompt, output = SHAREGPT_LENGTHS
             note("lengths of ShareGPT conversations")
         elif mode == "decode_only" and row.number("concurrency"):
             prompt, output = prompt or 128.0, output or 128.0
@@ -133,11 +133,11 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
     """An MLPerf run: mean lengths of its data set, with the row's own output length where printed, the scenario's limits,
     and the engine's limit on running requests as high as memory allows: submitters set it."""
     name = row.text["model"]
-    if name not in DATASETS:
+    if name not in MLPERF_LENGTHS:
         raise Unpredictable("lengths of the benchmark's data set unknown")
-    prompt, output = DATASETS[name]
+    prompt, output = MLPERF_LENGTHS[name]
     note("mean lengths of the data set")
-    tpot, ttft = LIMITS.get((name, scenario), (0.0, 0.0))
+    tpot, ttft = MLPERF_LIMITS_MS.get((name, scenario), (0.0, 0.0))
     return Load(
         "maximum",
         prompt,
@@ -154,7 +154,7 @@ def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tupl
     """Clients that draw lengths from 0.8 to 1.0 of the nominal have a mean of 0.9; their dumps and notes say so."""
     if re.search(r"InferenceMAX|random range ratio 0\.8", row.text["notes"]):
         note("mean lengths 0.9 of the nominal")
-        return DRAWN * prompt, max(DRAWN * output, 2.0)
+        return DRAWN_LENGTH_SHARE * prompt, max(DRAWN_LENGTH_SHARE * output, 2.0)
     return prompt, max(output, 2.0)
 
 

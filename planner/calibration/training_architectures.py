@@ -22,7 +22,7 @@ PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
 # Latent attention where a row says no more than that: the ranks that all published networks of the kind share.
 USUAL_MLA = {"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_dim": 128, "qk_rope_dim": 64, "v_head_dim": 128}
 USUAL_HEAD, USUAL_HEADS = 128, (64, 128, 256)
-UNUSUAL = 0.03  # what a shape must gain in ln(parameters) to be believed against the usual one
+UNUSUAL_SHAPE_PENALTY = 0.03  # what a shape must gain in ln(parameters) to be believed against the usual one
 
 
 class Unpredictable(Exception):
@@ -152,7 +152,7 @@ def by_parameters(found: dict[str, int], mla: bool, billions: float | None, note
             if not billions:
                 return arch
             miss = abs(math.log(parameter_counts(arch).total / (billions * BILLION)))
-            miss += UNUSUAL * ((gated != usual_gated) + 2 * (head != usual_head))
+            miss += UNUSUAL_SHAPE_PENALTY * ((gated != usual_gated) + 2 * (head != usual_head))
             if miss < best_miss:
                 best, best_miss = arch, miss
     if best.gated != usual_gated or best.head_dim != usual_head:

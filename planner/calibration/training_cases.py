@@ -1,6 +1,6 @@
 """What a training measurement asks of the models: shape, chip, layout, recipe, with the stated inference of each empty cell.
 
-Reading files is in measurements.py, scoring in validate.py. Each inference is one function whose docstring states the rule.
+Not here: reading files (`measurements`), scoring (`scores`). Each inference is one function whose docstring states the rule.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from models.training.layouts import RECOMPUTE, ZERO
 from models.training.many_runs import Case
 from models.training.step import Recipe
 from models.transformer.architecture import Architecture
-from planner.calibration.measurements import MeasuredCase, Reader, Row
+from planner.calibration.measurements import MeasuredCase, Row, RowReader
 from planner.calibration.training_architectures import Unpredictable, architecture_of
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
@@ -38,18 +38,18 @@ PRECISIONS = {
 USUAL_NIC_GBPS = {"volta": 12.5, "ampere": 25.0, "hopper": 50.0, "blackwell": 50.0}
 OTHER_NIC_GBPS = 25.0
 UNSTATED_SCALEUP_BYTES_PER_S = 64 * GIGA  # a host link of the fifth generation, where no scale-up link is published
-RACK_SCALE = 16  # a scale-up domain of more chips spans nodes, so that chips_per_node does not bound it
+LARGEST_NODE_CHIPS = 16  # a scale-up domain of more chips spans nodes, so that chips_per_node does not bound it
 FUSED_RACK_FROM, FUSED_FROM, FUSED_FSDP_FROM, GRAPHS_FROM = (
     2025.75,
     2026.2,
     2026.0,
     2026.45,
 )  # releases of tuned software that bring a fused dispatcher, whole-iteration graphs
-FULL_SHARE = 0.95  # of the memory, up to which a run is taken to need no recompute
+MEMORY_SHARE_WITHOUT_RECOMPUTE = 0.95  # of the memory, up to which a run is taken to need no recompute
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(MeasuredCase):
+class MeasuredTraining(MeasuredCase):
     """A row with what it asks of the models and what it measured."""
 
     row: Row
@@ -65,9 +65,9 @@ class Measured(MeasuredCase):
     inferred: tuple[str, ...]
 
 
-def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> Measured:
+def measured_training(row: Row, catalog: Catalog, constants: TrainingConstants) -> MeasuredTraining:
     """The row as a question to the models. Raises Unpredictable with the reason."""
-    reader = Reader(row, catalog)
+    reader = RowReader(row, catalog)
     chip = chip_record(row, catalog)
     framework = framework_of(row)
     for name in ("n_chips", "seq_len"):
@@ -90,7 +90,7 @@ def measured_case(row: Row, catalog: Catalog, constants: TrainingConstants) -> M
         arch, rates, {**degrees, "recompute": level}, batch, question.sequence_tokens, precision, family, recipe
     )
     tflops, hardware = measured_tflops(row, chip)
-    return Measured(
+    return MeasuredTraining(
         row=row, case=case, architecture=name, chip=chip.name, chips=row.number("n_chips"), precision=precision,
         capacity_bytes=rates.hbm_bytes, step_s=measured_step_s(row, batch), tflops=tflops, hardware_flops=hardware,
         inferred=tuple(reader.inferred),
@@ -123,7 +123,7 @@ def release_year(row: Row) -> float:
     return row.number("year") + 0.5 if row.number("year") else 2026.0
 
 
-def precision_of(row: Row, chip: Record, arch: Architecture, reader: Reader) -> str:
+def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) -> str:
     """Column `dtype`, else 16 bit. Four-bit runs with experts keep so much at eight bits that they count as MXFP8."""
     label = row.text["dtype"].lower()
     if label not in PRECISIONS:
@@ -137,7 +137,7 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: Reader) -> 
     return precision
 
 
-def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: Reader) -> tuple[ChipRates, str]:
+def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowReader) -> tuple[ChipRates, str]:
     """Rates of one rank and the chip's generation. A rank is a chip, or its `per_chip`-th part where the layout counts cores.
 
     The scale-up domain is that of the catalog; within one node it is bounded by `chips_per_node`. NICs that the row leaves
@@ -145,7 +145,7 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: Read
     """
     read, family = stated(chip), chip.words("family") or "other"
     node, domain = row.number("chips_per_node"), read("scaleup_chips") or row.number("chips_per_node") or 1
-    if node and domain <= RACK_SCALE:
+    if node and domain <= LARGEST_NODE_CHIPS:
         domain = min(node, domain)
     scaleup = read("scaleup_bytes_per_s")
     if scaleup is None:
@@ -166,7 +166,7 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: Read
     return rates, family
 
 
-def layout_degrees(row: Row, framework: str, experts: int, reader: Reader) -> tuple[dict[str, int], int]:
+def layout_degrees(row: Row, framework: str, experts: int, reader: RowReader) -> tuple[dict[str, int], int]:
     """Parallel degrees, and how many ranks share a chip.
 
     Empty TP, PP, CP and EP are 1; with FSDP, experts are spread over as many ranks as divide them. Empty DP is what is left of the chips. A printed product that is a whole multiple of the
@@ -195,7 +195,7 @@ def layout_degrees(row: Row, framework: str, experts: int, reader: Reader) -> tu
     return {**degrees, "dp": int(dp)}, per_chip
 
 
-def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reader) -> tuple[float, int]:
+def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowReader) -> tuple[float, int]:
     """(global batch, micro-batch) in sequences. An empty micro-batch is 1, with XLA all of the chip's share of the batch.
 
     Without a global batch, eight micro-batches per replica, and four per stage where that is more.
@@ -210,7 +210,7 @@ def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reade
     return float(batch), int(max(1, micro_batch))
 
 
-def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reader) -> int:
+def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowReader) -> int:
     """Column `vpp`; empty is 1, and 2 with a pipeline of tuned software."""
     if row.number("vpp"):
         return row.count("vpp") if degrees["pp"] > 1 else 1
@@ -221,7 +221,7 @@ def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: 
     return 1
 
 
-def zero_of(row: Row, framework: str, reader: Reader) -> int:
+def zero_of(row: Row, framework: str, reader: RowReader) -> int:
     """Column `sharding`; empty is none for Megatron of 2021, ZeRO-3 for XLA, ZeRO-1 elsewhere."""
     label = row.text["sharding"]
     if label in ZERO:
@@ -231,7 +231,7 @@ def zero_of(row: Row, framework: str, reader: Reader) -> int:
     return level
 
 
-def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, reader: Reader) -> int:
+def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowReader) -> int:
     """Column `sequence_parallel`; empty is on with tensor parallelism, except in Megatron of 2021."""
     if row.text["sequence_parallel"]:
         return int(row.text["sequence_parallel"].lower() in ("yes", "true", "1")) if degrees["tp"] > 1 else 0
@@ -242,7 +242,7 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
 
 
 def recompute_of(
-    row: Row, question: Case, framework: str, reader: Reader, constants: TrainingConstants
+    row: Row, question: Case, framework: str, reader: RowReader, constants: TrainingConstants
 ) -> tuple[int, float]:
     """(level, share of the activations dropped beyond it). Column `recompute`; empty is selective for tuned software with experts
     (modules that are cheap to repeat), and none elsewhere, in both cases with such a share of the activations dropped that the run fits into
@@ -256,13 +256,13 @@ def recompute_of(
     none, full = (question.memory_bytes(at, constants) for at in (level, 2))
     if full >= none:
         return level, 0.0
-    share = min(1.0, max(0.0, (none - FULL_SHARE * question.chip.hbm_bytes) / (none - full)))
+    share = min(1.0, max(0.0, (none - MEMORY_SHARE_WITHOUT_RECOMPUTE * question.chip.hbm_bytes) / (none - full)))
     reader.note(f"{share:.0%} of the activations recomputed by memory")
     return level, share
 
 
 def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: str, arch: Architecture, degrees: Mapping[str, int],
-              mtp_layers: int, reader: Reader) -> Recipe:  # fmt: skip
+              mtp_layers: int, reader: RowReader) -> Recipe:  # fmt: skip
     """What the software does, by framework and date.
 
     Attention is fused except in Megatron of 2021. Tuned software fuses the dispatcher from 2026 on, overlaps the exchange
@@ -280,7 +280,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
     )
     domain = chip.get("scaleup_chips").value if chip.get("scaleup_chips") else 8
     beyond = degrees["ep"] > domain and degrees["pp"] > 1
-    since = FUSED_RACK_FROM if domain > RACK_SCALE else FUSED_FROM
+    since = FUSED_RACK_FROM if domain > LARGEST_NODE_CHIPS else FUSED_FROM
     fused = year >= (since if tuned else FUSED_FSDP_FROM if framework == "fsdp" else math.inf)
     if arch.experts:
         reader.note("recipe of experts by framework and date")

@@ -1,4 +1,4 @@
-"""The verbs `validate` and `calibrate`: their arguments, and the printing of what validate.py and calibrate.py find."""
+"""The verbs `validate` and `calibrate`: their arguments, and the printing of what `planner.calibration` finds."""
 
 from __future__ import annotations
 

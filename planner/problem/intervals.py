@@ -1,6 +1,6 @@
 """The 80 % interval of every predicted time, and what a user's own measurements say of a chip: read from the catalog's calibration.
 
-Fitting is in calibrate.py, the closed forms in models/statistics/intervals.py. A plan is no run that was measured, so its tier is that
+Fitting is in `planner.calibration.fit`, the closed forms in models/statistics/intervals.py. A plan is no run that was measured, so its tier is that
 of a new source; on a chip that no measurement shows, that of a new chip; and on one that the user measured, a known one.
 """
 

@@ -15,7 +15,7 @@ from models.training.step import TrainingConstants
 from planner.calibration.measurements import fold_of, read_rows
 from planner.calibration.scores import validate
 from planner.calibration.training_architectures import Unpredictable
-from planner.calibration.training_cases import measured_case
+from planner.calibration.training_cases import measured_training
 from planner.cli.main import main
 from planner.errors import SpecError
 
@@ -43,7 +43,7 @@ def write(path: Path, *rows: dict) -> Path:
 
 def case_of(tmp_path, catalog, **changes):
     row = read_rows(write(tmp_path / "m.csv", {**BASE, **changes}))[0]
-    return measured_case(row, catalog, TrainingConstants.from_values(catalog.constants("training")))
+    return measured_training(row, catalog, TrainingConstants.from_values(catalog.constants("training")))
 
 
 def test_every_unreadable_cell_is_named_at_once(tmp_path):

@@ -11,9 +11,9 @@ import pytest
 from catalog.lookup import Catalog
 from models.statistics.fitting import Prior, fit
 from models.statistics.intervals import TIERS, Band, bands_by_tier
-from planner.calibration.fit import band_figures, bands_of, fit_own, read_measurements, shipped_priors
+from planner.calibration.fit import band_figures, catalog_bands, fit_own, read_measurements, shipped_priors
 from planner.calibration.measurements import FILES, file_kind, read_rows
-from planner.calibration.training_kind import TRAINING
+from planner.calibration.training_target import TRAINING
 from planner.errors import SpecError
 
 TRAINING_ROW = {
@@ -105,7 +105,7 @@ def test_bands_of_any_labels_are_read_as_they_were_written():
         f"constants/training_interval/{name}": {"value": f["value"], "note": "test"}
         for name, f in band_figures(bands, "T").items()
     }
-    found = bands_of(Catalog.load().with_overrides(figures))
+    found = catalog_bands(Catalog.load().with_overrides(figures))
     for key, band in bands.items():
         assert (found[key].low, found[key].high) == pytest.approx((band.low, band.high), rel=1e-3, abs=1e-3)
 
