@@ -1,9 +1,9 @@
-"""How far the models are from published runs: writes benchmarks/accuracy.md and the scatter plots beside it.
+"""Measure how far the models are from published runs; write benchmarks/accuracy.md and its scatter plots.
 
     python benchmarks/accuracy.py --measurements DIR [--chapter training|serving]
 
-DIR holds training.csv and serving.csv. With --chapter only that chapter is written anew. Nothing is fitted but by leave-out; the
-catalog is not changed.
+DIR holds training.csv and serving.csv. With --chapter only that chapter is written anew. Constants are refitted only to leave groups
+out; the catalog does not change.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def chapter(name: str, folder: Path) -> str:
-    """The text of one chapter; its plots are written on the way."""
+    """Write the text of one chapter, and its plots beside it."""
     from importlib import import_module
 
     from catalog.lookup import Catalog
@@ -52,7 +52,7 @@ def chapter(name: str, folder: Path) -> str:
 
 
 def written_chapters(text: str) -> dict[str, str]:
-    """Chapters of an earlier report by name."""
+    """Read the chapters of an earlier report, by name."""
     parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
     return {re.match(r"## (\w+)", part)[1].lower(): part.rstrip("\n") + "\n" for part in parts}
 

@@ -1,4 +1,4 @@
-"""What both chapters of the accuracy report share: a measurements file predicted by shipped constants and by refits, tables, plots."""
+"""Predict a file of measurements by the shipped constants and by refits; tables and plots for both chapters of the accuracy report."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ class Scored:
             self.left[by], self.refits[by] = leave_out_by_group(self.cases, by, self.start, whole)
 
     def signed(self, log_value: np.ndarray, label: str | None = None) -> np.ndarray:
-        """predicted / measured - 1 of the observations in the score, of one label or of all."""
+        """Compute predicted / measured - 1 of the observations in the score, of one label or of all."""
         which = self.use if label is None else self.use & (self.labels == label)
         return np.expm1(log_value - self.measured)[which]
 
     def median(self, by: str, label: str | None = None) -> str:
-        """Median error with groups left out."""
+        """Compute the median error with groups left out."""
         return percent(np.median(np.abs(self.signed(self.left[by], label))))
 
     def coverage(self) -> list[tuple[str, str, float]]:
-        """(tier, label, share of observations inside the interval), by the leave-out that the tier stands for."""
+        """List (tier, label, share of observations inside the interval), by the leave-out that the tier stands for."""
         bands, found = catalog_bands(self.catalog, self.target), []
         for tier in TIERS:
             missed = self.measured - self.left[LEAVE_OUT_OF_TIER[tier]]
@@ -83,7 +83,7 @@ class Scored:
         return found
 
     def table(self, name: Callable, log_value: np.ndarray, label: str | None = None) -> list[dict[str, object]]:
-        """Errors by a name of each row, largest group first."""
+        """Tabulate errors by a name of each row, the largest group first."""
         groups: dict[str, list[float]] = defaultdict(list)
         for i in np.flatnonzero(self.use if label is None else self.use & (self.labels == label)):
             groups[name(self.rows[i])].append(math.expm1(log_value[i] - self.measured[i]))
@@ -93,14 +93,14 @@ class Scored:
         ]
 
     def points(self, label: str | None = None) -> list[tuple[str, float, float]]:
-        """(chip, measured, predicted by the shipped constants)."""
+        """List (chip, measured, predicted by the shipped constants)."""
         which = self.use if label is None else self.use & (self.labels == label)
         return [
             (self.rows[i].chip, self.observations[i].value, math.exp(self.shipped[i])) for i in np.flatnonzero(which)
         ]
 
     def worst(self, suspicion: Callable, count: int = 20) -> list[dict[str, str]]:
-        """The observations furthest off, each measured in the scale of its metric."""
+        """Find the observations furthest off, each measured in the scale of its metric."""
         scale = np.array([self.target.outlier_scale.get(o.metric, 1.0) for o in self.observations])
         order = np.argsort(-np.where(self.use, np.abs(self.shipped - self.measured) / scale, -1.0), kind="stable")[
             :count
@@ -112,13 +112,13 @@ class Scored:
         ]  # fmt: skip
 
     def counted(self) -> str:
-        """How many rows there are, and the reasons why some are not predictable."""
+        """Count the rows, and the reasons why some cannot be predicted."""
         reasons = "; ".join(f"{why}: {n}" for why, n in self.measurements.reasons.items()) or "none"
         return f"{self.measurements.rows} rows; not predictable: {reasons}."
 
 
 def errors(signed: Sequence[float]) -> dict[str, object]:
-    """Summary of signed errors."""
+    """Summarise signed errors."""
     signed = np.asarray(signed)
     error = np.abs(signed)
     return {"n": len(error), "median": percent(np.median(error)), "mean": percent(error.mean()),
@@ -130,7 +130,7 @@ def percent(share: float) -> str:
 
 
 def checks(rows: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
-    """Goal and result side by side."""
+    """Put each goal beside its result."""
     return [{"check": check, "goal": goal, "result": result} for check, goal, result in rows]
 
 
@@ -140,7 +140,7 @@ def weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def regrets(groups: Mapping[object, Mapping[object, tuple[float, float]]], fewest: int) -> list[float]:
-    """Loss of picking by prediction in each group of choices with (measured, predicted) cost: cost of the pick over the least, minus 1."""
+    """Compute the loss of picking by prediction in each group of (measured, predicted) costs: cost of the pick over the least, minus 1."""
     found = []
     for choices in groups.values():
         if len(choices) >= fewest:
@@ -150,7 +150,7 @@ def regrets(groups: Mapping[object, Mapping[object, tuple[float, float]]], fewes
 
 
 def scatter(points: Sequence[tuple[str, float, float]], quantity: str, size: int = 640, margin: int = 56) -> str:
-    """Predicted over measured, both axes logarithmic, a colour per chip, with the lines of equality and of 20 %."""
+    """Draw predicted over measured on logarithmic axes, a colour per chip, with the lines of equality and of 20 %."""
     low = math.floor(math.log10(min(min(p[1:]) for p in points)))
     high = math.ceil(math.log10(max(max(p[1:]) for p in points)))
     scale = (size - 2 * margin) / (high - low)

@@ -1,4 +1,4 @@
-"""The chapter on serving of the accuracy report: checks with goal and result, tables, worst rows. Shared parts are in accuracy_scores.py."""
+"""Write the chapter on serving of the accuracy report: goals and results, tables, worst rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHOICES = ("tp", "pp", "dp", "ep")
 
 
 def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
-    """(text, plots by file name)."""
+    """Return (text, plots by file name)."""
     scored = Scored(path, catalog)
     parts = [
         "## Serving",
@@ -80,7 +80,7 @@ def goals(scored: Scored) -> list[dict[str, str]]:
 
 
 def left_out(scored: Scored, by: str) -> list[dict[str, object]]:
-    """Errors of each group left out, and of all together, metric by metric."""
+    """Tabulate the errors of each group left out, and of all together, metric by metric."""
     groups: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for i in np.flatnonzero(scored.use):
         error = math.expm1(scored.left[by][i] - scored.measured[i])
@@ -96,7 +96,7 @@ def left_out(scored: Scored, by: str) -> list[dict[str, object]]:
 
 
 def has_needed_fields(row: Row) -> bool:
-    """Chip, chips, architecture, lengths (or a data set that stands for them), a load, and something measured."""
+    """Whether a row states chip, chips, architecture, lengths (or a data set that implies them), a load, and a measurement."""
     lengths = row.number("isl") is not None and (row.number("osl") is not None or row.text["mode"] == "prefill_only")
     data_set = row.text["other_metric"].startswith("mlperf scenario=")
     load = row.number("concurrency") or row.number("request_rate_per_s") or row.number("is_max_throughput")
@@ -116,14 +116,14 @@ def counts(scored: Scored, row: Row) -> bool:
 
 
 def answered(scored: Scored) -> tuple[int, int]:
-    """(rows in the score with the needed fields, those of them with a prediction)."""
+    """Return (rows in the score with the needed fields, those of them with a prediction)."""
     predicted = sum(counts(scored, m.row) and has_needed_fields(m.row) for m in scored.cases)
     refused = sum(counts(scored, row) and has_needed_fields(row) for row, _ in scored.measurements.refused)
     return predicted + refused, predicted
 
 
 def refusals(scored: Scored) -> str:
-    """Reasons with their rows, and how many of those have the needed fields."""
+    """Count rows without a prediction by reason, and how many of them have the needed fields."""
     refused = [(reason, has_needed_fields(row)) for row, reason in scored.measurements.refused if counts(scored, row)]
     complete = Counter(reason for reason, needed in refused if needed)
     table = [
@@ -137,7 +137,7 @@ def refusals(scored: Scored) -> str:
 
 
 def regret(scored: Scored) -> dict[str, list[float]]:
-    """Loss of throughput by picking the predicted best, in each group of rows that differ only in chip or layout, by source kind.
+    """Compute the loss of throughput from picking by prediction among rows that differ only in chip or layout, by source kind.
 
     Throughput as measured, else that of the closed loop: clients x output tokens / (TTFT + (output tokens - 1) TPOT).
     """
@@ -164,7 +164,7 @@ def regret(scored: Scored) -> dict[str, list[float]]:
 
 
 def choice_table(found: dict[str, list[float]]) -> list[dict[str, object]]:
-    """Loss of the pick by source kind."""
+    """Tabulate the loss of the pick by source kind."""
     return [
         {"source kind": kind, "groups": len(losses), "best picked": losses.count(0.0), "mean loss": percent(np.mean(losses)), "worst": percent(max(losses))}
         for kind, losses in found.items()
@@ -172,7 +172,7 @@ def choice_table(found: dict[str, list[float]]) -> list[dict[str, object]]:
 
 
 def seconds_per_token(row: Row, found: dict[str, tuple[float, float]]) -> tuple[float, float] | None:
-    """(measured, predicted) time per output token of all chips; None where the row has no throughput and none follows."""
+    """Return (measured, predicted) time per output token of all chips; None where the row has no throughput and none follows."""
     if "throughput" in found:
         return tuple(1.0 / value for value in found["throughput"])
     clients, length = row.number("concurrency"), row.number("osl")
@@ -185,7 +185,7 @@ def seconds_per_token(row: Row, found: dict[str, tuple[float, float]]) -> tuple[
 
 
 def question(m) -> tuple:
-    """What two rows share that differ only in chip or layout."""
+    """Return what rows have in common that differ only in chip or layout."""
     scenario = re.match(r"mlperf scenario=(\w+)", m.row.text["other_metric"])
     lengths = (
         () if scenario else (m.row.number("isl"), m.row.number("osl"))
@@ -196,7 +196,7 @@ def question(m) -> tuple:
 
 
 def suspicion(m, metric: str, missed: float) -> str:
-    """What the row itself shows to be unusual; an honest guess, not a finding."""
+    """Say what is unusual about a row: a guess from the row itself, not a finding."""
     slower = (missed < 0) == (metric != "throughput")  # measured slower than predicted
     notes, clients = m.row.text["notes"].lower(), m.row.number("concurrency")
     if not slower and metric == "tpot" and "speculative decoding state not recorded" in notes:

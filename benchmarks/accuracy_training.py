@@ -1,4 +1,4 @@
-"""The chapter on training of the accuracy report: checks with goal and result, tables, worst rows. Shared parts are in accuracy_scores.py."""
+"""Write the chapter on training of the accuracy report: goals and results, tables, worst rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANCHORS_EACH = 5  # rows of a group that are tried as its one own measurement
 
 
 def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
-    """(text, plots by file name)."""
+    """Return (text, plots by file name)."""
     scored = Scored(path, catalog)
     network = lambda m: "experts and hybrid" if m.experts else "dense"
     chip = lambda m: m.chip
@@ -78,10 +78,10 @@ def goals(scored: Scored) -> list[dict[str, str]]:
 
 
 def anchored(scored: Scored, by: str) -> float:
-    """Median error of all other rows of a source, chip and precision once one of them is a user's own measurement.
+    """Compute the median error of all other rows of a source, chip and precision once one of them is a user's own measurement.
 
-    The constants are those fitted without the group, and the one row goes through the very fit of `flopwatt calibrate`. At most
-    ANCHORS_EACH rows of a group, drawn by a hash of their id, take their turn; each other row counts once.
+    The constants are fitted without the group, and the one row goes through the fit of `flopwatt calibrate`. At most ANCHORS_EACH
+    rows of a group, drawn by a hash of their id, take their turn; each other row counts once.
     """
     groups: dict[str, list[int]] = defaultdict(list)
     for i in np.flatnonzero(scored.use):
@@ -108,7 +108,7 @@ def anchored(scored: Scored, by: str) -> float:
 
 
 def order_of_layouts(scored: Scored) -> tuple[float, int, float]:
-    """(share of pairs in the right order, pairs, mean regret) over groups with three or more measured layouts."""
+    """Compute (share of pairs in the right order, pairs, mean regret) over groups with three or more measured layouts."""
     groups: dict[tuple, dict[tuple, tuple[float, float]]] = defaultdict(dict)
     for i in np.flatnonzero(scored.use):
         m, case = scored.rows[i], scored.rows[i].case
@@ -137,7 +137,7 @@ def order_of_layouts(scored: Scored) -> tuple[float, int, float]:
 
 
 def sequence_parallel(scored: Scored) -> tuple[float, float]:
-    """Mean error of the rows on sequence parallelism: by constants fitted without their source, and calibrated on them."""
+    """Compute the mean error of rows with sequence parallelism: with constants fitted without their source, and calibrated on them."""
     rows = {f"T{number:04d}" for number in range(797, 805)}
     index = [i for i, m in enumerate(scored.rows) if m.row.id in rows]
     without = float(np.mean(np.abs(np.expm1(scored.left["source"][index] - scored.measured[index]))))
@@ -157,7 +157,7 @@ def sequence_parallel(scored: Scored) -> tuple[float, float]:
 
 
 def answered(scored: Scored) -> tuple[int, int]:
-    """(rows with the needed fields, those of them with a prediction)."""
+    """Return (rows with the needed fields, those of them with a prediction)."""
     complete = {
         row.id for row in read_rows(scored.path)
         if all(row.text.get(name) or row.number(name) for name in NEEDED_COLUMNS)
@@ -167,7 +167,7 @@ def answered(scored: Scored) -> tuple[int, int]:
 
 
 def memory(scored: Scored) -> tuple[float, float]:
-    """(share of measured runs beyond 1.1 times the capacity, median error of published peaks)."""
+    """Compute (share of measured runs beyond 1.1 times the capacity, median error of published peaks)."""
     constants, used = TrainingConstants.from_values(scored.start), np.empty(len(scored.cases))
     for batch in stack([m.case for m in scored.cases]):
         used[batch.index] = batch.step(constants).memory_bytes
@@ -183,7 +183,7 @@ def memory(scored: Scored) -> tuple[float, float]:
 
 
 def suspicion(m, metric: str, missed: float) -> str:
-    """What the row itself shows to be unusual; an honest guess, not a finding."""
+    """Say what is unusual about a row: a guess from the row itself, not a finding."""
     layout, arch = m.case.layout, m.case.arch
     if layout["tp"] * layout["pp"] == 1 and any(text.startswith("global batch") for text in m.inferred):
         return "batch not published"

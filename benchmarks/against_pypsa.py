@@ -1,10 +1,10 @@
-"""The electricity block against PyPSA: the same three problems written in both, solved, and their objectives compared.
+"""Compare the electricity block with PyPSA: write the same three problems in both, solve them, and compare the objectives.
 
     python -m venv VENV && VENV/bin/pip install pypsa highspy pydantic numpy-financial threadpoolctl
     VENV/bin/python benchmarks/against_pypsa.py [--write]
 
-Runs in an interpreter that has PyPSA. Each problem has storage and requests that may wait; series are made up from a seed. Also
-holds our capital recovery against numpy-financial.
+Run it with an interpreter that has PyPSA. Each problem has storage and requests that may wait; the series are drawn from a seed. It
+also compares our capital recovery with numpy-financial.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WITHOUT_LIMIT = 1e4
 
 
 def series(hours: int, sites: int, seed: int) -> dict[str, np.ndarray]:
-    """Load, prices by site, and the output of a plant by site: seeded, with days and noise."""
+    """Draw load, prices and plant output by site from a seed, with days and noise."""
     rng, t = np.random.default_rng(seed), np.arange(hours)
     day = np.sin(2 * np.pi * (t - 8) / 24)
     price = np.array([40 + 15 * np.roll(day, 5 * r) + 12 * rng.standard_normal(hours) for r in range(sites)])
@@ -146,7 +146,7 @@ def theirs(
 
 
 def recovery() -> float:
-    """Largest relative difference of our capital recovery and annuity with residual from numpy-financial's payments."""
+    """Compute the largest relative difference of our capital recovery and annuity with residual from numpy-financial's payments."""
     import numpy_financial as npf
 
     worst = 0.0

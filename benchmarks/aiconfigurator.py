@@ -1,11 +1,11 @@
-"""Side by side with aiconfigurator 0.12.0 on published serving runs: TTFT and TPOT of both on the rows that both answer.
+"""Compare TTFT and TPOT with aiconfigurator 0.12.0 on the published serving runs that both tools answer.
 
     python -m venv VENV && VENV/bin/pip install aiconfigurator==0.12.0
     python benchmarks/aiconfigurator.py --measurements DIR --python VENV/bin/python [--ours ROWS.csv] [--write]
 
-DIR holds serving.csv. The other tool runs in its own interpreter and is asked as `aiconfigurator cli estimate` would be; what it does not
-take is counted by reason. Ours are predictions by constants fitted without the row's group: ROWS.csv is what `flopwatt validate
-serving.csv --leave-out group --rows ROWS.csv` writes; without --ours they are computed here, which takes some minutes.
+DIR holds serving.csv. The other tool runs in an interpreter of its own, with the arguments of `aiconfigurator cli estimate`; rows
+that it does not take are counted by reason. Our predictions use constants fitted without the row's group: ROWS.csv is written by
+`flopwatt validate serving.csv --leave-out group --rows ROWS.csv`; without --ours they are computed here, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def asked_rows(path: Path) -> list[Row]:
 
 
 def question(row: Row, local: Path, catalog: Catalog) -> dict | str:
-    """The arguments of its estimate for a row, or why the row cannot be put to it."""
+    """Build the arguments of its estimate for a row, or say why there are none."""
     models = MODELS.get(row.text["model"])
     checkpoint = models and (models.get(row.text["weight_dtype"]) or models.get("*"))
     system, backend = SYSTEMS.get(row.text["chip"]), BACKENDS.get(row.text["engine"].partition("+")[0])
@@ -172,7 +172,7 @@ def question(row: Row, local: Path, catalog: Catalog) -> dict | str:
 
 
 def ask(rows: Sequence[Row], python: Path) -> dict[str, dict]:
-    """Its answer to each row, or the reason why there is none, as {"id", "ttft", "tpot", ...} in seconds."""
+    """Ask it about each row: {"id", "ttft", "tpot", ...} in seconds, or the reason why there is no answer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         catalog = Catalog.load()
@@ -193,7 +193,7 @@ def ask(rows: Sequence[Row], python: Path) -> dict[str, dict]:
 
 
 def write_local_checkpoint(folder: Path, catalog: Catalog) -> None:
-    """The shape of Llama 2 70B, which is not among those that come with the tool, as the configuration file that it reads."""
+    """Write the shape of Llama 2 70B, which the tool does not ship, as a configuration file that it can read."""
     figures = catalog.get("architectures", "llama-2-70b")
     names = {
         "hidden_size": "hidden", "intermediate_size": "ffn", "num_attention_heads": "heads", "num_hidden_layers": "layers",
@@ -207,7 +207,7 @@ def write_local_checkpoint(folder: Path, catalog: Catalog) -> None:
 
 
 def timed(name: str, folder: Path, arguments: str) -> dict[str, str]:
-    """One of its commands from start to end; of its search it tells the time itself, too."""
+    """Time one of its commands from start to end; of its search it also reports the time itself."""
     began, before = time.perf_counter(), getrusage(RUSAGE_CHILDREN)
     run = subprocess.run([folder / "aiconfigurator", *arguments.split()], capture_output=True, text=True, check=False)
     seconds, after = time.perf_counter() - began, getrusage(RUSAGE_CHILDREN)
@@ -289,7 +289,7 @@ def report(
 
 
 def groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """All rows, and those of each source kind."""
+    """Split the rows: all of them, and those of each source kind."""
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         kinds.setdefault(row.kind, []).append(row)
@@ -312,7 +312,7 @@ def scores(rows: Sequence[Row], metric: str, predicted: Mapping[tuple[str, str],
 
 
 def shortened(reason: str) -> str:
-    """Its own messages without what differs from row to row."""
+    """Shorten its messages by what differs from row to row."""
     kind, colon, message = reason.partition(": ")
     if not colon or not re.fullmatch(r"\w+", kind):
         return reason

@@ -1,7 +1,9 @@
-"""Asks aiconfigurator for single configurations; runs in an interpreter that has it: python -I aiconfigurator_worker.py QUESTIONS ANSWERS.
+"""Ask aiconfigurator about single configurations; run it with an interpreter that has the tool:
 
-QUESTIONS is a JSON list of {"id", "model", "system", "backend", "version", ...arguments of its estimate}; ANSWERS gets one JSON object a
-line. Nothing of ours is imported here, and none of the measurements that come with that package is read.
+    python -I aiconfigurator_worker.py QUESTIONS ANSWERS
+
+QUESTIONS is a JSON list of {"id", "model", "system", "backend", "version", ...arguments of its estimate}; ANSWERS gets one JSON object
+per line. The script imports nothing of ours and reads none of the measurements in that package.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def main(questions: str, answers: str) -> None:
 
 
 def nearest(wanted: str, known: list[str]) -> str | None:
-    """The oldest known version that is not older than the wanted one, else the newest; None, which means its default, for a name without a number."""
+    """Find the oldest known version not older than the wanted one, else the newest; None, its default, for a name without a number."""
     if not known or not re.match(r"\d+\.\d+", wanted):
         return None
     ordered = sorted(known, key=_numbers)
@@ -60,7 +62,7 @@ def nearest(wanted: str, known: list[str]) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Numbers of a version; a release candidate comes before its release."""
+    """Parse the numbers of a version; a release candidate comes before its release."""
     numbers = [int(n) for n in re.findall(r"\d+", version.partition("rc")[0])][:3]
     candidate = re.search(r"rc(\d+)", version)
     return (*numbers, *[0] * (3 - len(numbers)), int(candidate[1]) if candidate else sys.maxsize)

@@ -1,8 +1,9 @@
-"""Speed of `flopwatt batch` with several processes against one, on made-up small questions. Prints one JSON line last.
+"""Time `flopwatt batch` with several processes against one, on small random specs. Prints one JSON line last.
 
     python benchmarks/batch.py [--specs N] [--jobs N]
 
-A small question: one serving workload from two regions, one pool each, two sites, two systems to buy."""
+A spec has one serving workload from two regions, one pool each, two sites, and two systems to buy.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ ARCHITECTURES = ("Llama-3.1-8B", "Qwen3-32B", "Llama-3.3-70B-Instruct")
 
 
 def question(number: int) -> dict[str, Any]:
-    """A small spec, drawn with the number as its seed."""
+    """Draw a small spec with the number as its seed."""
     draw = random.Random(number)
     share = draw.choice((0.3, 0.5, 0.7))
     return {
@@ -46,7 +47,7 @@ def question(number: int) -> dict[str, Any]:
 
 
 def timed(specs: Path, jobs: int) -> tuple[float, dict[str, str]]:
-    """Wall time of one batch [s], and the status of each line."""
+    """Run one batch; return its wall time [s] and the status of each line."""
     output = specs.with_suffix(f".{jobs}.out")
     command = [
         sys.executable,

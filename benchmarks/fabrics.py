@@ -1,6 +1,6 @@
-"""Fabric designs against explicit graphs: parts counted, bisection by maximum flow, hops by search, uniform traffic by linear program.
+"""Check fabric designs against explicit graphs: parts counted, bisection by maximum flow, hops by search, traffic by linear program.
 
-Rank placement against all orders routed on a graph, and what each design costs and carries for the same systems.
+Also checks rank placement against all orders routed on a graph, and lists what each design costs and carries for the same systems.
 Run: python benchmarks/fabrics.py    The last line printed is one JSON object; exit 1 where a figure differs.
 """
 
@@ -52,7 +52,7 @@ def ends_of(graph: nx.Graph) -> list:
 
 
 def uniform_rate(graph: nx.Graph) -> float:
-    """Rate at which every end can send to all others alike, by linear program over all routes (flows gathered by source)."""
+    """Find the rate at which every end can send equally to all others, by linear program over all routes (flows gathered by source)."""
     ends, vertices = ends_of(graph), {v: i for i, v in enumerate(graph)}
     arcs = [(a, b, n) for u, v, n in graph.edges(data=fabric_graphs.LINKS) for a, b in ((u, v), (v, u))]
     rows, columns, values, right = [], [], [], []
@@ -132,7 +132,7 @@ def dragonflies() -> Iterator[tuple]:
 
 
 def against_graphs() -> tuple[int, int]:
-    """(cases, cases in which a figure differs)"""
+    """Return (cases, cases in which a figure differs)."""
     print(
         f"{'design':18}{'size':28}{'switches':>9}{'links':>8}{'bisection':>11}{'max flow':>10}{'mean hops':>11}{'by search':>11}"
     )
@@ -151,7 +151,7 @@ def against_graphs() -> tuple[int, int]:
 
 
 def against_programs() -> tuple[int, int]:
-    """Uniform traffic: closed form (minimal, even routes) against the best of all routes."""
+    """Compare the closed form of uniform traffic (minimal, even routes) with the best of all routes."""
     cases = [
         (
             "fat-tree 16 of radix 8",
@@ -184,7 +184,7 @@ def against_programs() -> tuple[int, int]:
 
 
 def side_by_side() -> None:
-    """What each design costs, draws and carries for systems of 8 chips and 8 ports, with one technology's parts."""
+    """Tabulate what each design costs, draws and carries for systems of 8 chips and 8 ports, with the parts of one technology."""
     record = Catalog.load().get("fabrics", NETWORK)
     figure = {name: record.value(name) for name in record.figures}
     port, radix, alpha, hop = (figure[name] for name in ("port_bytes_per_s", "radix", "alpha_s", "hop_latency_s"))
@@ -226,7 +226,7 @@ def side_by_side() -> None:
 
 
 def placements() -> dict[str, float]:
-    """Best, given and worst placement of one large run on a hierarchy and on a torus."""
+    """Compare the best, given and worst placement of one large run on a hierarchy and on a torus."""
     degrees = {"dp": 8, "ep": 8, "pp": 2, "cp": 4, "tp": 8}
     flows = [
         Flow(("tp",), 8e9),

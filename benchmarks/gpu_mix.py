@@ -1,12 +1,12 @@
-"""The planner's mix of chips at one site against a plain integer program in PuLP of the same choice; both costs must be equal.
+"""Compare the planner's mix of chips at one site with a plain integer program in PuLP; both costs must be equal.
 
     python benchmarks/gpu_mix.py
 
-The plain program is the one of Mélange (Griggs et al., 2024): whole numbers of each kind of server, and of each class of requests
-a share on each kind, which can do so many requests per second within the latency limits. Made-up questions from seeds: classes
-that differ in lengths and limits, flat demand, kinds that are rented or bought at drawn prices, all but the weakest scarce. Both programs
-take the operating points from `planner.candidates.search`; costs, rows and columns of the plain one are written here alone. Mélange cuts
-a class into slices; what that costs beyond shares is the last column. Prints one JSON line last, and fails where costs differ.
+The plain program is that of Mélange (Griggs et al., 2024): integer numbers of each kind of server, and for each class of requests a
+share on each kind, which serves so many requests per second within the latency limits. Specs are drawn from seeds: classes that
+differ in lengths and limits, flat demand, kinds rented or bought at drawn prices, all but the weakest scarce. Both programs take the
+operating points from `planner.candidates.search`; costs, rows and columns of the plain one are written only here. Mélange cuts a
+class into slices; the last column says what slices cost beyond shares. Prints one JSON line last, and fails where costs differ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Servers of one kind: cost of holding one over the horizon, and how many can be had."""
+    """Servers of one kind: cost of holding one over the horizon, and how many are available."""
 
     cost: float
     supply: float
@@ -56,14 +56,14 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A whole class on one kind: servers that it takes, and cost of the energy of the work over the horizon."""
+    """A whole class on one kind: servers that it needs, and cost of the energy of its work over the horizon."""
 
     servers: float
     cost: float
 
 
 def question(seed: int) -> dict[str, Any]:
-    """A spec, drawn with the seed: three kinds that are rented and one that is bought; three classes."""
+    """Draw a spec from the seed: three kinds to rent and one to buy; three classes."""
     draw = random.Random(seed)
     offers = [
         {"system": name, "how": "reserved", "price": f"{RENTED[name] * draw.uniform(0.8, 1.2):.2f} USD/h"}
@@ -91,7 +91,7 @@ def question(seed: int) -> dict[str, Any]:
 
 
 def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Load]]:
-    """What the plain program needs, from the fleet options and the points: kinds by system, and (class, system) that keep the limits."""
+    """Collect the input of the plain program from fleet options and points: kinds by system, and the (class, system) within the limits."""
     site, calendar, money, found = problem.sites[0], problem.calendar, problem.economics, find_candidates(problem)
     if float(site.price_per_j.std()) > 1e-15 or len({option.system.name for option in found.fleet_options}) < len(
         found.fleet_options
@@ -127,7 +127,7 @@ def numbers(problem: Problem) -> tuple[dict[str, Kind], dict[tuple[str, str], Lo
 def plain(
     kinds: dict[str, Kind], serving: dict[tuple[str, str], Load], slices: int | None = None
 ) -> tuple[float, dict[str, int]]:
-    """Least cost and servers of each kind; each class in shares, or in so many equal slices that are whole on one kind each."""
+    """Solve for least cost and servers of each kind; each class in shares, or in so many equal slices, each entirely on one kind."""
     program = pulp.LpProblem("mix", pulp.LpMinimize)
     label = {name: str(i) for i, name in enumerate(sorted({*kinds, *(c for c, _ in serving)}))}
     held = {

@@ -1,11 +1,11 @@
-"""What moving work in time and between places saves on real hourly prices and carbon, against a flat schedule.
+"""Measure what moving work in time and between places saves on real hourly prices and carbon, against a flat schedule.
 
     python benchmarks/hourly.py --hourly DIR [--write]
 
-DIR holds hourly CSV files as described in planner/spec/series.py; the files are read in place. One unit of work per hour is done all year
-by a fleet that could do `headroom` units. Temporal: requests that may wait 6 or 24 hours, and a training run a month that may stop at
-any hour. Spatial: requests that any of four places may answer, each with its own headroom. Least cost and least carbon are two
-programs. "Whole site" counts the idle power of the whole fleet, which grows with the headroom and cannot be moved.
+DIR holds hourly CSV files as described in planner/spec/series.py; the files are read in place. All year a fleet that could do `headroom`
+units of work per hour does one. Temporal: requests that may wait 6 or 24 hours, and one training run a month that may stop at any
+hour. Spatial: requests that any of four places may answer, each with its own headroom. Least cost and least carbon are two programs.
+"Whole site" counts the idle power of the whole fleet, which grows with the headroom and cannot be moved.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CURRENCY = "USD"
 
 
 def read(folder: Path, place: str) -> tuple[np.ndarray, np.ndarray]:
-    """(price, direct carbon) of each hour of the year, blank hours filled."""
+    """Read (price, direct carbon) of each hour of the year, with blank hours filled."""
     series = read_series(next(folder.glob(f"{place}_2024.csv")).read_bytes())
     instants = Clock(date(2027, 1, 1), True).instants()
     take = lambda name: at_instants(series["start"], series["columns"][name], instants, True)
@@ -53,7 +53,7 @@ def requests(
     functional: str,
     most_carbon: float = np.inf,
 ) -> tuple[float, float]:
-    """(cost, carbon) of a unit of requests per place and hour, waiting up to `wait` hours, answered at any place."""
+    """Compute (cost, carbon) of a unit of requests per place and hour, waiting up to `wait` hours, answered at any place."""
     sites, T = len(tables), HOURS_PER_YEAR
     index, zero = np.arange(sites), np.zeros((sites, T))
     order = Chronology(next=np.roll(np.arange(T), -1), step_s=np.ones(T))
@@ -70,7 +70,7 @@ def requests(
 
 
 def training(table: tuple[np.ndarray, np.ndarray], headroom: float, functional: str) -> tuple[float, float]:
-    """(cost, carbon) of a run for each month that may stop and go on: its deadline is the end of the month."""
+    """Compute (cost, carbon) of a run for each month that may pause; its deadline is the end of the month."""
     T, clock = HOURS_PER_YEAR, Clock(date(2027, 1, 1), True)
     month = np.array([moment.month - 1 for moment in clock.instants()])
     jobs = np.arange(12)
@@ -87,7 +87,7 @@ def training(table: tuple[np.ndarray, np.ndarray], headroom: float, functional: 
 def frontier(
     table: tuple[np.ndarray, np.ndarray], headroom: float, wait: int, steps: int = 5
 ) -> list[tuple[float, float]]:
-    """(saving of cost, saving of carbon) from least cost to least carbon, each the cheapest at its carbon."""
+    """Trace (saving of cost, saving of carbon) from least cost to least carbon, each point the cheapest at its carbon."""
     flat = [part.sum() for part in table]
     cheap, clean = requests([table], headroom, wait, "cost"), requests([table], headroom, wait, "carbon_kg")
     middle = [requests([table], headroom, wait, "cost", most) for most in np.linspace(cheap[1], clean[1], steps)[1:-1]]

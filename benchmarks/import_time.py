@@ -1,4 +1,4 @@
-"""How long `import planner` takes against `import numpy, pydantic`: best of five fresh interpreters each, one JSON line.
+"""Time `import planner` against `import numpy, pydantic`: the best of five fresh interpreters each, as one JSON line.
 
 python benchmarks/import_time.py
 """
@@ -16,13 +16,13 @@ TIMER = "import time; begin = time.perf_counter(); import {modules}; print(time.
 
 
 def import_s(modules: str) -> float:
-    """Seconds that one fresh interpreter takes for the import."""
+    """Time the import in a fresh interpreter [s]."""
     command = [sys.executable, "-c", TIMER.format(modules=modules)]
     return float(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 
 
 def measure(runs: int = RUNS) -> dict[str, float]:
-    """Both imports by turns, so that a busy machine slows both alike."""
+    """Time both imports by turns, so that a busy machine slows both alike."""
     pairs = [(import_s("planner"), import_s("numpy, pydantic")) for _ in range(runs)]
     planner_s, base_s = (min(times) for times in zip(*pairs))
     return {"planner_s": round(planner_s, 4), "base_s": round(base_s, 4), "ratio": round(planner_s / base_s, 3)}

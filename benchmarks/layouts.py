@@ -1,4 +1,4 @@
-"""Layouts per second on one core: GPT-3 175B on 1,024 chips, all dimensions; enumeration and selection included.
+"""Count layouts per second on one core: GPT-3 175B on 1,024 chips, all dimensions, enumeration and selection included.
 
 A layout counts when its step time and its memory were computed.
 Run: python benchmarks/layouts.py    The last line printed is one JSON object.
@@ -35,7 +35,7 @@ ROUNDS = 7
 
 
 def search(facts) -> tuple[Layouts, float]:
-    """All layouts evaluated, and the least step time among those that fit."""
+    """Evaluate all layouts; find the least step time among those that fit."""
     job, system = facts.job, facts.system
     layouts = enumerate_layouts(
         job.architecture, facts.case.chips, job.batch_sequences, sequence_tokens=job.spec.sequence_tokens, scaleup_chips=system.scaleup_chips,

@@ -1,7 +1,8 @@
-"""Closed forms of latency percentiles against the event simulation: errors by latency, percentile and utilisation, for one pool and two.
+"""Compare closed forms of latency percentiles with an event simulation, for one pool and two, by latency, percentile and utilisation.
 
-Utilisation is the arrival rate over the highest that the engine sustains: with all slots taken, or where a server of prompts that also
-waits for the decode steps in between is busy all the time, whichever is less. Run: python benchmarks/percentiles.py [--quick] [--write]
+Utilisation is the arrival rate over the highest that the engine sustains: the lower of the rates at which all slots are taken, or
+the prompt server, which also waits for the decode steps in between, is busy all the time.
+Run: python benchmarks/percentiles.py [--quick] [--write]
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Case:
         return disaggregated(engine.arch, prefill, decode, batch, link=link, **self.load()).point
 
     def point(self) -> ServingPoint:
-        """The operating point at the utilisation asked for."""
+        """Find the operating point at the utilisation asked for."""
         slots = float(np.floor(self.at(1.0).slots))
         grid = self.at(GRID * slots)
         if self.workers is None:
@@ -116,7 +117,7 @@ def cases(quick: bool = False) -> Iterator[Case]:
 
 
 def errors(case: Case, requests: int) -> dict[tuple[str, str], float]:
-    """Predicted over simulated less one, by latency and percentile; of goodput the difference."""
+    """Compute predicted over simulated less one, by latency and percentile; for goodput the difference."""
     point = case.point()
     seen = case.simulate(point, requests)
     found = {

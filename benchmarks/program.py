@@ -1,8 +1,9 @@
-"""Speed of the joint program on a made-up instance of the size of the main example. Prints one JSON line.
+"""Time the joint program on a random instance of the size of the main example. Prints one JSON line.
 
     python benchmarks/program.py [--objective cost|carbon_kg|throughput] [--seed N] [--gap G] [--threads N] [--solver S]
 
-The figures are drawn at random around plausible ones; nothing here is a fact about hardware."""
+The figures are drawn at random around plausible ones; nothing here is a fact about hardware.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Fits the constants of a model to published measurements and writes them, their intervals and what they have seen into the catalog.
+"""Fit the constants of a model to published measurements; write constants, intervals and the range of the data into the catalog.
 
     python benchmarks/refit.py training|serving --measurements DIR [--write]
 
-DIR holds training.csv and serving.csv. The fit starts from the physical priors and sees trusted rows only. The 10-90 % range of a constant is over refits
-that leave out a source or a group; the bands are what the refits missed. Scores are in accuracy.py.
+DIR holds training.csv and serving.csv. The fit starts from the physical priors and uses trusted rows only. The 10-90 % range of a
+constant is taken over refits that leave out a source or a group; the error bands are the errors of those refits. Scores are in
+accuracy.py.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
-    """(record name -> figures, lines for people) of a fit from the priors and of its leave-out refits."""
+    """Fit from the priors, and again for each leave-out: (record name -> figures, lines for people)."""
     target = target_of(cases)
     whole = FITS[target.name](cases, catalog.constants(target.name))
     left_out, ranges, lines = {}, [], []
@@ -93,7 +94,7 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
 
 
 def replaced(text: str, records: Mapping[str, Mapping[str, dict]]) -> str:
-    """The catalog's file with these records in it, one figure per line; records of other names stay as they are, new ones come last."""
+    """Put these records into the catalog's file, one figure per line; records of other names stay, new ones come last."""
     for name, figures in records.items():
         lines = ",\n".join(
             f"  {json.dumps(key)}: {json.dumps({**found, 'date': DATE})}" for key, found in figures.items()

@@ -1,4 +1,4 @@
-"""The fit of the serving constants: few re-linearisations, since each predicts thousands of points for each of many constants. refit.py writes them."""
+"""Fit the serving constants in few linearisations, since each of them is costly; refit.py writes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORTEST = 0.05  # part of a step below which no better point is sought
 
 
 def loss(fit: Linearised, values: Mapping[str, float]) -> float:
-    """What `calibration.fit` minimises: robust loss of the rows and squares of the priors."""
+    """Compute what `calibration.fit` minimises: robust loss of the rows and squares of the priors."""
     ratio = (fit.predict(values) - fit.log_measured) / fit.scale
     priors = sum(((p.to_free(values[n]) - p.to_free(p.centre)) / p.spread) ** 2 for n, p in fit.priors.items())
     return float(np.sum(fit.weights**2 * 2.0 * (np.sqrt(1.0 + ratio**2) - 1.0)) + priors)
@@ -25,7 +25,7 @@ def loss(fit: Linearised, values: Mapping[str, float]) -> float:
 def between(
     priors: Mapping[str, Prior], old: Mapping[str, float], new: Mapping[str, float], part: float
 ) -> dict[str, float]:
-    """Part of the way from one set of constants to another, along their transformed values."""
+    """Interpolate from one set of constants to another, along their transformed values."""
     return {
         **new,
         **{
@@ -36,7 +36,7 @@ def between(
 
 
 def fitted_by_halved_steps(cases: Sequence[MeasuredCase], start: Mapping[str, float]) -> Linearised:
-    """Constants of least loss from physical priors, by Gauss-Newton steps that are halved until the loss falls."""
+    """Find the constants of least loss from physical priors, by Gauss-Newton steps that are halved until the loss falls."""
     target = target_of(cases)
     chosen = [o for o in target.observations(cases) if o.fits]
     predict = target.predict(cases, chosen)

@@ -1,10 +1,10 @@
-"""Tables of what the models missed where they had not been fitted, for the worlds of robust plans: written into the catalog.
+"""Tabulate the errors of the models on data that they were not fitted to, for the scenarios of robust plans; write them into the catalog.
 
     python benchmarks/residuals.py --measurements DIR [--write]
 
 DIR holds training.csv and serving.csv. Each row is predicted by constants fitted without its group, as `validate --leave-out` does: group
 for a known source, source for a new one, generation for a new chip. Only quantiles of measured / predicted by metric are written, and
-the rank correlation of the serving metrics of one run; no row of the files can be told from them.
+the rank correlation of the serving metrics of one run; no row of the files can be recovered from them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: str) -> dict[str, dict]:
-    """Figures of a record; `missed` by tier: ln(measured / predicted) of every observation. No tier is narrower than a nearer one."""
+    """Build a record's figures from `missed`, by tier ln(measured / predicted) of every observation; no tier is narrower than a nearer one."""
     target, use = target_of(cases), enters_fit(cases)
     observations = target.observations(cases)
     labels = np.array([o.label for o in observations])
@@ -80,7 +80,7 @@ def residual_figures(cases: Sequence, missed: Mapping[str, np.ndarray], source: 
 def _correlation(
     target, observations: Sequence, missed: np.ndarray, use: np.ndarray, source: str
 ) -> tuple[np.ndarray, str, str]:
-    """Spearman's correlation of the metrics over rows that have both, all entries of the matrix one after another."""
+    """Compute Spearman's correlation of the metrics over rows that have both, all entries of the matrix one after another."""
     from scipy.stats import spearmanr
 
     of = {

@@ -1,9 +1,9 @@
-"""What a promise costs and whether it is kept: robust plans of an example, and the plan that takes predictions as they are, in sampled worlds.
+"""Measure what a promise costs and whether it is kept: robust plans and the ordinary plan of an example, in sampled scenarios.
 
     python benchmarks/robust.py examples/mixed_fleet.json [--confidence 0.8 0.9] [--worlds 1000] [--seed 7] [--set PATH=VALUE] [--write]
 
-Worlds are those of `planner.problem.scenarios`: demand, prices, and errors as on measurements that the models had not been fitted to. The worlds
-of the table are drawn with a seed that no plan was made with. With --write the table goes to benchmarks/robust.md.
+Scenarios are those of `planner.problem.scenarios`: demand, prices, and errors as on measurements that the models were not fitted to. The
+scenarios of the table are drawn with a seed that no plan was made with. With --write the table goes to benchmarks/robust.md.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Size: made-up questions of three sizes planned through the ordinary pipeline, with the gap that was proven for the whole problem.
+"""Plan random questions of three sizes through the ordinary pipeline; report times, and the gap proven for the whole problem.
 
     python benchmarks/scale.py small|medium|large [--seed N] [--phases P] [--no-plain] [--gap G] [--time-limit S] [--stages] [--threads N]
     python benchmarks/scale.py growth                  time against hours, sites and systems around the medium size
-    python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md, which takes about two hours;
-                                                       [--lines FILE] keeps what was measured, and what it holds is not measured again
+    python benchmarks/scale.py report [--write]        all sizes and seeds and the growth, as benchmarks/scale.md, in about two hours;
+                                                       [--lines FILE] keeps what was measured and is not measured again
 
-The last line of a size is one JSON object. "build_s" ends where the solver begins, "solve_s" is the solver's, "total_s" goes from the
-spec to the plan; "rows" and "columns" are those of the whole program, whatever part of it was ever held in memory, "gap" is against
-the whole problem, and "peak_mb" adds the process in which small programs are solved. "plain" is the whole program in one piece given
-to HiGHS for 150 s, in a process of its own and in no other figure; its gap is null where it found no solution, or had no room. Which
-questions: benchmarks/scale_spec.py.
+The last line of a size is one JSON object. "build_s" ends where the solver begins, "solve_s" is the solver's time, "total_s" goes from
+the spec to the plan; "rows" and "columns" are those of the whole program, even where only a part of it was held in memory, "gap" refers
+to the whole problem, and "peak_mb" adds the process in which small programs are solved. "plain" is the whole program in one piece, given
+to HiGHS for 150 s in a process of its own and in no other figure; its gap is null where HiGHS found no solution or ran out of memory.
+The questions are in benchmarks/scale_spec.py.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BUILD = ("names and figures", "operating points", "arrays")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One question answered: the times of the stages [s], the plan, and what was handed to the solver and came back."""
+    """One question answered: the times of the stages [s], the plan, and input and output of the solver."""
 
     stages: dict[str, float]
     total_s: float
@@ -70,7 +70,7 @@ class Run:
 
 @contextmanager
 def timed(stages: dict[str, float], kept: dict[str, tuple[Any, Any]]) -> Iterator[None]:
-    """While this lasts, the calls of the stages are timed, and their first argument and their result kept."""
+    """Time the calls of the stages while the context lasts, and keep their first argument and their result."""
     before = {}
     for stage, (module, name) in (STAGES | WITHIN).items():
         home = importlib.import_module(module)
@@ -115,7 +115,7 @@ def run(size: Size, seed: int, gap: float, time_limit_s: float, threads: int, ph
 
 
 def figures(name: str, found: Run) -> dict[str, Any]:
-    """The line of a size, without "plain"."""
+    """Build the line of a size, without "plain"."""
     return {
         "size": name, "rows": found.solution.rows, "columns": found.solution.columns, "build_s": round(found.build_s, 2),
         "solve_s": round(found.stages["solver"], 2), "total_s": round(found.total_s, 2), "gap": found.solution.gap,
@@ -124,8 +124,9 @@ def figures(name: str, found: Run) -> dict[str, Any]:
 
 
 def binding(found: Run) -> dict[str, float | None]:
-    """Shares of the sites whose power, of those of them that are used, and of the systems whose supply, has no room for one more system; None
-    without a plan."""
+    """Compute the shares of sites whose power, of used sites whose power, and of systems whose supply leaves no room for one more
+    system; None without a plan.
+    """
     rows = found.plan["limits"] if found.solution.values else []
     power, supply = ([row for row in rows if row["path"].endswith(end)] for end in (".power", ".supply"))
     least = float(found.data.holding_power_w[found.data.holding_power_w > 0].min())  # of an idle system, at the meter
@@ -141,7 +142,7 @@ def binding(found: Run) -> dict[str, float | None]:
 
 
 def plain(data: Any, gap: float, threads: int) -> dict[str, Any]:
-    """Seconds and gap of HiGHS on the whole program, in a process of its own."""
+    """Measure seconds and gap of HiGHS on the whole program, in a process of its own."""
     from dataclasses import fields
 
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +180,7 @@ def solve_plain(path: Path, gap: float, threads: int) -> None:
 
 
 def measured(command: list[str]) -> dict[str, Any]:
-    """A run in a process of its own, so that its memory is its own: the figures and, under "stages", where the time went."""
+    """Run in a process of its own, so that its memory is its own: the figures and, under "stages", where the time went."""
     print(*command, file=sys.stderr, flush=True)
     ended = subprocess.run(
         [sys.executable, __file__, *command, "--stages"], stdout=subprocess.PIPE, text=True, check=True
@@ -189,7 +190,7 @@ def measured(command: list[str]) -> dict[str, Any]:
 
 
 def remembered(command: list[str], lines: Path | None) -> dict[str, Any]:
-    """What a run measured; from the file, where it is known there."""
+    """Return what a run measured, from the file if it is there."""
     known = (
         []
         if lines is None or not lines.exists()
@@ -209,7 +210,7 @@ AXES = {"hours": (96, 168, 336), "sites": (8, 15, 30), "systems": (10, 20, 40)} 
 
 
 def growth(threads: int, lines: Path | None) -> list[dict[str, Any]]:
-    """Times around the medium size along one axis at a time, and the exponent of each by a fit in logarithms."""
+    """Time questions around the medium size along one axis at a time; fit the exponent of each in logarithms."""
     table = []
     for axis, values in AXES.items():
         at = [[] if value == getattr(SIZES["medium"], axis) else [f"--{axis}", str(value)] for value in values]

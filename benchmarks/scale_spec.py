@@ -1,12 +1,12 @@
-"""Made-up questions of three sizes as ordinary specs, for `benchmarks/scale.py`. Nothing here is a fact about hardware or prices.
+"""Random questions of three sizes as ordinary specs, for `benchmarks/scale.py`. Nothing here is a fact about hardware or prices.
 
-Systems: own records of 8-chip nodes whose speed, memory, power and price are drawn around one another, bought on one network design.
-Sites and origins: regions of the catalog. Hours: so many days at even distances of the year, the same demand by local hour on each and
-prices of electricity from one profile by region with noise of its own in each hour. Serving may use any site that is near enough;
-a job only the sites where its data lie, and only between its start and its deadline. Power and supply are set against the systems
-that the demand needs, so that both bind. With phases the year is cut into that many, of whole sampled days where there are enough:
-demand grows from 40 % to that of a question without; every third system comes in the second phase only, its supply spread over the
-phases that are left, and what is bought later costs less.
+Systems: records of 8-chip nodes whose speed, memory, power and price are drawn around one another, bought on one network design.
+Sites and origins: regions of the catalog. Hours: a number of days, evenly spaced over the year, with the same demand by local hour on
+each and prices of electricity from one profile by region with noise in each hour. Serving may use any site that is near enough; a job
+only the sites that hold its data, and only between its start and its deadline. Power and supply are set against the systems that the
+demand needs, so that both bind. With phases the year is cut into that many, at whole sampled days where there are enough: demand grows
+from 40 % to that of a question without phases; every third system is on sale from the second phase on, its supply spread over the
+phases that are left, and later purchases cost less.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ SIZES = {
 
 
 def question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: float, phases: int = 1) -> dict[str, Any]:
-    """The spec; the hourly files that it names are written into `folder`."""
+    """Draw the spec; write the hourly files that it names into `folder`."""
     document = _question(size, seed, folder, gap, time_limit_s)
     return document if phases == 1 else _in_phases(document, size, phases)
 
 
 def _in_phases(document: dict[str, Any], size: Size, count: int) -> dict[str, Any]:
-    """The same question with its build-out in phases."""
+    """Turn the question into one with a build-out in phases."""
     days = np.rint(np.linspace(0, DAYS_PER_YEAR, max(size.days, count) + 1)).astype(int)[:-1]
     starts = days[np.rint(np.linspace(0, len(days), count + 1)).astype(int)[:-1]]
     phases = [{"name": f"phase {p + 1}", "start": f"{start} d"} for p, start in enumerate(starts)]
@@ -136,7 +136,7 @@ def _question(size: Size, seed: int, folder: Path, gap: float, time_limit_s: flo
 
 
 def _parts(rng: np.random.Generator, count: int, spread: float) -> np.ndarray:
-    """Shares of a whole, each within `spread` of the mean or so."""
+    """Draw shares of a whole, each within about `spread` of the mean."""
     drawn = rng.uniform(1 - spread, 1 + spread, count)
     return drawn / drawn.sum()
 
@@ -189,7 +189,7 @@ def _systems(rng: np.random.Generator, count: int) -> list[_System]:
 
 
 def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, days: int, path: Path) -> None:
-    """A row for each hour of the sampled days: a mean, a profile of the day by local hour, and noise."""
+    """Write a row for each hour of the sampled days: a mean, a profile of the day by local hour, and noise."""
     mean, shift = rng.uniform(40.0, 120.0), rng.uniform(-2, 2)
     local = (np.arange(SLOTS_PER_DAY) + float(catalog.get("regions", region).value("longitude")) / 15) % 24
     profile = 1 + 0.25 * np.sin((local - 12 + shift) * np.pi / 12) + 0.1 * np.sin((local - 3) * np.pi / 6)
@@ -202,7 +202,7 @@ def _write_prices(rng: np.random.Generator, catalog: Catalog, region: str, days:
 
 
 def _parameters(catalog: Catalog, architecture: str) -> float:
-    """Those at work on one token."""
+    """Count the parameters active for one token."""
     from models.transformer.architecture import forward_flops_per_token
     from planner.resolve.architectures import shape_of
     from planner.resolve.ledger import Ledger
@@ -213,7 +213,7 @@ def _parameters(catalog: Catalog, architecture: str) -> float:
 def _serving(
     rng: np.random.Generator, index: int, origins: list[str], catalog: Catalog, flop_per_s: float
 ) -> dict[str, Any]:
-    """`flop_per_s`: peak speed of the systems that the class shall need on average; +-40 % over the day by local hour."""
+    """`flop_per_s`: peak speed of the systems that the class needs on average; +-40 % over the day by local hour."""
     architecture, prompt, answer, ttft, tpot, efficiency = CLASSES[index]
     rate = flop_per_s * efficiency / (2 * _parameters(catalog, architecture) * (prompt + answer))
     shares = np.round(rng.dirichlet(np.full(len(origins), 3.0)) + 0.005, 4)
@@ -233,7 +233,7 @@ def _serving(
 def _training(
     rng: np.random.Generator, index: int, size: Size, sites: list[str], catalog: Catalog, flop_per_s: float
 ) -> dict[str, Any]:
-    """`flop_per_s`: peak speed of the systems that the job shall need; it runs in a part of the year, at some of the sites."""
+    """`flop_per_s`: peak speed of the systems that the job needs; it runs in a part of the year, at some of the sites."""
     architecture = JOBS[index % len(JOBS)]
     edges = np.rint(np.linspace(0, DAYS_PER_YEAR, size.days + 1)).astype(int)
     length = max(int(rng.uniform(0.3, 0.7) * size.days), 1)

@@ -1,7 +1,7 @@
-"""Operating points of serving per second on one core, and the time of a whole search for one network on one system.
+"""Count serving operating points per second on one core, and time a whole search for one network on one system.
 
 A point counts when its rate, its memory and every latency that the SLO names were computed. The search is the planner's own: layouts,
-batches and precisions, one pool for both phases and separate pools, limits held against all of them, the best kept.
+batches and precisions, one pool for both phases and separate pools, compared with all limits, the best kept.
 Run: python benchmarks/serving.py [--profile]    The last line printed is one JSON object.
 """
 
@@ -33,7 +33,7 @@ SLO = {"ttft": {"p50": "1 s", "p95": "2 s"}, "tpot": {"p50": "40 ms", "p99": "60
 
 
 def problem_of(network: str, precision: Sequence[str]) -> Problem:
-    """One network on one system that is bought, with a network between the systems."""
+    """Build a problem of one network on one system to buy, with a network between the systems."""
     document = {
         "schema_version": 1, "name": "serving benchmark", "currency": "USD",
         "horizon": {"start": "2027-01-01", "years": 3, "calendar": "representative-day"},
@@ -50,7 +50,7 @@ def problem_of(network: str, precision: Sequence[str]) -> Problem:
 
 
 def least_s(work: Callable[[], object]) -> float:
-    """The least processor time of several rounds: one thread computes, and what others do on the machine only ever adds."""
+    """Take the least processor time of several rounds: one thread computes, and other work on the machine only ever adds."""
     work()  # warm: imports and caches
     times = []
     for _ in range(ROUNDS):
@@ -61,7 +61,7 @@ def least_s(work: Callable[[], object]) -> float:
 
 
 def grid_with_latencies(problem: Problem) -> Grid:
-    """All layouts x batches of one precision, with the latencies of the SLO held against its limits."""
+    """Evaluate all layouts x batches of one precision, and compare the latencies of the SLO with its limits."""
     from models.serving.percentiles import within_slo
 
     workload, system = problem.serving[0], problem.systems[SYSTEM]

@@ -1,12 +1,13 @@
-"""Under which load a shared fleet is half as busy again as fleets of their own, and from which size on training is twice as efficient.
+"""Find the load at which a shared fleet is half as busy again as separate fleets, and the size from which training is twice as efficient.
 
     python benchmarks/sharing.py [--swings 0.25 0.5 1 1.5 2] [--jobs 0 0.5 1 1.5 2] [--tenants 1 3]
 
-A made-up question (one chip, one site, one small architecture): `tenants` services, each with 1 + `swing` times its mean for eight
-hours of the day and the rest evenly in the others, their peaks evenly apart; and a training job over the year with `job` times the
-chip-hours of all services together. Each is solved with one fleet for all and with fleets of their own. The gain is that of utilisation
-(chips at work over chips held); beside it the one of the closed form, for work that can be divided at will (`ideal_gain`). The second
-table is the closed form of goodput: with all that keeps a long run going, and without each. The last line is one JSON object.
+A constructed question (one chip, one site, one small architecture): `tenants` services, each with 1 + `swing` times its mean for
+eight hours of the day and the rest evenly in the others, their peaks evenly apart; and a training job over the year with `job` times
+the chip-hours of all services together. Each is solved with one fleet for all and with separate fleets. The gain is that of
+utilisation (chips at work over chips held); beside it stands the closed form for work that can be divided at will (`ideal_gain`). The
+second table is the closed form of goodput: with every capability that keeps a long run going, and without each. The last line is one
+JSON object.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ CHIPS = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 
 
 def profile(swing: float, shift: int) -> list[float]:
-    """Weights of a day with mean 1; with a swing of 2 all is in the peak."""
+    """Build the weights of a day with mean 1; with a swing of 2 everything falls into the peak."""
     peak = 1.0 + swing
     low = (HOURS - PEAK_HOURS * peak) / (HOURS - PEAK_HOURS)
     return [float(w) for w in np.roll([peak] * PEAK_HOURS + [low] * (HOURS - PEAK_HOURS), shift)]
 
 
 def ideal_gain(swing: float, job: float, tenants: int) -> float:
-    """Fleets of their own hold each one's peak; one fleet holds the peak of all services, or what evens out all work where that is more."""
+    """Compute the gain of one fleet, sized for the joint peak or the mean of all work if that is larger, over fleets sized for their own peaks."""
     days = np.array([profile(swing, t * HOURS // tenants) for t in range(tenants)]) / tenants
     return float((days.max(axis=1).sum() + job) / max(days.sum(axis=0).max(), 1.0 + job)) - 1.0
 
@@ -85,12 +86,12 @@ def question(swing: float, tokens: float, tenants: int) -> dict[str, Any]:
 
 
 def utilisation(plan: Any) -> float:
-    """Chips at work over chips held; there is one kind of system."""
+    """Compute chips at work over chips held; there is one kind of system."""
     return use_of(plan, {"DGX H100": 1.0}, sum(row["count"] for row in plan["fleet"]) * YEAR_S).utilisation or 0.0
 
 
 def tokens_of_equal_work() -> float:
-    """Tokens of the job that takes as many chip-hours as all services."""
+    """Compute the tokens of a job that takes as many chip-hours as all services."""
     plan = solve(question(0.0, PROBE_TOKENS, 1))
     busy = {w["name"]: 0.0 for w in plan["workloads"]}
     systems = {
@@ -119,7 +120,7 @@ def measured(swing: float, job: float, tenants: int, equal: float) -> dict[str, 
 
 
 def goodputs() -> list[dict[str, Any]]:
-    """Lasting progress over time of a run on so many chips, with all that keeps it going, without each, and without all."""
+    """Compute the goodput of a run on so many chips: with every capability that keeps it going, without each, and without all."""
     facts = resolve_document(question(0.0, 0.0, 1)).constants.reliability
     by_hand = BY_HAND_S - facts.recovery_s
     broken = facts.chip_interruption_s / facts.chip_failure_s * facts.repair_s

@@ -1,9 +1,9 @@
-"""How much quicker a question to a solved plan is than the same question from nothing, and what a frontier gains by its kept program.
+"""Measure how much faster a solved plan answers a changed question than a fresh solve, and what a frontier gains by keeping its program.
 
     python benchmarks/whatif.py [SPEC] [--change PATH=VALUE ...] [--points N] [--write]
 
-Each change is answered by a kept plan and then from nothing, in one process one after the other; wall time and processor time of both,
-and their ratio. `cold_solve_s`: of that, the program alone. The last line is one JSON object. `--write`: benchmarks/whatif.md.
+Each change is answered by a kept plan and then from nothing, one after the other in one process; wall time and processor time of both,
+and their ratio. `cold_solve_s` is the part of the program alone. The last line is one JSON object. `--write`: benchmarks/whatif.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WH_J = 3600.0
 
 
 def price_changes(document: dict[str, Any]) -> list[Changes]:
-    """Every price of the spec, stated or of the catalog, a tenth up and a tenth down: of each offer, and of electricity at each site."""
+    """List a tenth up and a tenth down of every price, stated or from the catalog: of each offer, and of electricity at each site."""
     problem = resolve_document(document)
     currency, found = document.get("currency", "USD"), []
     for sign in (1.0, -1.0):
@@ -109,7 +109,7 @@ def compare(kept: WhatIf, changes: Changes) -> dict[str, Any]:
 
 
 def of_frontier(document: dict[str, Any], against: str, points: int) -> dict[str, Any]:
-    """A frontier with its kept program, and each of its points from nothing."""
+    """Time a frontier with its kept program, and each of its points from nothing."""
     clock = Clock()
     found = frontier(document, against, points)
     wall, cpu = clock.read()

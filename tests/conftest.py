@@ -1,4 +1,4 @@
-"""Specs that many tests start from, and plans that are solved once per run. What is tested stands in the test files."""
+"""Specs that many tests start from, plans solved once per run, and the profiles of Hypothesis."""
 
 from __future__ import annotations
 

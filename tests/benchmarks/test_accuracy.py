@@ -1,4 +1,4 @@
-"""The accuracy report's own arithmetic: regret, weighted medians, and chapters that are written apart."""
+"""Check the arithmetic of the accuracy report: regret, weighted medians, and chapters written one at a time."""
 
 from __future__ import annotations
 

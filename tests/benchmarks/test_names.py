@@ -1,4 +1,4 @@
-"""Every name that a benchmark takes from the packages exists: scripts that nobody runs for months keep up with renames."""
+"""Check that every name that a benchmark takes from the packages exists, so that scripts that run rarely keep up with renames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 
 
 def missing(source: str) -> list[str]:
-    """Imports of our packages, also inside functions, and attributes of the modules so named, that do not exist."""
+    """List imports of our packages, also inside functions, and attributes of modules so imported, that do not exist."""
     tree, wrong, modules = ast.parse(source), [], {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in OURS:

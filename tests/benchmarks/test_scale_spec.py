@@ -1,4 +1,4 @@
-"""The made-up questions of `benchmarks/scale.py` with their build-out in phases."""
+"""Check the random questions of `benchmarks/scale.py` with a build-out in phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three further examples solve in time, hold, list what they assume, and tell the story that they were written for."""
+"""Check that the examples are solved in time, hold, list what they assume, and show what they were written to show."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_year_with_every_block_is_solved_to_half_a_per_cent_and_holds(year, na
 
 @pytest.mark.parametrize("name", YEARS)
 def test_a_year_is_told_as_one_story(year, name):
-    """Every place with a fleet, line, battery and contract has its sentence, and the networks are compared with the others."""
+    """Every place with a fleet, line, battery and contract has its sentence, and the fabrics are compared with the others."""
     from planner.report.story import chapters
 
     spec, plan, _ = year(name)
@@ -229,7 +229,7 @@ def test_a_year_is_told_as_one_story(year, name):
 
 @pytest.mark.parametrize("name", YEARS)
 def test_a_battery_that_is_bought_moves_and_pays_for_itself(year, name):
-    """What it saves at the prices of the hours and at the peaks is more than what it costs."""
+    """It saves more, at the prices of the hours and at the peaks, than it costs."""
     _, plan, _ = year(name)
     for row in (
         row

@@ -1,4 +1,4 @@
-"""The three pathways of deployment: what each costs by component, and which announced figure cannot be met at catalog prices (docs/pathways.md)."""
+"""Check the three deployment pathways: what each costs by component, and which announced figure cannot be met at catalog prices (docs/pathways.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HARDWARE_AND_POWER = (
 
 @pytest.fixture(scope="module")
 def ask(root):
-    """The plan of a pathway under edits, solved once each."""
+    """Solve a pathway with edits, each variant once."""
     known: dict[tuple[str, str], Plan] = {}
 
     def get(name: str, *edits) -> Plan:
@@ -45,7 +45,7 @@ def ask(root):
 
 @pytest.fixture(scope="module")
 def announced():
-    """TCO [USD], time to deploy [s], and chips where they are stated, as the catalog holds them: claims."""
+    """Read TCO [USD], time to deploy [s] and, where stated, chips from the catalog, which holds them as claims."""
     catalog = Catalog.load()
     return {
         name: {key: figure.number for key, figure in catalog.get("systems", record).claimed.items()}
@@ -54,7 +54,7 @@ def announced():
 
 
 def node_prices() -> tuple[float, float]:
-    """A node of eight 910B at both prices of the chip."""
+    """Price a node of eight 910B at both prices of the chip."""
     price = Catalog.load().get("offers", "Atlas 800T A2, buy").get("price")
     return price.number, price.high
 
@@ -198,7 +198,7 @@ def test_three_plans_can_be_compared_from_the_command_line(ask, tmp_path, capsys
 
 
 def test_what_is_paid_in_phases_is_told_only_where_it_is_known(ask):
-    """Where electricity is a decision, a phase does not say what is paid in it."""
+    """Where electricity is a decision, a phase does not state payments for it."""
     plan = ask("edge").document
     rows = [{"capital": 2.0, "residual": 1.0, "paid": paid} for paid in (None, 3.0)]
     found = side_by_side([Plan({**plan, "phases": rows})])

@@ -1,6 +1,6 @@
-"""The plan of a small question is what it was. A change of figures or of a closed form may change it, knowingly.
+"""Compare the plan of a small question with a stored one. A change of figures or of a closed form may change it, knowingly.
 
-After such a change, look at what moved and write the new answer down:
+After such a change, look at what moved and store the new answer:
 
     python tests/golden/test_golden.py
 """
@@ -19,7 +19,7 @@ RELATIVE = 1e-6
 
 
 def essence(plan) -> dict[str, Any]:
-    """What a reader would act upon: the fleet, the layouts, the value, the costs and what each workload gets."""
+    """Extract what a reader would act upon: the fleet, the layouts, the value, the costs, and what each workload gets."""
     return {
         "status": plan.status,
         "objective": plan.objective,
@@ -34,7 +34,7 @@ def essence(plan) -> dict[str, Any]:
 
 
 def differences(found: Any, golden: Any, path: str = "") -> list[str]:
-    """Where the two differ: numbers by more than a millionth, everything else at all."""
+    """List where two documents differ: numbers by more than a millionth, everything else at all."""
     if isinstance(found, dict) and isinstance(golden, dict):
         return [
             line

@@ -1,4 +1,4 @@
-"""docs/architecture.md and CONTRIBUTING.md agree with the code: files and names exist, tables are those of the tree."""
+"""Check docs/architecture.md and CONTRIBUTING.md against the code: files and names exist, tables match the tree."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def text(page: str) -> str:
 
 
 def in_code(page: str) -> list[str]:
-    """What stands in backticks in running text."""
+    """List what stands in backticks in running text."""
     return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text(page), flags=re.DOTALL))
 
 
 def paths(page: str) -> list[tuple[str, str]]:
-    """(path, name after `::` or "") of everything in backticks that looks like a place in the repository."""
+    """List (path, name after `::` or "") of everything in backticks that looks like a place in the repository."""
     found = [entry.partition("::") for entry in in_code(page)]
     return [
         (path.rstrip("/"), name)
@@ -53,7 +53,7 @@ def paths(page: str) -> list[tuple[str, str]]:
 
 
 def defined(source: str) -> set[str]:
-    """Top-level functions, classes and assigned names."""
+    """Collect top-level functions, classes and assigned names."""
     found = set()
     for node in ast.parse(source).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -97,7 +97,7 @@ def test_every_folder_of_the_packages_has_a_row():
 
 
 def features_by_stage() -> str:
-    """The table of docs/architecture.md, from the files that exist."""
+    """Build the table of docs/architecture.md from the files that exist."""
     rows = [["feature", *(stage.removeprefix("planner/") for stage in STAGES)], ["---"] * (len(STAGES) + 1)]
     for feature, starts in FEATURES.items():
         row = [feature]

@@ -1,4 +1,4 @@
-"""docs/glossary.md stays in order and points at files that exist."""
+"""Check that docs/glossary.md is in order and points at files that exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who may import whom, read off the syntax trees; and how light `import planner` is.
+"""Check who may import whom, read off the syntax trees, and how light `import planner` is.
 
 The order of the planner's folders is a contract of import-linter in pyproject.toml (`make lint`).
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-ROOMS = ("catalog", "models", "solvers", "planner")
-ALLOWED = {  # room -> modules of ours that it may import, besides its own
+PACKAGES = ("catalog", "models", "solvers", "planner")
+ALLOWED = {  # package -> modules of ours that it may import, besides its own
     "catalog": (),
     "models": ("catalog.units",),
     "solvers": (),
@@ -34,7 +34,7 @@ HEAVY = ("streamlit", "pandas", "altair", "highspy", "pulp", "networkx", "scipy"
 
 
 def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
-    """(line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
+    """Yield (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
@@ -55,19 +55,19 @@ def within(name: str, modules: tuple[str, ...]) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
-def sources(root: Path, room: str) -> Iterator[tuple[Path, str]]:
-    for path in sorted((root / room).rglob("*.py")):
+def sources(root: Path, package: str) -> Iterator[tuple[Path, str]]:
+    for path in sorted((root / package).rglob("*.py")):
         module = ".".join(path.relative_to(root).with_suffix("").parts)
         yield path, module
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_what_it_may(root, room):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_imports_only_what_it_may(root, package):
     wrong = [
         f"{path.relative_to(root)}:{line} imports {name}"
-        for path, module in sources(root, room)
+        for path, module in sources(root, package)
         for line, name in imported(path.read_text(encoding="utf-8"), module)
-        if within(name, (*ROOMS, "app", "tests", "benchmarks")) and not within(name, (room, *ALLOWED[room]))
+        if within(name, (*PACKAGES, "app", "tests", "benchmarks")) and not within(name, (package, *ALLOWED[package]))
     ]
     assert not wrong, wrong
 
@@ -75,8 +75,8 @@ def test_a_room_imports_only_what_it_may(root, room):
 def test_only_these_files_know_a_solver(root):
     users = {
         str(path.relative_to(root))
-        for room in ROOMS
-        for path, module in sources(root, room)
+        for package in PACKAGES
+        for path, module in sources(root, package)
         for _, name in imported(path.read_text(encoding="utf-8"), module)
         if within(name, SOLVERS)
     }
@@ -84,7 +84,7 @@ def test_only_these_files_know_a_solver(root):
 
 
 def module_graph(files: dict[str, str]) -> nx.DiGraph:
-    """An edge from each module to each module of `files` (module -> source) that it imports, imports for types included."""
+    """Draw an edge from each module to each module of `files` (module -> source) that it imports, imports for types included."""
     graph = nx.DiGraph()
     graph.add_nodes_from(files)
     for module, source in files.items():
@@ -102,8 +102,8 @@ def cycles(graph: nx.DiGraph) -> list[list[str]]:
 def test_no_module_imports_itself_through_others(root):
     files = {
         module.removesuffix(".__init__"): path.read_text(encoding="utf-8")
-        for room in ROOMS
-        for path, module in sources(root, room)
+        for package in PACKAGES
+        for path, module in sources(root, package)
     }
     graph = module_graph(files)
     assert graph.number_of_edges() > len(files)  # the reader of imports resolves them
@@ -135,7 +135,7 @@ def test_the_reader_of_imports_sees_all_kinds():
 
 @pytest.fixture(scope="module")
 def fresh(root):
-    """What is loaded in a new interpreter after some code."""
+    """Run code in a new interpreter; return the modules that are loaded afterwards."""
 
     def run(code: str) -> set[str]:
         program = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"
@@ -167,37 +167,39 @@ def test_every_public_name_resolves_and_the_marks_stand(root):
         assert getattr(planner, name) is not None
     with pytest.raises(AttributeError):
         planner.no_such_name  # noqa: B018
-    for room in ROOMS:
-        package = importlib.import_module(room)
-        assert f"flopwatt:{room}" == package.IDENTITY
-        assert Path(package.__file__).parent == root / room
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        assert f"flopwatt:{package}" == module.IDENTITY
+        assert Path(module.__file__).parent == root / package
 
 
-@pytest.mark.parametrize("room", ["catalog", "models", "solvers"])
-def test_a_foreign_package_of_our_name_is_refused_with_the_remedy(root, tmp_path, room):
-    (tmp_path / room).mkdir()
-    (tmp_path / room / "__init__.py").write_text("")
+@pytest.mark.parametrize("package", ["catalog", "models", "solvers"])
+def test_a_foreign_package_of_our_name_is_refused_with_the_remedy(root, tmp_path, package):
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text("")
     program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(root)!r}]; import planner"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode != 0
     message = done.stderr.strip().splitlines()[-1]
-    assert message.startswith("ImportError") and str(tmp_path / room) in message and "environment of its own" in message
+    assert (
+        message.startswith("ImportError") and str(tmp_path / package) in message and "environment of its own" in message
+    )
 
 
 def test_files_stay_readable(root):
     long = {
         str(path.relative_to(root)): lines
-        for room in ROOMS
-        for path, _ in sources(root, room)
+        for package in PACKAGES
+        for path, _ in sources(root, package)
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 500
     }
     assert not long, long
     bare = [
         str(path.relative_to(root))
-        for room in ROOMS
-        for path, _ in sources(root, room)
+        for package in PACKAGES
+        for path, _ in sources(root, package)
         if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not bare, f"without a docstring that says what lives there: {bare}"

@@ -1,4 +1,4 @@
-"""The library as a user has it: a wheel or an editable install, imported from any directory, guarded against foreign packages.
+"""Check the library as a user has it: a wheel or an editable install, imported from any directory, guarded against foreign packages.
 
 Each test builds and installs for real, without a network: hatchling makes the wheels, pip installs them into environments of
 their own that see the dependencies of the running one, and nothing else of it.
@@ -28,7 +28,7 @@ pytest.importorskip("hatchling", reason="wheels are built with hatchling, of the
 
 
 def run(*command, cwd, path=(), check=True):
-    """A command in a clean surrounding: no path of ours, no user site."""
+    """Run a command in a clean environment: none of our paths, no user site."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "VIRTUAL_ENV"))}
     extra = {"PYTHONPATH": os.pathsep.join(map(str, path))} if path else {}
     done = subprocess.run(
@@ -45,14 +45,17 @@ def run(*command, cwd, path=(), check=True):
 
 
 def build(project, target, version="standard"):
-    """A wheel of the project, by hatchling's own builder."""
+    """Build a wheel of the project with hatchling."""
     code = "import sys; from hatchling.builders.wheel import WheelBuilder as B; print(*B(sys.argv[1]).build(directory=sys.argv[2], versions=[sys.argv[3]]))"
     return Path(run(sys.executable, "-c", code, project, target, version, cwd=target).stdout.strip())
 
 
 class Environment:
-    """A virtual environment that sees the dependencies of the running Python. A folder named in a .pth file is on the path, and
-    the .pth files in it are not read, so that an editable install of the running Python stays out."""
+    """A virtual environment that sees the dependencies of the running Python.
+
+    A folder named in a .pth file is on the path, but .pth files inside it are not read, so that an editable install of the running
+    Python stays out.
+    """
 
     def __init__(self, home):
         venv.create(home, with_pip=False, symlinks=True)
@@ -83,7 +86,7 @@ class Environment:
         return run(self.python, "-c", code, cwd=cwd or self.elsewhere, path=path, check=check)
 
     def refusal(self, path=(), cwd=None):
-        """Last line of what `import planner` says when it is refused."""
+        """Return the last line of the error when `import planner` is refused."""
         done = self.run("import planner", path=path, check=False, cwd=cwd)
         assert done.returncode == 1, "the import went through"
         return done.stderr.strip().splitlines()[-1]
@@ -101,7 +104,7 @@ def editable(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory):
-    """A wheel of somebody else with a package called `models`, which leaves a trace when it is run."""
+    """Build a wheel of somebody else with a package called `models`, which leaves a trace when it runs."""
     project = tmp_path_factory.mktemp("foreign")
     (project / "models").mkdir()
     (project / "models" / "__init__.py").write_text('print("foreign code ran")\n')

@@ -1,4 +1,4 @@
-"""The shipped constants against published serving runs: a table of cited figures in serving_runs.csv, one row per run.
+"""Compare the shipped constants with published serving runs: cited figures in serving_runs.csv, one row per run.
 
 The rows were drawn from each source by a hash of their number, without regard to how well they are predicted.
 """

@@ -1,4 +1,4 @@
-"""The models against the whole file of published training runs, where `--measurements DIR` gives it."""
+"""Compare the models with the whole file of published training runs, if `--measurements DIR` gives it."""
 
 from __future__ import annotations
 
