@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from catalog.units import MILLION
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def discount_factor(rate: ArrayLike, years: ArrayLike) -> Result:
@@ -21,7 +21,7 @@ def discount_factor(rate: ArrayLike, years: ArrayLike) -> Result:
     >>> float(round(discount_factor(0.08, 1), 6))
     0.925926
     """
-    return np.exp(-np.asarray(years, float) * np.log1p(rate))[()]
+    return as_result(np.exp(-np.asarray(years, float) * np.log1p(rate)))
 
 
 def present_worth_factor(rate: ArrayLike, years: ArrayLike) -> Result:
@@ -38,7 +38,7 @@ def present_worth_factor(rate: ArrayLike, years: ArrayLike) -> Result:
     rate, years = np.broadcast_arrays(np.asarray(rate, float), np.asarray(years, float))
     safe = np.where(rate == 0.0, 1.0, rate)
     # expm1 keeps the digits that 1 - (1 + r)^-n loses at a small rate.
-    return np.where(rate == 0.0, years, -np.expm1(-years * np.log1p(safe)) / safe)[()]
+    return as_result(np.where(rate == 0.0, years, -np.expm1(-years * np.log1p(safe)) / safe))
 
 
 def capital_recovery_factor(rate: ArrayLike, years: ArrayLike) -> Result:
@@ -63,8 +63,11 @@ def annuity(price: ArrayLike, rate: ArrayLike, life_years: ArrayLike, residual_f
     >>> float(round(annuity(1000.0, 0.08, 5, 0.1), 3))
     233.411
     """
-    residual = np.asarray(price, float) * residual_fraction
-    return (price - residual) * capital_recovery_factor(rate, life_years) + residual * rate
+    price = np.asarray(price, float)
+    residual = price * np.asarray(residual_fraction, float)
+    return as_result(
+        (price - residual) * capital_recovery_factor(rate, life_years) + residual * np.asarray(rate, float)
+    )
 
 
 def horizon_share(
@@ -97,7 +100,7 @@ def window_present_worth(rate: ArrayLike, start_year: ArrayLike, end_year: Array
     rate, start, end = (np.asarray(a, float)[..., None] for a in (rate, start_year, end_year))
     year = np.arange(horizon_years, dtype=float)
     overlap = np.clip(np.minimum(end, year + 1.0) - np.maximum(start, year), 0.0, 1.0)
-    return (overlap * discount_factor(rate, year + 1.0)).sum(axis=-1)[()]
+    return as_result((overlap * discount_factor(rate, year + 1.0)).sum(axis=-1))
 
 
 def cost_per_million_tokens(cost: ArrayLike, tokens: ArrayLike) -> Result:
@@ -109,5 +112,6 @@ def cost_per_million_tokens(cost: ArrayLike, tokens: ArrayLike) -> Result:
     >>> float(cost_per_million_tokens(2.0, 4e6))
     0.5
     """
+    tokens = np.asarray(tokens, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.asarray(tokens) > 0, MILLION * np.asarray(cost, float) / tokens, np.inf)[()]
+        return as_result(np.where(tokens > 0, MILLION * np.asarray(cost, float) / tokens, np.inf))

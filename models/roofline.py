@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Floats, Ints, Result, as_result
 
 # Stored bytes of an element, block scales included: one byte per 32 (MX formats), one byte per 16 (4-bit float),
 # a 16-bit scale per 128 (integers of 4 bits). FP8 and INT8 scale per tensor or channel, which is negligible.
@@ -26,7 +26,7 @@ PRECISIONS = tuple(BYTES_PER_ELEMENT)
 # Bits of the operands of a product with such weights: integers of 4 bits and 8-bit weights without a rate of their own are widened.
 OPERAND_BITS = {"fp32": 16, "bf16": 16, "fp16": 16, "int4": 16, "w8a16": 16, "fp8": 8, "mxfp8": 8, "int8": 8, "fp4": 4}
 _BYTES, _BITS = (np.array([table[name] for name in PRECISIONS], float) for table in (BYTES_PER_ELEMENT, OPERAND_BITS))
-Precision = str | np.ndarray  # a name, or an array of places in PRECISIONS
+Precision = str | Ints  # a name, or an array of places in PRECISIONS
 
 
 def element_bytes(precision: Precision) -> Result:
@@ -54,7 +54,8 @@ def operand_bits(precision: Precision) -> Result:
         if precision not in OPERAND_BITS:
             raise ValueError(f"unknown precision {precision!r}; known: {', '.join(OPERAND_BITS)}")
         return OPERAND_BITS[precision]
-    return _BITS[precision]
+    bits: Floats = _BITS[precision]
+    return bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class ChipRates:
     flop_per_s: float  # peak at the precision of the weight GEMMs [FLOP/s]
     flop16_per_s: float  # peak at 16 bit, for attention [FLOP/s]
     hbm_bytes_per_s: float  # [byte/s]
-    hbm_bytes: float  # [byte]
+    hbm_bytes: Result  # [byte]
     scaleup_bytes_per_s: float  # to chips of the same scale-up domain [byte/s]
     scaleup_chips: int  # chips of a scale-up domain [1]
     scaleout_bytes_per_s: float  # to chips of other domains [byte/s]
@@ -87,7 +88,7 @@ class ChipRates:
             raise ValueError(f"chip rates: {', '.join(wrong)} must be positive")
 
 
-def _all(holds: np.ndarray | bool) -> bool:
+def _all(holds: Floats | bool) -> bool:
     return holds if isinstance(holds, bool) else bool(np.all(holds))
 
 
@@ -100,7 +101,7 @@ def roofline_s(flop: ArrayLike, moved_bytes: ArrayLike, flop_per_s: ArrayLike, b
     >>> float(roofline_s(1e12, 1e9, 1e15, 1e12)), float(roofline_s(1e12, 1e10, 1e15, 1e12))
     (0.001, 0.01)
     """
-    return np.maximum(np.divide(flop, flop_per_s), np.divide(moved_bytes, bytes_per_s))[()]
+    return as_result(np.maximum(np.divide(flop, flop_per_s), np.divide(moved_bytes, bytes_per_s)))
 
 
 def ridge_flop_per_byte(flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result:
@@ -112,7 +113,7 @@ def ridge_flop_per_byte(flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result
     >>> float(ridge_flop_per_byte(300e12, 2e12))
     150.0
     """
-    return np.divide(flop_per_s, bytes_per_s)[()]
+    return as_result(np.divide(flop_per_s, bytes_per_s))
 
 
 def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: ArrayLike) -> Result:
@@ -126,7 +127,7 @@ def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: Array
     2.0
     """
     half = np.asarray(half_size, float)
-    return ((1.0 + half / m) * (1.0 + half / n) * (1.0 + half / k))[()]
+    return as_result((1.0 + half / m) * (1.0 + half / n) * (1.0 + half / k))
 
 
 def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple: int = 128) -> Result:
@@ -139,7 +140,7 @@ def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple
     (1.0, 1.5)
     """
     aligned = (np.mod(n, multiple) == 0) & (np.mod(k, multiple) == 0)
-    return np.where(aligned, 1.0, 1.0 + np.asarray(penalty, float))[()]
+    return as_result(np.where(aligned, 1.0, 1.0 + np.asarray(penalty, float)))
 
 
 def gemm_s(

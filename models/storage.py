@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def reading_bytes_per_s(tokens_per_s: ArrayLike, bytes_per_token: ArrayLike) -> Result:
@@ -23,7 +23,7 @@ def reading_bytes_per_s(tokens_per_s: ArrayLike, bytes_per_token: ArrayLike) -> 
     >>> float(reading_bytes_per_s(16e6, 4.0))
     64000000.0
     """
-    return (np.asarray(tokens_per_s, float) * np.asarray(bytes_per_token, float))[()]
+    return as_result(np.asarray(tokens_per_s, float) * np.asarray(bytes_per_token, float))
 
 
 def checkpoint_bytes_per_s(checkpoint_bytes: ArrayLike, interval_s: ArrayLike, write_s: ArrayLike = 0.0) -> Result:
@@ -38,7 +38,7 @@ def checkpoint_bytes_per_s(checkpoint_bytes: ArrayLike, interval_s: ArrayLike, w
     >>> float(checkpoint_bytes_per_s(2.3e12, 2640.0, 40.0)) < float(checkpoint_bytes_per_s(2.3e12, 2640.0))
     True
     """
-    return (np.asarray(checkpoint_bytes, float) / (np.asarray(interval_s, float) + np.asarray(write_s, float)))[()]
+    return as_result(np.asarray(checkpoint_bytes, float) / (np.asarray(interval_s, float) + np.asarray(write_s, float)))
 
 
 def checkpoint_stall_s(
@@ -61,7 +61,7 @@ def checkpoint_stall_s(
     size, host = np.asarray(checkpoint_bytes, float), np.asarray(host_bytes_per_s, float)
     write = size / np.asarray(storage_bytes_per_s, float)
     copy = np.divide(size, host, out=np.zeros(np.broadcast(size, host).shape), where=host > 0)
-    return np.where(host > 0, copy + np.maximum(write - np.asarray(interval_s, float), 0.0), write)[()]
+    return as_result(np.where(host > 0, copy + np.maximum(write - np.asarray(interval_s, float), 0.0), write))
 
 
 def load_s(
@@ -86,7 +86,9 @@ def load_s(
         size * np.asarray(share, float) / np.asarray(rate, float)
         for share, rate in zip(shares, bytes_per_s, strict=True)
     ]
-    return np.maximum(np.max(np.broadcast_arrays(*parts), axis=0), size / np.asarray(last_bytes_per_s, float))[()]
+    return as_result(
+        np.maximum(np.max(np.broadcast_arrays(*parts), axis=0), size / np.asarray(last_bytes_per_s, float))
+    )
 
 
 def computing_share(needed_bytes_per_s: ArrayLike, storage_bytes_per_s: ArrayLike) -> Result:
@@ -101,6 +103,5 @@ def computing_share(needed_bytes_per_s: ArrayLike, storage_bytes_per_s: ArrayLik
     """
     needed = np.asarray(needed_bytes_per_s, float)
     rate = np.asarray(storage_bytes_per_s, float)
-    return np.minimum(
-        1.0, np.divide(rate, needed, out=np.full(np.broadcast(rate, needed).shape, np.inf), where=needed > 0)
-    )[()]
+    unbounded = np.full(np.broadcast(rate, needed).shape, np.inf)
+    return as_result(np.minimum(1.0, np.divide(rate, needed, out=unbounded, where=needed > 0)))

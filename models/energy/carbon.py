@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def embodied_carbon_kg(made_kg: ArrayLike, used_s: ArrayLike, life_s: ArrayLike) -> Result:
@@ -19,4 +19,4 @@ def embodied_carbon_kg(made_kg: ArrayLike, used_s: ArrayLike, life_s: ArrayLike)
     >>> float(embodied_carbon_kg(1312.0, 3.0, 6.0))
     656.0
     """
-    return (np.asarray(made_kg, float) * used_s / life_s)[()]
+    return as_result(np.asarray(made_kg, float) * np.asarray(used_s, float) / np.asarray(life_s, float))

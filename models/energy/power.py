@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 ACTIVITIES = ("compute", "memory", "communication", "host")
 
@@ -63,7 +63,7 @@ def chip_power_share(shares: Mapping[str, ArrayLike], constants: PowerConstants)
     """
     busy = sum(np.asarray(shares[name], float) for name in ACTIVITIES)
     drawn = sum(np.asarray(shares[name], float) * getattr(constants, name) for name in ACTIVITIES)
-    return (drawn + np.maximum(1.0 - busy, 0.0) * constants.idle)[()]
+    return as_result(drawn + np.maximum(1.0 - busy, 0.0) * constants.idle)
 
 
 def chip_utilisation(power_share: ArrayLike, constants: PowerConstants) -> Result:
@@ -75,7 +75,7 @@ def chip_utilisation(power_share: ArrayLike, constants: PowerConstants) -> Resul
     >>> round(float(chip_utilisation(0.55, c)), 6)
     0.5
     """
-    return np.clip((np.asarray(power_share, float) - constants.idle) / (1.0 - constants.idle), 0.0, 1.0)[()]
+    return as_result(np.clip((np.asarray(power_share, float) - constants.idle) / (1.0 - constants.idle), 0.0, 1.0))
 
 
 def system_power_w(idle_w: ArrayLike, max_w: ArrayLike, utilisation: ArrayLike) -> Result:
@@ -89,7 +89,7 @@ def system_power_w(idle_w: ArrayLike, max_w: ArrayLike, utilisation: ArrayLike) 
     5200.0
     """
     idle = np.asarray(idle_w, float)
-    return idle + (np.asarray(max_w, float) - idle) * utilisation
+    return as_result(idle + (np.asarray(max_w, float) - idle) * np.asarray(utilisation, float))
 
 
 def serving_power_w(
@@ -130,7 +130,7 @@ def facility_power_w(it_power_w: ArrayLike, pue: ArrayLike) -> Result:
     >>> float(facility_power_w(1000.0, 1.3))
     1300.0
     """
-    return np.asarray(it_power_w, float) * pue
+    return as_result(np.asarray(it_power_w, float) * np.asarray(pue, float))
 
 
 def energy_per_token_j(power_w: ArrayLike, tokens_per_s: ArrayLike) -> Result:
@@ -143,4 +143,4 @@ def energy_per_token_j(power_w: ArrayLike, tokens_per_s: ArrayLike) -> Result:
     0.5
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.asarray(tokens_per_s) > 0, np.asarray(power_w, float) / tokens_per_s, np.inf)[()]
+        return as_result(np.where(np.asarray(tokens_per_s) > 0, np.asarray(power_w, float) / tokens_per_s, np.inf))

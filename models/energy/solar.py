@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from catalog.units import HOURS_PER_DAY
+from models.arrays import Floats, as_result
 
 DAYS = 365.0
 
 
-def declination_deg(day_of_year: ArrayLike) -> np.ndarray | float:
+def declination_deg(day_of_year: ArrayLike) -> Floats | float:
     """Angle between the sun and the equator at noon:  23.45 sin(360 (284 + n)/365).
 
     Shapes: broadcast. Units: day of the year, 1 on 1 January [1], result [degree]. Valid to about half a degree.
@@ -24,7 +25,7 @@ def declination_deg(day_of_year: ArrayLike) -> np.ndarray | float:
 
 def sine_of_elevation(
     latitude_deg: ArrayLike, longitude_deg: ArrayLike, day_of_year: ArrayLike, hour_utc: ArrayLike
-) -> np.ndarray | float:
+) -> Floats | float:
     """Output of a level panel in a clear sky, relative to the sun overhead:  max(0, sin f sin d + cos f cos d cos w).
 
     f latitude, d declination, w hour angle: 15 degrees per hour from solar noon. The equation of time (at most 16 minutes) is
@@ -41,10 +42,10 @@ def sine_of_elevation(
         * ((np.asarray(hour_utc, float) - HOURS_PER_DAY / 2) / HOURS_PER_DAY + np.asarray(longitude_deg, float) / 360.0)
     )
     height = np.sin(latitude) * np.sin(declination) + np.cos(latitude) * np.cos(declination) * np.cos(turn)
-    return np.maximum(height, 0.0)
+    return as_result(np.maximum(height, 0.0))
 
 
-def with_mean(shape: ArrayLike, capacity_factor: float) -> np.ndarray:
+def with_mean(shape: ArrayLike, capacity_factor: float) -> Floats:
     """Output over capacity, of a given mean:  min(1, a s)  with a such that the mean is the capacity factor.
 
     Shapes: any, at least one value above 0. Units: shape and result [1]. Where too few hours have output for that mean, the
@@ -56,10 +57,13 @@ def with_mean(shape: ArrayLike, capacity_factor: float) -> np.ndarray:
     """
     shape = np.asarray(shape, float)
     low, high = 0.0, 1.0 / shape[shape > 0].min()
+    output: Floats
     scale = capacity_factor / shape.mean()
     if scale * shape.max() <= 1.0:
-        return scale * shape
+        output = scale * shape
+        return output
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if np.minimum(1.0, middle * shape).mean() < capacity_factor else (low, middle)
-    return np.minimum(1.0, high * shape)
+    output = np.minimum(1.0, high * shape)
+    return output

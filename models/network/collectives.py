@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def members_per_domain(group: ArrayLike, stride: ArrayLike, domain: ArrayLike) -> Result:
@@ -22,7 +22,7 @@ def members_per_domain(group: ArrayLike, stride: ArrayLike, domain: ArrayLike) -
     (2, 1, 2)
     """
     inside = np.maximum(1.0, np.floor(np.divide(domain, stride)))
-    return np.minimum(np.asarray(group, float), inside)[()]
+    return as_result(np.minimum(np.asarray(group, float), inside))
 
 
 def group_bytes_per_s(
@@ -45,7 +45,7 @@ def group_bytes_per_s(
     outside = np.minimum(
         intra_bytes_per_s, np.asarray(inter_bytes_per_s, float) * np.asarray(per_domain, float) ** nic_exponent
     )
-    return np.where(np.asarray(group) <= np.asarray(per_domain), intra_bytes_per_s, outside)[()]
+    return as_result(np.where(np.asarray(group) <= np.asarray(per_domain), intra_bytes_per_s, outside))
 
 
 def all_gather_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0) -> Result:
@@ -62,7 +62,7 @@ def all_gather_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike
     active = (group > 1.0) & (size > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         moving = (group - 1.0) / group * size / bytes_per_s
-    return np.where(active, moving + start_s, 0.0)[()]
+    return as_result(np.where(active, moving + start_s, 0.0))
 
 
 def reduce_scatter_s(
@@ -117,7 +117,7 @@ def all_to_all_s(
         within = np.where(inside > 0.0, inside / intra_bytes_per_s, 0.0)
         between = np.where(outside > 0.0, outside / inter_bytes_per_s, 0.0)
     slower = np.maximum(within, between)
-    return np.where(slower > 0.0, slower + start_s, 0.0)[()]
+    return as_result(np.where(slower > 0.0, slower + start_s, 0.0))
 
 
 def exposed_s(communication_s: ArrayLike, window_s: ArrayLike, overlap: ArrayLike) -> Result:
@@ -130,4 +130,4 @@ def exposed_s(communication_s: ArrayLike, window_s: ArrayLike, overlap: ArrayLik
     (0.0, 2.0)
     """
     communication = np.asarray(communication_s, float)
-    return (communication - np.asarray(overlap, float) * np.minimum(communication, window_s))[()]
+    return as_result(communication - np.asarray(overlap, float) * np.minimum(communication, window_s))

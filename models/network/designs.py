@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from models.arrays import Bools, Floats, Ints, as_result
 from models.network.direct import balanced_dragonfly, dragonfly, rack_brick, torus, torus_dims
 from models.network.trees import leaf_ports, rows_reach, tree
 
@@ -26,6 +28,9 @@ KINDS = ("scale-up", "rail-only", "rail-optimised", "fat-tree", "torus", "dragon
 TREES = ("rail-only", "rail-optimised", "fat-tree")
 SHORTEST_PORTS = 2  # of a node in a ring
 LARGEST_TORUS = 1 << 20  # nodes; no switch bounds it
+
+
+Parts = dict[str, NDArray[Any] | float]  # the fields of `Network`
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +66,25 @@ class Network:
     Links join two ports, whichever they are of, and count once for both directions.
     """
 
-    holds: np.ndarray | bool
-    systems: np.ndarray | float  # that stand on it; a torus is built whole and may hold more than asked
-    ends: np.ndarray | float  # NIC ports
-    tiers: np.ndarray | int  # 0 without switches
-    switches: np.ndarray | float
-    host_links: np.ndarray | float  # NIC to switch
-    switch_links: np.ndarray | float  # between switches, or between nodes
-    copper_links: np.ndarray | float  # links within a rack; all others are optical
-    bisection_links: np.ndarray | float
-    uniform_share: np.ndarray | float  # of the NICs' rate, when every port sends to all others that it reaches alike
-    mean_hops: np.ndarray | float  # links between two different ports (nodes of a torus)
-    most_hops: np.ndarray | float
+    holds: Bools | bool
+    systems: Floats | float  # that stand on it; a torus is built whole and may hold more than asked
+    ends: Floats | float  # NIC ports
+    tiers: Ints | int  # 0 without switches
+    switches: Floats | float
+    host_links: Floats | float  # NIC to switch
+    switch_links: Floats | float  # between switches, or between nodes
+    copper_links: Floats | float  # links within a rack; all others are optical
+    bisection_links: Floats | float
+    uniform_share: Floats | float  # of the NICs' rate, when every port sends to all others that it reaches alike
+    mean_hops: Floats | float  # links between two different ports (nodes of a torus)
+    most_hops: Floats | float
 
     @property
-    def optical_links(self) -> np.ndarray | float:
+    def optical_links(self) -> Floats | float:
         return self.host_links + self.switch_links - self.copper_links
 
     @property
-    def optics(self) -> np.ndarray | float:
+    def optics(self) -> Floats | float:
         """Transceivers: one at each end of an optical link."""
         return 2.0 * self.optical_links
 
@@ -102,7 +107,7 @@ def network(
     parts = {"torus": _torus, "dragonfly": _dragonfly, "scale-up": _nothing}.get(design.kind, _tree)(
         design, n, p, k, rack_systems
     )
-    alone = parts["holds"] & (n <= 1.0)  # a single system needs no network
+    alone = np.asarray(parts["holds"], bool) & (n <= 1.0)  # a single system needs no network
     for name in (
         "tiers",
         "switches",
@@ -114,11 +119,11 @@ def network(
         "most_hops",
     ):
         parts[name] = np.where(alone, 0.0, parts[name])
-    parts["tiers"] = parts["tiers"].astype(np.int64)
+    parts["tiers"] = np.asarray(parts["tiers"]).astype(np.int64)
     return Network(**{name: np.broadcast_to(part, n.shape)[()] for name, part in parts.items()})
 
 
-def _nothing(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_systems: int) -> dict[str, np.ndarray]:
+def _nothing(design: Design, n: Floats, p: Floats, k: Floats, rack_systems: int) -> Parts:
     zero = np.zeros(n.shape)
     names = (
         "tiers",
@@ -131,10 +136,12 @@ def _nothing(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_s
         "mean_hops",
         "most_hops",
     )
-    return {"holds": n <= 1.0, "systems": n, "ends": zero} | dict.fromkeys(names, zero)
+    parts: Parts = {"holds": n <= 1.0, "systems": n, "ends": zero}
+    parts.update(dict.fromkeys(names, zero))
+    return parts
 
 
-def _tree(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_systems: int) -> dict[str, np.ndarray]:
+def _tree(design: Design, n: Floats, p: Floats, k: Floats, rack_systems: int) -> Parts:
     railed = design.kind != "fat-tree"
     columns, per_column = (p, n) if railed else (np.ones_like(p), n * p)
     found = tree(per_column, columns, k, design.taper, joined=design.kind != "rail-only")
@@ -150,13 +157,13 @@ def _tree(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_syst
     }  # fmt: skip
 
 
-def _torus(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_systems: int) -> dict[str, np.ndarray]:
+def _torus(design: Design, n: Floats, p: Floats, k: Floats, rack_systems: int) -> Parts:
     wanted = np.stack([np.maximum(np.ceil(n), 1), np.clip(np.floor(p / 2.0), 1, 3)], axis=-1).reshape(-1, 2).astype(int)
     boxes = [torus_dims(int(nodes), int(most)) for nodes, most in wanted]
     bricks = np.array([rack_brick(box, rack_systems) for box in boxes]).reshape(*n.shape, 3)
     dims = np.array(boxes).reshape(*n.shape, 3)
     trunk = torus_trunk(dims, p)
-    found = torus(*np.moveaxis(dims, -1, 0), brick=np.moveaxis(bricks, -1, 0))
+    found = torus(*np.moveaxis(dims, -1, 0), brick=tuple(np.moveaxis(bricks, -1, 0)))
     between = found.links_between_bricks
     return {
         "holds": (trunk >= 1.0) & (n <= LARGEST_TORUS), "systems": found.nodes, "ends": found.nodes * p, "tiers": np.zeros(n.shape),
@@ -166,7 +173,7 @@ def _torus(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_sys
     }  # fmt: skip
 
 
-def torus_trunk(dims: ArrayLike, ports_per_system: ArrayLike) -> np.ndarray:
+def torus_trunk(dims: ArrayLike, ports_per_system: ArrayLike) -> Floats:
     """NIC ports of a node that go to each neighbour of a torus:  floor(p / neighbours of a node).
 
     Shapes: dimensions along the last axis, of which three. Units: [1] throughout. 0 where a node has too few ports.
@@ -176,10 +183,11 @@ def torus_trunk(dims: ArrayLike, ports_per_system: ArrayLike) -> np.ndarray:
     [1.0, 2.0, 8.0]
     """
     neighbours = np.minimum(np.asarray(dims, float) - 1.0, 2.0).sum(axis=-1)
-    return np.floor(np.asarray(ports_per_system, float) / np.maximum(neighbours, 1.0))
+    trunk: Floats = np.floor(np.asarray(ports_per_system, float) / np.maximum(neighbours, 1.0))
+    return trunk
 
 
-def _dragonfly(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack_systems: int) -> dict[str, np.ndarray]:
+def _dragonfly(design: Design, n: Floats, p: Floats, k: Floats, rack_systems: int) -> Parts:
     hosts = n * p
     found = dragonfly(hosts, k)
     at_router, per_group, _ = balanced_dragonfly(k)
@@ -192,7 +200,7 @@ def _dragonfly(design: Design, n: np.ndarray, p: np.ndarray, k: np.ndarray, rack
     }  # fmt: skip
 
 
-def largest_network(design: Design, ports_per_system: ArrayLike, radix: ArrayLike) -> np.ndarray | float:
+def largest_network(design: Design, ports_per_system: ArrayLike, radix: ArrayLike) -> Floats | float:
     """Most systems that a design can join with switches of one radix.
 
     A tree of three tiers: k floor(k/2) d ports, of one rail or (fat tree) of all; joined rails: d systems to each of
@@ -205,22 +213,22 @@ def largest_network(design: Design, ports_per_system: ArrayLike, radix: ArrayLik
     """
     p, k = np.broadcast_arrays(np.asarray(ports_per_system, float), np.asarray(radix, float))
     if design.kind == "scale-up":
-        return np.ones(p.shape)[()]
+        return as_result(np.ones(p.shape))
     if design.kind == "torus":
-        return np.where(p >= SHORTEST_PORTS, float(LARGEST_TORUS), 2.0)[()]
+        return as_result(np.where(p >= SHORTEST_PORTS, float(LARGEST_TORUS), 2.0))
     if design.kind == "dragonfly":
         at_router, per_group, out = balanced_dragonfly(k)
-        return np.floor(at_router * per_group * (per_group * out + 1.0) / p)[()]
+        return as_result(np.floor(at_router * per_group * (per_group * out + 1.0) / p))
     down, _ = leaf_ports(k, design.taper)
     if design.kind == "rail-optimised":
-        return np.maximum(rows_reach(k, p, 3) * down, np.floor(k / p))[()]
+        return as_result(np.maximum(rows_reach(k, p, 3) * down, np.floor(k / p)))
     reach = rows_reach(k, 1.0, 3) * down
-    return np.floor(reach / (p if design.kind == "fat-tree" else 1.0))[()]
+    return as_result(np.floor(reach / (p if design.kind == "fat-tree" else 1.0)))
 
 
 def network_price(
     net: Network, switch_price: ArrayLike, copper_link_price: ArrayLike, optical_link_price: ArrayLike
-) -> np.ndarray | float:
+) -> Floats | float:
     """Purchase price:  N_switch p_switch + N_copper p_copper + N_optical p_optical, an optical link with both its transceivers.
 
     Shapes: broadcast. Units: prices [money each], result [money].
@@ -229,10 +237,14 @@ def network_price(
     >>> float(network_price(network(Design("rail-only"), 64, 8, 64), 50_000, 300, 1_325)) / 64
     16850.0
     """
-    return net.switches * switch_price + net.copper_links * copper_link_price + net.optical_links * optical_link_price
+    return (
+        net.switches * np.asarray(switch_price, float)
+        + net.copper_links * np.asarray(copper_link_price, float)
+        + net.optical_links * np.asarray(optical_link_price, float)
+    )
 
 
-def network_power_w(net: Network, switch_power_w: ArrayLike, optic_power_w: ArrayLike) -> np.ndarray | float:
+def network_power_w(net: Network, switch_power_w: ArrayLike, optic_power_w: ArrayLike) -> Floats | float:
     """Power of switches and transceivers:  N_switch P_s + 2 N_optical P_o; copper draws nothing of its own.
 
     Shapes: broadcast. Units: power of a switch, of one transceiver, result [W].
@@ -241,10 +253,10 @@ def network_power_w(net: Network, switch_power_w: ArrayLike, optic_power_w: Arra
     >>> float(network_power_w(network(Design("rail-only"), 64, 8, 64), 747.0, 8.0)) / 64
     221.375
     """
-    return net.switches * switch_power_w + net.optics * optic_power_w
+    return net.switches * np.asarray(switch_power_w, float) + net.optics * np.asarray(optic_power_w, float)
 
 
-def bisection_bytes_per_s(net: Network, port_bytes_per_s: ArrayLike) -> np.ndarray | float:
+def bisection_bytes_per_s(net: Network, port_bytes_per_s: ArrayLike) -> Floats | float:
     """What crosses the middle of a network in one direction:  cut links times the rate of a port.
 
     Shapes: broadcast. Units: port, result [byte/s], one direction.
@@ -253,10 +265,10 @@ def bisection_bytes_per_s(net: Network, port_bytes_per_s: ArrayLike) -> np.ndarr
     >>> float(bisection_bytes_per_s(network(Design.named("fat-tree:2"), 84, 8, 64), 50e9)) / 1e9
     8400.0
     """
-    return net.bisection_links * port_bytes_per_s
+    return net.bisection_links * np.asarray(port_bytes_per_s, float)
 
 
-def latency_s(hops: ArrayLike, alpha_s: ArrayLike, hop_latency_s: ArrayLike) -> np.ndarray | float:
+def latency_s(hops: ArrayLike, alpha_s: ArrayLike, hop_latency_s: ArrayLike) -> Floats | float:
     """Time of an empty message over so many links:  alpha + (hops - 1) t_switch; alpha alone within a node.
 
     Shapes: broadcast. Units: hops [1], start-up of a message and time in a switch (or a node passed) with its cable [s], result [s].
@@ -265,4 +277,4 @@ def latency_s(hops: ArrayLike, alpha_s: ArrayLike, hop_latency_s: ArrayLike) -> 
     >>> round(float(latency_s(4, 5e-6, 0.33e-6)) * 1e6, 2)
     5.99
     """
-    return (np.asarray(alpha_s, float) + np.maximum(np.asarray(hops, float) - 1.0, 0.0) * hop_latency_s)[()]
+    return as_result(np.asarray(alpha_s, float) + np.maximum(np.asarray(hops, float) - 1.0, 0.0) * hop_latency_s)

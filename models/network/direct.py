@@ -14,6 +14,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Bools, Floats, as_result
+
 LONGEST = 2.0  # times the root of the nodes
 SHORT_RING = 2  # two nodes share one link, not two
 
@@ -22,16 +24,16 @@ SHORT_RING = 2  # two nodes share one link, not two
 class Torus:
     """A whole torus; arrays over its dimensions. Links are counted once for both directions."""
 
-    nodes: np.ndarray | float
-    links: np.ndarray | float
-    links_between_bricks: np.ndarray | float  # of these, how many leave a brick (a rack)
-    bisection_links: np.ndarray | float
-    uniform_links: np.ndarray | float  # rate of a node over that of a link, when all nodes send to all others alike
-    mean_hops: np.ndarray | float
-    most_hops: np.ndarray | float
+    nodes: Floats | float
+    links: Floats | float
+    links_between_bricks: Floats | float  # of these, how many leave a brick (a rack)
+    bisection_links: Floats | float
+    uniform_links: Floats | float  # rate of a node over that of a link, when all nodes send to all others alike
+    mean_hops: Floats | float
+    most_hops: Floats | float
 
 
-def ring_links(length: ArrayLike) -> np.ndarray:
+def ring_links(length: ArrayLike) -> Floats:
     """Links of a ring: its length, 1 for two nodes, 0 for one.
 
     Shapes: as length. Units: [1].
@@ -44,7 +46,7 @@ def ring_links(length: ArrayLike) -> np.ndarray:
     return np.where(m > SHORT_RING, m, m - 1.0)
 
 
-def mean_ring_distance(length: ArrayLike) -> np.ndarray:
+def mean_ring_distance(length: ArrayLike) -> Floats:
     """Mean distance from a node of a ring to all its nodes, itself included:  floor(m^2 / 4) / m.
 
     Shapes: as length. Units: [1].
@@ -54,7 +56,8 @@ def mean_ring_distance(length: ArrayLike) -> np.ndarray:
     [0.0, 0.5, 1.0, 1.2]
     """
     m = np.asarray(length, float)
-    return np.floor(m * m / 4.0) / m
+    distance: Floats = np.floor(m * m / 4.0) / m
+    return distance
 
 
 def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[ArrayLike] = (1, 1, 1)) -> Torus:
@@ -94,7 +97,7 @@ def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[A
     rate = np.fmin.reduce([np.where(m > 1, rate, np.inf) for m, rate in zip(dims, rates, strict=True)])
     hops = sum(mean_ring_distance(m) for m in dims) * nodes / others
     most = sum(np.floor(m / 2.0) for m in dims)
-    return Torus(*(part[()] for part in (nodes, links, between, np.minimum.reduce(cuts), rate, hops, most)))
+    return Torus(*(as_result(part) for part in (nodes, links, between, np.minimum.reduce(cuts), rate, hops, most)))
 
 
 @lru_cache(maxsize=4096)
@@ -137,19 +140,19 @@ def rack_brick(dims: tuple[int, int, int], rack_nodes: int) -> tuple[int, int, i
 class Dragonfly:
     """A whole dragonfly; arrays over its size. `holds` False where there are more ports than a full one has."""
 
-    holds: np.ndarray | bool
-    groups: np.ndarray | float
-    switches: np.ndarray | float
-    local_links: np.ndarray | float
-    global_links: np.ndarray | float
-    links_per_pair: np.ndarray | float  # global links between each two groups
-    bisection_links: np.ndarray | float  # lower half of the groups against the upper half
-    uniform_share: np.ndarray | float  # of the port's rate, when every port sends to all others alike
-    mean_hops: np.ndarray | float  # by minimal routes: at most one global link
-    most_hops: np.ndarray | float
+    holds: Bools | bool
+    groups: Floats | float
+    switches: Floats | float
+    local_links: Floats | float
+    global_links: Floats | float
+    links_per_pair: Floats | float  # global links between each two groups
+    bisection_links: Floats | float  # lower half of the groups against the upper half
+    uniform_share: Floats | float  # of the port's rate, when every port sends to all others alike
+    mean_hops: Floats | float  # by minimal routes: at most one global link
+    most_hops: Floats | float
 
 
-def balanced_dragonfly(radix: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def balanced_dragonfly(radix: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """(ports per router p, routers per group a, global links per router h) with a = 2 p = 2 h:  h = floor((k + 1) / 4).
 
     Shapes: as radix. Units: radix k [1], results [1]. Valid for radix >= 3; a router uses p + a - 1 + h = 4 h - 1 ports.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Bools, Floats
 from models.network.collectives import members_per_domain
 from models.network.designs import TREES, Design, torus_trunk
 from models.network.direct import balanced_dragonfly, torus_dims
@@ -46,13 +47,13 @@ class GroupLinks:
     `carried` False: the design has no way between the members. Groups within one system are given the NICs' rate and no hops.
     """
 
-    bytes_per_s: np.ndarray | float
-    start_s: np.ndarray | float
-    hops: np.ndarray | float
-    carried: np.ndarray | bool
+    bytes_per_s: Floats | float
+    start_s: Floats | float
+    hops: Floats | float
+    carried: Bools | bool
 
 
-def admits(design: Design, group: ArrayLike, stride: ArrayLike, chips_per_system: int) -> np.ndarray | bool:
+def admits(design: Design, group: ArrayLike, stride: ArrayLike, chips_per_system: int) -> Bools | bool:
     """Whether a design has a way between the members of a group: always within a system, else only where there is a network.
 
     Shapes: broadcast. Units: counts [1], result boolean. Rail-only carries every pattern, but forwards between rails in the system.
@@ -62,7 +63,8 @@ def admits(design: Design, group: ArrayLike, stride: ArrayLike, chips_per_system
     ([True, False], True)
     """
     within = np.asarray(group) <= members_per_domain(group, stride, chips_per_system)
-    return (within | (design.kind != "scale-up"))[()]
+    carried: Bools | bool = (within | (design.kind != "scale-up"))[()]
+    return carried
 
 
 def group_links(plant: Plant, group: ArrayLike, stride: ArrayLike, pattern: str = "ring") -> GroupLinks:
@@ -137,10 +139,10 @@ def dimension_links(
     }  # fmt: skip
 
 
-Found = tuple[np.ndarray, np.ndarray, np.ndarray | bool]  # share of the NIC's rate, hops, forwarded in the system
+Found = tuple[Floats, Floats, Bools | bool]  # share of the NIC's rate, hops, forwarded in the system
 
 
-def _cell_share(g: np.ndarray, r: np.ndarray, in_cell: np.ndarray, out: np.ndarray | float, pattern: str) -> np.ndarray:
+def _cell_share(g: Floats, r: Floats, in_cell: Floats, out: Floats | float, pattern: str) -> Floats:
     """Share of the NIC's rate that the links out of a cell leave, `out` of them per port in the cell."""
     leaves = g > in_cell
     if pattern == "ring":
@@ -148,11 +150,11 @@ def _cell_share(g: np.ndarray, r: np.ndarray, in_cell: np.ndarray, out: np.ndarr
     return np.where(leaves, np.minimum(1.0, out * (g - r) / np.where(leaves, g - in_cell, 1.0)), 1.0)
 
 
-def _no_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, pattern: str) -> Found:
+def _no_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> Found:
     return np.zeros_like(g), np.zeros_like(g), False
 
 
-def _tree_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, pattern: str) -> Found:
+def _tree_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> Found:
     kind, ports, chips = plant.design.kind, plant.ports_per_system, plant.chips_per_system
     railed = kind != "fat-tree"
     columns = ports if kind == "rail-optimised" else 1
@@ -186,7 +188,7 @@ def _tree_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, patter
     )
 
 
-def _dragonfly_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, pattern: str) -> Found:
+def _dragonfly_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> Found:
     at_router, per_group, out = (float(part) for part in balanced_dragonfly(plant.radix))
     ends = plant.systems * plant.ports_per_system
     groups = np.ceil(ends / (at_router * per_group))
@@ -209,7 +211,7 @@ def _dragonfly_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, p
     return share, hops, False
 
 
-def _torus_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, pattern: str) -> Found:
+def _torus_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> Found:
     """What a node sends over the load of the busiest link, when a group's nodes lie along the dimensions row by row.
 
     Interleaved groups share links: a stride of t nodes takes t times the load. A ring that does not span a whole dimension
@@ -242,7 +244,7 @@ def _torus_rate(plant: Plant, g: np.ndarray, s: np.ndarray, r: np.ndarray, patte
     return np.minimum(1.0, share), hops, False
 
 
-def _ring_volumes(extents: list[np.ndarray]) -> list[np.ndarray]:
+def _ring_volumes(extents: list[Floats]) -> list[Floats]:
     """`placement_torus.ring_volumes` per byte that a member sends in all, for arrays of bricks."""
     long = [(here > 1).astype(float) for here in extents]
     count = np.maximum(sum(long), 1.0)

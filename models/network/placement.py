@@ -14,6 +14,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Floats, as_result
+
 PATTERNS = ("ring", "line", "all-to-all")
 
 
@@ -65,7 +67,7 @@ class Placements:
     tried: int
 
 
-def crossing_share(inside: ArrayLike, group: ArrayLike, pattern: str) -> np.ndarray | float:
+def crossing_share(inside: ArrayLike, group: ArrayLike, pattern: str) -> Floats | float:
     """Share of a rank's traffic that leaves a domain with r of the g members of its group, mean over the r.
 
     Ring 1/r and line 1/r (of two domains 1/(2 r), since an end has one neighbour); all-to-all (g - r)/(g - 1); 0 for r = g.
@@ -79,7 +81,7 @@ def crossing_share(inside: ArrayLike, group: ArrayLike, pattern: str) -> np.ndar
     share = (g - r) / np.maximum(g - 1.0, 1.0) if pattern == "all-to-all" else 1.0 / r
     if pattern == "line":
         share = np.where(g == 2.0 * r, share / 2.0, share)
-    return np.where(r < g, share, 0.0)[()]
+    return as_result(np.where(r < g, share, 0.0))
 
 
 def best_placement(degrees: Mapping[str, int], flows: Sequence[Flow], levels: Sequence[Level]) -> Placements:
@@ -125,7 +127,7 @@ def place_in_order(
             flow.bytes_per_rank * share
             for flow, share in zip(flows, _shares(flows, degrees, strides, level.chips), strict=True)
         ]
-        loads.append(_time_s(max(sum(out), default=0.0) if flows else 0.0, level.bytes_per_s))
+        loads.append(_time_s(max(sum(out, np.zeros(1)).tolist(), default=0.0), level.bytes_per_s))
         flows_s.append(tuple(_time_s(max(one), level.bytes_per_s) for one in out))
     return Placement(tuple(order), tuple(loads), tuple(flows_s))
 
@@ -134,9 +136,7 @@ def _time_s(size_bytes: float, bytes_per_s: float) -> float:
     return 0.0 if size_bytes == 0.0 else float(size_bytes / bytes_per_s) if bytes_per_s > 0.0 else math.inf
 
 
-def _shares(
-    flows: Sequence[Flow], degrees: Mapping[str, int], strides: Mapping[str, int], chips: int
-) -> list[np.ndarray]:
+def _shares(flows: Sequence[Flow], degrees: Mapping[str, int], strides: Mapping[str, int], chips: int) -> list[Floats]:
     """Per flow: bytes that leave each domain per chip of it and per byte of the flow."""
     members = {axis: _members(strides[axis], degrees[axis], chips) for axis in degrees}
     if not all(members.values()):
@@ -160,7 +160,7 @@ def _members(stride: int, degree: int, chips: int) -> int:
     return within if degree % within == 0 else 0
 
 
-def _counted(flow: Flow, degrees: Mapping[str, int], strides: Mapping[str, int], chips: int) -> np.ndarray:
+def _counted(flow: Flow, degrees: Mapping[str, int], strides: Mapping[str, int], chips: int) -> Floats:
     """The shares counted link by link over all ranks."""
     order = sorted(degrees, key=lambda axis: (strides[axis], degrees[axis] > 1))
     ranks = np.arange(math.prod(degrees.values())).reshape([degrees[axis] for axis in reversed(order)])

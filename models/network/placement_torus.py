@@ -14,6 +14,7 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
+from models.arrays import Floats
 from models.network.placement import Flow
 
 SHORT_RING = 2  # two nodes share one link
@@ -227,7 +228,7 @@ def _load(
 
 
 @lru_cache(maxsize=65536)
-def _coverage(length: int, sizes: tuple[int, ...], own: tuple[bool, ...], pattern: str) -> np.ndarray:
+def _coverage(length: int, sizes: tuple[int, ...], own: tuple[bool, ...], pattern: str) -> Floats:
     """How often each link of one line of a dimension is used in one direction, per unit of each step of a ring, a line, an exchange.
 
     Link i joins positions i and i + 1, the last one wraps. Each group uses its links in both directions alike.

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Floats
+
 MAX_TIERS = 3
 NONE = -1  # tiers of a tree that cannot hold so many ports
 
@@ -20,16 +22,16 @@ NONE = -1  # tiers of a tree that cannot hold so many ports
 class Tree:
     """A whole tree; arrays over its size. Where `tiers` is -1 it cannot be built and the other figures mean nothing."""
 
-    tiers: np.ndarray | int
-    switches: np.ndarray | float
-    switch_links: np.ndarray | float  # between switches
-    bisection_links: np.ndarray | float  # first half of every column against the second half
-    uniform_share: np.ndarray | float  # of the port's rate, when every port sends to all others alike
-    mean_hops: np.ndarray | float  # links between two different ports, shortest path, mean
-    most_hops: np.ndarray | float
+    tiers: Floats | int
+    switches: Floats | float
+    switch_links: Floats | float  # between switches
+    bisection_links: Floats | float  # first half of every column against the second half
+    uniform_share: Floats | float  # of the port's rate, when every port sends to all others alike
+    mean_hops: Floats | float  # links between two different ports, shortest path, mean
+    most_hops: Floats | float
 
 
-def leaf_ports(radix: ArrayLike, taper: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def leaf_ports(radix: ArrayLike, taper: ArrayLike) -> tuple[Floats, Floats]:
     """(down, up) ports of a leaf:  u = floor(k / (1 + taper)), d = min(k - u, floor(taper u)).
 
     Shapes: broadcast. Units: radix k [1], taper (ports down per port up) [1], results [1]. Valid for radix >= 2 + taper.
@@ -43,7 +45,7 @@ def leaf_ports(radix: ArrayLike, taper: ArrayLike) -> tuple[np.ndarray, np.ndarr
     return np.minimum(k - up, np.floor(ratio * up)), up
 
 
-def rows_reach(radix: ArrayLike, columns: ArrayLike, tiers: int) -> np.ndarray:
+def rows_reach(radix: ArrayLike, columns: ArrayLike, tiers: int) -> Floats:
     """Most rows of leaves, one leaf per column, that a spine of so many tiers joins.
 
     Two tiers: a spine switch reaches each of k leaves. Three: k blocks of whole rows, each within k/2 leaves.
@@ -54,10 +56,11 @@ def rows_reach(radix: ArrayLike, columns: ArrayLike, tiers: int) -> np.ndarray:
     (64.0, 8.0, 256.0)
     """
     k, c = np.asarray(radix, float), np.asarray(columns, float)
-    return np.floor(k / c) if tiers == 2 else k * np.floor(np.floor(k / 2.0) / c)
+    rows: Floats = np.floor(k / c) if tiers == 2 else k * np.floor(np.floor(k / 2.0) / c)
+    return rows
 
 
-def tiers_of_tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: ArrayLike) -> np.ndarray:
+def tiers_of_tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: ArrayLike) -> Floats:
     """Fewest tiers that join all ports: 0 for none, 1 where one switch holds them, -1 where three tiers do not suffice.
 
     Shapes: broadcast. Units: [1] throughout.
@@ -118,7 +121,7 @@ def tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: Arr
     return Tree(tiers[()], *(part[()] for part in parts))
 
 
-def _column_cut(n: np.ndarray, down: np.ndarray, up: np.ndarray) -> np.ndarray:
+def _column_cut(n: Floats, down: Floats, up: Floats) -> Floats:
     """Least cut between the first half of n ports and the rest, above full leaves: at the leaves of either side.
 
     A leaf with a ports of the first half and b of the second is cut at min(u + b, a), or at min(u + a, b).
@@ -134,7 +137,7 @@ def _column_cut(n: np.ndarray, down: np.ndarray, up: np.ndarray) -> np.ndarray:
     return np.minimum(from_first, into_second)
 
 
-def _same_part(count: np.ndarray, part: np.ndarray, times: np.ndarray | float, of: np.ndarray) -> np.ndarray:
+def _same_part(count: Floats, part: Floats, times: Floats | float, of: Floats) -> Floats:
     """Chance that two different ones of `of` share a part, when `count` fill parts in order, `times` alike."""
     whole = np.floor(count / part)
     rest = count - whole * part

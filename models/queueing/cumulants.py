@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, ndtri
 
-from models.arrays import Result
+from models.arrays import Floats, Result, as_result
 
 _ROUNDS, _CLOSE = 40, 1e-9
 # Skewness beyond which the cube root no longer follows the gamma distribution.
@@ -84,7 +84,7 @@ def quantile_s(normal: ArrayLike, time: Cumulants) -> Result:
     deviation, skew = _shape(time)
     a = np.asarray(normal, float) / 6.0 - skew / 36.0
     a = np.maximum(a, -1.0 / np.maximum(skew, 1e-6))  # below lies nothing
-    return (time.mean + deviation * (2.0 * a) * (3.0 + skew * a * (3.0 + skew * a)))[()]
+    return as_result(time.mean + deviation * (2.0 * a) * (3.0 + skew * a * (3.0 + skew * a)))
 
 
 def share_below(limit_s: ArrayLike, time: Cumulants) -> Result:
@@ -120,7 +120,7 @@ def _below(limit: Result, mean: Result, deviation: Result, skew: Result) -> tupl
     return ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * scale * square)
 
 
-def mixture_share(limit_s: ArrayLike, weights: ArrayLike, time: Cumulants) -> Result:
+def mixture_share(limit_s: ArrayLike, weights: Floats, time: Cumulants) -> Result:
     """Share below a limit of a mixture: cumulants and weights have the components as their first axis.
 
     sum_i w_i P_i(limit). Shapes: limit broadcasts to the rest. Units: limit [s], result [1].
@@ -133,7 +133,7 @@ def mixture_share(limit_s: ArrayLike, weights: ArrayLike, time: Cumulants) -> Re
     return next(mixture_shares([limit_s], weights, time))
 
 
-def mixture_shares(limits_s: Iterable[ArrayLike], weights: ArrayLike, time: Cumulants) -> Iterator[Result]:
+def mixture_shares(limits_s: Iterable[ArrayLike], weights: Floats, time: Cumulants) -> Iterator[Result]:
     """`mixture_share` at one limit after the other. Units: limits [s], results [1]. Reference: as `mixture_share`.
 
     >>> two = Cumulants(np.array([1.0, 3.0]), np.array([0.01, 0.01]), np.zeros(2))
@@ -143,10 +143,10 @@ def mixture_shares(limits_s: Iterable[ArrayLike], weights: ArrayLike, time: Cumu
     deviation, skew = _shape(time)
     for limit in limits_s:
         z = _deviate(np.asarray(limit, float), time.mean, deviation, skew)[0]
-        yield (weights * ndtr(z)).sum(axis=0)[()]
+        yield as_result((weights * ndtr(z)).sum(axis=0))
 
 
-def mixture_quantile_s(quantile: float, weights: ArrayLike, time: Cumulants) -> Result:
+def mixture_quantile_s(quantile: float, weights: Floats, time: Cumulants) -> Result:
     """Quantile of a mixture: Newton steps on the logarithm of what lies above, between the smallest and the largest component's quantile.
 
     Shapes: as `mixture_share`. Units: quantile [1], result [s]. Reference: as `mixture_share`.
@@ -158,7 +158,7 @@ def mixture_quantile_s(quantile: float, weights: ArrayLike, time: Cumulants) -> 
     deviation, skew = _shape(time)
     each = np.asarray(quantile_s(ndtri(quantile), time))
     if len(each) == 1:
-        return each[0]
+        return as_result(each[0])
     low, high = each.min(axis=0), each.max(axis=0)
     guess = (weights * each).sum(axis=0)
     for _ in range(_ROUNDS):
@@ -174,10 +174,10 @@ def mixture_quantile_s(quantile: float, weights: ArrayLike, time: Cumulants) -> 
         guess = following
         if not np.any(moving):
             break
-    return guess[()]
+    return as_result(guess)
 
 
-def length_nodes(scv: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def length_nodes(scv: ArrayLike) -> tuple[Floats, Floats]:
     """(weights, relative lengths) that stand for a gamma distribution of lengths; one node where lengths are equal.
 
     Each node is the quantile in the middle of its weight. Shapes: scalar scv [1] in, two arrays [node] out; of several, the nodes
@@ -191,7 +191,7 @@ def length_nodes(scv: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=256)
-def _nodes_of(scv: float) -> tuple[np.ndarray, np.ndarray]:
+def _nodes_of(scv: float) -> tuple[Floats, Floats]:
     """Of one spread, which all points of a search have in common; not to be written to."""
     found = _nodes(np.asarray(scv))
     for array in found:
@@ -199,7 +199,7 @@ def _nodes_of(scv: float) -> tuple[np.ndarray, np.ndarray]:
     return found
 
 
-def _nodes(scv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(scv: Floats) -> tuple[Floats, Floats]:
     if not np.any(scv > 1e-6):
         return np.ones((1,) + (1,) * scv.ndim), np.ones((1, *scv.shape))
     weights = LENGTH_WEIGHTS.reshape((-1,) + (1,) * scv.ndim)
@@ -208,7 +208,7 @@ def _nodes(scv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return weights, safe * gammaincinv(1.0 / safe, middle)
 
 
-def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple[np.ndarray, Cumulants]:
+def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple[Floats, Cumulants]:
     """(weights, mixture) of a time to which another is added with some chance.
 
     Shapes: broadcast; the two cases are the first axis. Units: probability [1]. Reference: as `mixture_share`.
@@ -225,6 +225,6 @@ def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple
         (without.third, both.third),
     )
     filled = np.empty((len(parts), 2, *np.broadcast(chance, both.mean, both.variance, both.third).shape))
-    for place, (first, second) in zip(filled, parts):
+    for place, (first, second) in zip(filled, parts, strict=True):
         place[0], place[1] = first, second
     return filled[0], Cumulants(*filled[1:])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaincinv, gammaln, ndtr
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 # Powers of the chance to wait that Poisson arrivals have, for arrivals in clumps: in the mean wait, and in the chance itself.
 _CLUMPED_WAIT, _CLUMPED_CHANCE = 0.4, 0.8
@@ -33,7 +33,7 @@ def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:
     log_pmf = c * np.log(safe) - safe - gammaln(c + 1.0)
     blocking = np.exp(log_pmf) / gammaincc(c + 1.0, safe)
     waiting = blocking / (1.0 - safe / c * (1.0 - blocking))
-    return np.select([a <= 0, a >= c], [0.0, 1.0], np.minimum(waiting, 1.0))[()]
+    return as_result(np.select([a <= 0, a >= c], [0.0, 1.0], np.minimum(waiting, 1.0)))
 
 
 def wait_mean_s(
@@ -67,7 +67,7 @@ def wait_mean_s(
     if np.any(clumps):
         variety = variety + clumps * np.where(clumps > 0, waiting**_CLUMPED_WAIT, waiting)
     wait = 0.5 * variety * service / spare
-    return np.where(stable, wait, np.inf)[()]
+    return as_result(np.where(stable, wait, np.inf))
 
 
 def clumped_wait_probability(wait_probability: ArrayLike, arrival_scv: ArrayLike) -> Result:
@@ -81,8 +81,8 @@ def clumped_wait_probability(wait_probability: ArrayLike, arrival_scv: ArrayLike
     """
     scv = np.asarray(arrival_scv, float)
     if not np.any(scv > 1.0):
-        return np.asarray(wait_probability, float)[()]
-    return (np.asarray(wait_probability, float) ** np.maximum(scv, 1.0) ** -_CLUMPED_CHANCE)[()]
+        return as_result(np.asarray(wait_probability, float))
+    return as_result(np.asarray(wait_probability, float) ** np.maximum(scv, 1.0) ** -_CLUMPED_CHANCE)
 
 
 def delayed_scv(load: ArrayLike, service_scv: ArrayLike) -> Result:
@@ -96,7 +96,7 @@ def delayed_scv(load: ArrayLike, service_scv: ArrayLike) -> Result:
     (1.0, 0.333)
     """
     rho, c = np.minimum(np.asarray(load, float), 1.0), np.asarray(service_scv, float)
-    return (2.0 * rho - 1.0 + 4.0 / 3.0 * (1.0 - rho) * (1.0 + 2.0 * c) / (1.0 + c))[()]
+    return as_result(2.0 * rho - 1.0 + 4.0 / 3.0 * (1.0 - rho) * (1.0 + 2.0 * c) / (1.0 + c))
 
 
 def departure_scv(load: ArrayLike, service_scv: ArrayLike, servers: ArrayLike, arrival_scv: ArrayLike = 1.0) -> Result:
@@ -126,7 +126,7 @@ def dispersion(utilisation: ArrayLike, service_scv: ArrayLike, arrival_scv: Arra
     (1.0, 4.0)
     """
     u = np.minimum(np.asarray(utilisation, float), 0.999)
-    return ((np.asarray(arrival_scv, float) + u * u * service_scv) / (1.0 - u) ** 2)[()]
+    return as_result((np.asarray(arrival_scv, float) + u * u * service_scv) / (1.0 - u) ** 2)
 
 
 def left_behind_s(
@@ -144,7 +144,7 @@ def left_behind_s(
     u = np.minimum(np.asarray(utilisation, float), 0.999)
     gathered = u + 0.5 * (1.0 - u) * np.minimum(steps, 1.0)
     waited = u * (np.asarray(arrival_scv, float) + service_scv) * gathered / (1.0 - u * u)
-    return (u * service_s / (1.0 - u) * (1.0 + waited))[()]
+    return as_result(u * service_s / (1.0 - u) * (1.0 + waited))
 
 
 def shared_rate(
@@ -172,15 +172,17 @@ def shared_rate(
     [4.761905, 19.090909]
     """
     b, n, c = np.asarray(occupancy, float), np.asarray(steps, float), np.maximum(step_slope_s, 0.0)
-    base = np.maximum(step_s - c * b, 0.05 * step_s)
+    step, service = np.asarray(step_s, float), np.asarray(service_s, float)
+    together = np.asarray(service_steps, float)
+    base = np.maximum(step - c * b, 0.05 * step)
     spread = 1.0 / (1.0 + np.asarray(output_scv, float))
 
     def response(rate: Result) -> tuple[Result, Result, Result, Result]:
         """(b/rate, D, e, share of time that neither prompts nor the requests' own weight takes)"""
-        u = rate * service_s
+        u = rate * service
         clumps = dispersion(u, service_scv, arrival_scv) - 1.0
-        wide = 1.0 + clumps * spread * n / (n + np.maximum(service_steps * clumps, 0.0))
-        behind = left_behind_s(u, service_s, service_scv, arrival_scv, service_steps)
+        wide = 1.0 + clumps * spread * n / (n + np.maximum(together * clumps, 0.0))
+        behind = left_behind_s(u, service, service_scv, arrival_scv, together)
         left = np.maximum(1.0 - u - n * c * rate, 1e-9)
         return n * (base + c * wide) / left + behind, wide, behind, left
 
@@ -189,7 +191,7 @@ def shared_rate(
         return 1.0 / response(rate)[0] - rate / b
 
     # Ridders' method between no load and the rate without swings, which is the most.
-    low, high = np.zeros(()), b / (n * (base + c * b) + b * service_s)
+    low, high = np.zeros(()), b / (n * (base + c * b) + b * service)
     above, under = short(low), short(high)
     for _ in range(_ROUNDS):
         middle = 0.5 * (low + high)
@@ -206,7 +208,7 @@ def shared_rate(
         high, under = np.where(miss > 0, inner[2], np.minimum(rate, inner[2])), np.where(miss > 0, inner[3], miss)
     _, wide, behind, left = response(rate)
     own = np.maximum(b - rate * behind, 0.0)
-    return rate[()], (own * wide * (1.0 - rate * service_s) / left)[()]
+    return as_result(rate), as_result(own * wide * (1.0 - rate * service) / left)
 
 
 def place_wait(
@@ -231,6 +233,7 @@ def place_wait(
     (0.21, 0.1, 0.22)
     """
     rate, most = np.asarray(rate, float), np.maximum(np.asarray(most_rate, float), 1e-300)
+    places = np.asarray(places, float)
     stable = (rate < most) & (np.asarray(occupancy) < places)
     fall = 2.0 * np.where(stable, 1.0 - rate / most, 1.0) / np.maximum(variety, 1e-6)
     deviation = np.sqrt(np.maximum(variance, 1e-12))
@@ -240,7 +243,7 @@ def place_wait(
         z = 3.0 * k / (root * root + root + 1.0) + skew / 6.0
         density = np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * deviation * root * root)
         chance = density / (ndtr(z) * fall + density)
-    return np.where(stable, chance, 1.0)[()], np.where(stable, 1.0 / (fall * most), np.inf)[()]
+    return as_result(np.where(stable, chance, 1.0)), as_result(np.where(stable, 1.0 / (fall * most), np.inf))
 
 
 def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:
@@ -256,7 +259,7 @@ def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:
     scv = np.asarray(scv, float)
     varied = scv > 1e-6
     safe = np.where(varied, scv, 1.0)
-    return np.where(varied, safe * gammaincinv(1.0 / safe, quantile), 1.0)[()]
+    return as_result(np.where(varied, safe * gammaincinv(1.0 / safe, np.asarray(quantile, float)), 1.0))
 
 
 def closed_loop_response_s(customers: ArrayLike, service_s: ArrayLike, think_s: ArrayLike) -> Result:
@@ -276,4 +279,4 @@ def closed_loop_response_s(customers: ArrayLike, service_s: ArrayLike, think_s: 
     root = np.sqrt(surplus * surplus + 4.0 * service * think)
     # For a negative surplus the sum cancels; the conjugate form does not.
     response = np.where(surplus < 0, 2.0 * service * think / np.maximum(root - surplus, 1e-300), 0.5 * (surplus + root))
-    return response[()]
+    return as_result(response)

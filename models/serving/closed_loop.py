@@ -6,6 +6,7 @@ Open arrivals, which plans are made for, are in batching.py; the parts of the en
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,7 +86,7 @@ def closed_loop(
         )  # fmt: skip
         decoding = tokens / per_step * step.total_s
         prompts, found = prompt_cost(
-            arch, chip, layouts, cache, lambda occupancy_s, decoding=decoding: served / (decoding + occupancy_s),
+            arch, chip, layouts, cache, partial(_client_rate, served, decoding),
             Prompts(prompt, together=np.maximum(batch * per_step / (tokens * layouts.dp), 1.0)),
             DecodeBatch(mixed, in_stage, context, passed), precisions=precisions, constants=constants,
         )  # fmt: skip
@@ -100,3 +101,8 @@ def closed_loop(
     rate = served / (admitted + stay)
     ttft = admitted + np.maximum(clients - served, 0.0) / rate
     return ClosedLoop(batch, tpot, ttft, rate, rate * (tokens + 1.0))
+
+
+def _client_rate(clients: Result, decoding_s: Result, occupancy_s: Result) -> Result:
+    """Rate at which clients send requests that each take so long in decode and in prefill [1/s]."""
+    return clients / (decoding_s + occupancy_s)

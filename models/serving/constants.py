@@ -154,7 +154,7 @@ class ServingConstants:
         bits = operand_bits(precision)
         by_bits = {16: self.compute_efficiency_16bit, 8: self.compute_efficiency_8bit, 4: self.compute_efficiency_4bit}
         if isinstance(precision, str):
-            return by_bits[bits]
+            return by_bits[int(bits)]
         return np.where(bits == 16, by_bits[16], np.where(bits == 8, by_bits[8], by_bits[4]))
 
     def profile(

@@ -8,11 +8,12 @@ percentiles in percentiles.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Bools, Ints, Result
 from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -41,7 +42,7 @@ class ServingPoint:
 
     batch: Result  # mean requests in decode
     slots: Result  # most requests that run at once
-    fits: Result  # whether the batch fits in memory and under the engine's cap
+    fits: Bools | bool  # whether the batch fits in memory and under the engine's cap
     memory_bytes: Result  # of the fullest chip
     requests_per_s: Result
     output_tokens: Result  # per request
@@ -76,10 +77,11 @@ class ServingPoint:
     computed_share: Result  # of a prompt's tokens; the others are found in a cache
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
 
-    def pick(self, index: tuple[int, ...] | np.ndarray) -> ServingPoint:
+    def pick(self, index: tuple[int, ...] | Ints) -> ServingPoint:
         """The points at an index of the broadcast shape, without the shares of their time; plain numbers stay what they are."""
         shape = np.shape(self.requests_per_s)
-        return ServingPoint(*(_picked(getattr(self, name), shape, index) for name in _NUMBERS), shares={})
+        numbers: dict[str, Any] = {name: _picked(getattr(self, name), shape, index) for name in _NUMBERS}
+        return ServingPoint(**numbers, shares={})
 
     @property
     def tokens_per_s(self) -> Result:
@@ -99,10 +101,11 @@ class ServingPoint:
 _NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name != "shares")
 
 
-def _picked(value: Result, shape: tuple[int, ...], index) -> Result:
-    if not np.ndim(value):
+def _picked(value: Result, shape: tuple[int, ...], index: tuple[int, ...] | Ints) -> Result:
+    if not isinstance(value, np.ndarray) or not value.ndim:
         return value
-    return (value if value.shape == shape else np.broadcast_to(value, shape))[index]
+    picked: Result = (value if value.shape == shape else np.broadcast_to(value, shape))[index]
+    return picked
 
 
 @dataclass(frozen=True, slots=True)

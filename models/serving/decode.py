@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from catalog.units import GIGA
-from models.arrays import Result
+from models.arrays import Floats, Ints, Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.workload import Precisions
@@ -33,6 +33,8 @@ ALL_TO_ALL_BYTES = 1.5
 GATHERED_RANKS = 8
 # Slower scale-up links than this are those of the host.
 HOST_LINK_BYTES_PER_S = 100 * GIGA
+# What picks layouts along their axes.
+Index = int | slice | Ints | tuple[int | slice | Ints | None, ...]
 REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
 
 
@@ -40,25 +42,25 @@ REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
 class ServingLayouts:
     """How a replica is spread over chips; four arrays of one shape, or four numbers."""
 
-    tp: np.ndarray | int
-    pp: np.ndarray | int
-    dp: np.ndarray | int
-    ep: np.ndarray | int
+    tp: Ints | int
+    pp: Ints | int
+    dp: Ints | int
+    ep: Ints | int
 
     @property
-    def stage_chips(self) -> np.ndarray | int:
+    def stage_chips(self) -> Ints | int:
         """Chips of one pipeline stage."""
         return self.tp * self.dp
 
     @property
-    def chips(self) -> np.ndarray | int:
+    def chips(self) -> Ints | int:
         """Chips of one replica."""
         return self.tp * self.dp * self.pp
 
     def __len__(self) -> int:
         return np.size(self.tp)
 
-    def take(self, index: ArrayLike | slice | tuple) -> ServingLayouts:
+    def take(self, index: Index) -> ServingLayouts:
         """The layouts at `index`; `take((slice(None), None))` adds an axis for the batch."""
         return ServingLayouts(*(np.asarray(a)[index] for a in (self.tp, self.pp, self.dp, self.ep)))
 
@@ -174,7 +176,7 @@ def experts_touched(experts: float, topk: float, tokens: ArrayLike, skew: float)
     (8.0, 256.0)
     """
     mean = np.asarray(tokens, float) * topk / experts
-    return np.maximum(topk, -experts * np.expm1(-skew * np.log1p(mean / skew)))[()]
+    return as_result(np.maximum(topk, -experts * np.expm1(-skew * np.log1p(mean / skew))))
 
 
 def expert_times_s(
@@ -241,7 +243,7 @@ def decode_attention_s(
         share = np.minimum(layouts.tp, arch.kv_heads)
         return rank_sequences * attended * per_token / (share * chip.hbm_bytes_per_s * constants.kv_efficiency)
     memory = attended * per_token / (chip.hbm_bytes_per_s * constants.kv_efficiency)
-    flops = attended * queries * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
+    flops = attended * np.asarray(queries, float) * 2.0 * arch.heads * (2.0 * arch.kv_lora_rank + arch.qk_rope_dim)
     compute = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
     return rank_sequences * np.maximum(memory, compute)
 
@@ -273,7 +275,8 @@ def prefill_attention_s(
     cached = np.minimum(cached_tokens, prompt - 1.0)
     attended = (causal_pairs(arch, prompt) - causal_pairs(arch, cached)) / (prompt - cached)
     flops = np.asarray(prefill_tokens, float) / layouts.dp * attended * 2.0 * arch.heads * (arch.qk_dim + arch.v_dim)
-    return flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
+    seconds: Floats = flops / (layouts.tp * chip.flop16_per_s * _attention_efficiency(arch, constants))
+    return seconds
 
 
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
@@ -312,7 +315,7 @@ def communication_s(
         exchange = start + _transfer_s(chip, ranks, moved / constants.all_to_all_efficiency)
         total = total + np.where(np.asarray(layouts.dp) > 1, 2.0 * arch.moe_layers * exchange, 0.0)
     hop = constants.pipeline_hop_s + _transfer_s(chip, ranks * pp, ACTIVATION_BYTES * vector)
-    return (total + np.where(pp > 1, (pp - 1.0) * hop, 0.0))[()]
+    return as_result(total + np.where(pp > 1, (pp - 1.0) * hop, 0.0))
 
 
 def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingConstants) -> Result:
@@ -329,7 +332,7 @@ def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingCo
     routed = arch.moe_layers * (np.maximum(arch.experts, 1.0) / REFERENCE_EXPERTS) ** constants.moe_launch_exponent
     base = arch.layers * constants.layer_launch_s + routed * constants.moe_layer_launch_s
     eager = arch.layers * constants.prefill_layer_launch_s + routed * constants.prefill_moe_layer_launch_s
-    return base + np.where(np.asarray(prefill_tokens) > 0, eager, 0.0)[()]
+    return as_result(base + np.where(np.asarray(prefill_tokens) > 0, eager, 0.0))
 
 
 def _body(arch: Architecture) -> float:
@@ -356,7 +359,7 @@ def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> fl
     return constants.attention_efficiency * (constants.mla_attention_efficiency if arch.mla else 1.0)
 
 
-def _transfer_s(chip: ChipRates, group: np.ndarray, moved_bytes: Result) -> Result:
+def _transfer_s(chip: ChipRates, group: Floats, moved_bytes: Result) -> Result:
     """Seconds at the scale-up rate inside the domain, else at the slower of both; infinite where there is no network."""
     slow = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s)
     rate = np.where(group <= chip.scaleup_chips, chip.scaleup_bytes_per_s, slow)
@@ -364,5 +367,5 @@ def _transfer_s(chip: ChipRates, group: np.ndarray, moved_bytes: Result) -> Resu
         return np.where(np.asarray(moved_bytes) > 0, moved_bytes / rate, 0.0)
 
 
-def _start_factor(chip: ChipRates, group: np.ndarray) -> Result:
+def _start_factor(chip: ChipRates, group: Floats) -> Result:
     return np.where(group <= chip.scaleup_chips, 1.0, 2.0)

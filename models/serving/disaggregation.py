@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from models.arrays import Floats, Result
+from models.arrays import Bools, Floats, Result
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -53,7 +54,7 @@ class DisaggregatedPoint:
         return self.prefill_chips + self.decode_chips
 
 
-def worker_ratios(most: int) -> tuple[np.ndarray, np.ndarray]:
+def worker_ratios(most: int) -> tuple[Floats, Floats]:
     """All pairs (n_p, n_d) of at most so many workers each that are no multiple of a smaller pair.
 
     A multiple of a pair serves the multiple of its rate, so only the smallest need be looked at: a plan takes any number
@@ -77,7 +78,7 @@ class WorkerPool:
     constants: ServingConstants
 
     @property
-    def count(self) -> Result:
+    def count(self) -> NDArray[Any]:
         """Workers in a group [1]."""
         return np.asarray(self.workers)
 
@@ -201,7 +202,7 @@ def _decode_slots(
 
 def _prefill_memory(
     arch: Architecture, pool: WorkerPool, lengths: Lengths, precisions: Precisions, cache: PrefixCache | None
-) -> tuple[Result, Result]:
+) -> tuple[Bools | bool, Result]:
     """(whether a prefill worker holds a prompt per attention rank, memory in use on its fullest chip [byte])."""
     cached = held_bytes(arch, pool.layouts, precisions.weights, None, cache)
     beside = pool.chip if cached is None else without(pool.chip, cached, pool.constants)
@@ -210,7 +211,8 @@ def _prefill_memory(
     used = memory_bytes_per_chip(
         arch, pool.layouts, pool.layouts.dp, lengths=one, precisions=precisions, constants=pool.constants
     )
-    return found >= pool.layouts.dp, used + (0.0 if cached is None else cached)
+    enough: Bools | bool = found >= pool.layouts.dp
+    return enough, used + (0.0 if cached is None else cached)
 
 
 def _moving_s(

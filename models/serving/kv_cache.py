@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -61,7 +61,7 @@ def kv_bytes_per_chip(
     share = 1.0 if arch.mla else np.minimum(layouts.tp, arch.kv_heads)
     stage = np.ceil(arch.layers / np.asarray(layouts.pp)) / arch.layers
     whole = kv_bytes(arch, context_tokens, element_bytes(kv_precision))
-    return (np.asarray(whole, float) * stage / (share * layouts.dp))[()]
+    return as_result(np.asarray(whole, float) * stage / (share * layouts.dp))
 
 
 def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, constants: ServingConstants) -> Result:
@@ -98,14 +98,14 @@ def slots(
     >>> bool(0 < n < examples.SERVING.batch_cap)
     True
     """
-    free = constants.usable_memory * chip.hbm_bytes - constants.runtime_bytes
-    free = np.maximum(free - weight_bytes_per_chip(arch, layouts, precisions.weights), 0.0)
+    usable = constants.usable_memory * chip.hbm_bytes - constants.runtime_bytes
+    free = np.maximum(usable - weight_bytes_per_chip(arch, layouts, precisions.weights), 0.0)
     context = held_context_tokens(lengths.input_tokens, lengths.output_tokens, constants)
     by_memory = free / kv_bytes_per_chip(arch, layouts, context, precisions.kv_cache)
     cap = constants.batch_cap * np.asarray(layouts.dp, float)
     smooth = by_memory / (1.0 + (by_memory / cap) ** _CORNER) ** (1.0 / _CORNER)
     # A replica that cannot hold one request per attention rank does not run at all.
-    return np.where(by_memory >= layouts.dp, smooth, 0.0)[()]
+    return as_result(np.where(by_memory >= layouts.dp, smooth, 0.0))
 
 
 def memory_bytes_per_chip(
@@ -153,4 +153,4 @@ def transfer_s(
     moved = np.asarray(kv_bytes(arch, tokens, element_bytes(kv_precision)), float)
     rate = np.asarray(bytes_per_s, float) * links
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (np.asarray(start_s, float) + np.where(moved > 0, moved / rate, 0.0))[()]
+        return as_result(np.asarray(start_s, float) + np.where(moved > 0, moved / rate, 0.0))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats, Ints
 from models.roofline import PRECISIONS, ChipRates
 from models.serving.closed_loop import closed_loop
 from models.serving.constants import ServingConstants
@@ -77,19 +80,21 @@ class Case:
 class Batch:
     """Runs of one kind, stacked; `index` says where each stands among all."""
 
-    index: np.ndarray
+    index: Ints
     regime: str
-    replica: Mapping[str, object]  # all fields of Replica but constants
+    replica: Callable[[ServingConstants], Replica]
     prefill_layouts: ServingLayouts | None
-    columns: Mapping[str, np.ndarray]
-    software: Mapping[str, object]
+    columns: Mapping[str, Floats]
+    engines: Sequence[str]
+    families: Sequence[str]
+    release_years: Floats
 
     def served(self, constants: ServingConstants) -> Served:
         """What the clients of every run see; throughput of all workers."""
-        profile = constants.profile(**self.software)
+        profile = constants.profile(self.engines, self.families, self.release_years)
         profile = replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = self._served(Replica(constants=profile, **self.replica))
+            found = self._served(self.replica(profile))
         workers = self.columns["workers"] if self.regime != "disaggregated" else 1.0
         return replace(found, tokens_per_s=found.tokens_per_s * workers)
 
@@ -109,7 +114,7 @@ class Batch:
             return static_batch(run, run.places())
         if self.regime == "burst":
             return burst(run, np.maximum(each, 1.0))
-        if self.regime == "disaggregated":
+        if self.prefill_layouts is not None:
             first = replace(run, layouts=self.prefill_layouts)
             c = self.columns
             return two_pools(first, run, c["prefill_workers"], c["workers"], c["load"], c["link_bytes_per_s"])
@@ -127,44 +132,47 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     >>> [batch.index.tolist() for batch in stack([one, replace(one, load=16.0, weight_precision="fp8"), replace(one, regime="static")])]
     [[0, 1], [2]]
     """
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for i, case in enumerate(cases):
         switches = tuple(bool(getattr(case.arch, name)) for name in _SWITCHES)
         groups.setdefault((case.regime, *(getattr(case.arch, name) for name in _FLAGS), *switches), []).append(i)
     return [_stacked(np.array(members), [cases[i] for i in members]) for members in groups.values()]
 
 
-def _stacked(index: np.ndarray, cases: Sequence[Case]) -> Batch:
-    def column(items: Sequence[object], name: str) -> np.ndarray:
+def _stacked(index: Ints, cases: Sequence[Case]) -> Batch:
+    def column(items: Sequence[object], name: str) -> Floats:
         return np.array([getattr(item, name) for item in items], float)
 
     def layouts(pools: Sequence[Pool]) -> ServingLayouts:
         return ServingLayouts(*(np.array([pool.layout[name] for pool in pools]) for name in _LAYOUT))
 
-    def codes(name: str) -> np.ndarray:
+    def codes(name: str) -> Ints:
         return np.array([PRECISIONS.index(getattr(case, name)) for case in cases])
 
     arches, chips = [case.arch for case in cases], [case.chip for case in cases]
-    shape = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _FLAGS}
-    same = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
-    pools = [case.prefill for case in cases]
+    # Columns of arrays stand for the numbers of the records, which the closed forms take alike.
+    shape: dict[str, Any] = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _FLAGS}
+    same: dict[str, Any] = {name: 0 for name in (*_SWITCHES, "state_layers") if not np.any(shape[name])}
+    rates: dict[str, Any] = {f.name: column(chips, f.name) for f in fields(ChipRates)}
+    prefill = [case.prefill for case in cases if case.prefill is not None]
     columns = {
         name: column(cases, name) for name in ("load", "tpot_limit_s", "ttft_limit_s", "capped", "link_bytes_per_s")
     }
     columns |= {"workers": np.array([case.decode.workers for case in cases])}
-    columns |= {"prefill_workers": np.array([pool.workers for pool in pools])} if pools[0] else {}
+    columns |= {"prefill_workers": np.array([pool.workers for pool in prefill])} if prefill else {}
     return Batch(
         index=index,
         regime=cases[0].regime,
-        replica={
-            "arch": replace(arches[0], **{**shape, **same}), "chip": ChipRates(**{f.name: column(chips, f.name) for f in fields(ChipRates)}),
-            "layouts": layouts([case.decode for case in cases]),
-            "lengths": Lengths(column(cases, "input_tokens"), column(cases, "output_tokens")),
-            "precisions": Precisions(codes("weight_precision"), codes("kv_precision")),
-        },
-        prefill_layouts=layouts(pools) if pools[0] else None,
+        replica=partial(
+            Replica, replace(arches[0], **{**shape, **same}), ChipRates(**rates), layouts([case.decode for case in cases]),
+            Lengths(column(cases, "input_tokens"), column(cases, "output_tokens")),
+            Precisions(codes("weight_precision"), codes("kv_precision")),
+        ),
+        prefill_layouts=layouts(prefill) if prefill else None,
         columns=columns,
-        software={"engine": [case.engine for case in cases], "family": [case.family for case in cases], "release_year": column(cases, "release_year")},
+        engines=[case.engine for case in cases],
+        families=[case.family for case in cases],
+        release_years=column(cases, "release_year"),
     )  # fmt: skip
 
 
@@ -178,16 +186,17 @@ class Predictor:
         self._metric = np.array([METRICS.index(metric) for _, metric in observations], dtype=int)
         self._batches = stack(cases)
         self._touching: list[set[str] | None] = [None] * len(self._batches)
-        self._last: list[tuple[dict[str, float], np.ndarray] | None] = [None] * len(self._batches)
+        self._last: list[tuple[dict[str, float], Floats] | None] = [None] * len(self._batches)
 
-    def __call__(self, values: Mapping[str, float]) -> np.ndarray:
+    def __call__(self, values: Mapping[str, float]) -> Floats:
         """ln(value) [1] of all observations, in their order."""
         constants = ServingConstants.from_values(values)
         logs = np.empty((len(METRICS), self.count))
         for batch, touching, last in zip(self._batches, self._touching, self._last, strict=True):
-            fresh = last is None or touching is None or any(values[name] != last[0][name] for name in touching)
-            logs[:, batch.index] = self._logs(batch, constants) if fresh else last[1]
-        return logs[self._metric, self._case]
+            same = last is not None and touching is not None and all(values[name] == last[0][name] for name in touching)
+            logs[:, batch.index] = last[1] if last is not None and same else self._logs(batch, constants)
+        predicted: Floats = logs[self._metric, self._case]
+        return predicted
 
     def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
         """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
@@ -203,8 +212,9 @@ class Predictor:
             self._last[i] = (dict(values), here)
 
     @staticmethod
-    def _logs(batch: Batch, constants: ServingConstants) -> np.ndarray:
+    def _logs(batch: Batch, constants: ServingConstants) -> Floats:
         served = batch.served(constants)
         shape = batch.index.shape
         rows = (served.tpot_s, served.ttft_s, served.tokens_per_s)
-        return np.log(np.stack([np.broadcast_to(np.asarray(row, float), shape) for row in rows]))
+        logs: Floats = np.log(np.stack([np.broadcast_to(np.asarray(row, float), shape) for row in rows]))
+        return logs

@@ -144,7 +144,9 @@ def _batch_within(tpot_s: Callable[[Result], Result], most: Result, limit: Resul
     return np.where(over, middle, most)
 
 
-def _batch_in_time(at: Callable, most: Result, later: Result, limit: Result) -> Result:
+def _batch_in_time(
+    at: Callable[[Result], tuple[Result, StepTime, PrefillTime]], most: Result, later: Result, limit: Result
+) -> Result:
     """Largest batch up to `most` at whose rate all but one prompt in a hundred wait no longer than the limit allows."""
     batch = most
     for _ in range(_ROUNDS):

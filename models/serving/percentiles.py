@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Bools, Result
+from models.arrays import Bools, Floats, Result, as_result
 from models.queueing.cumulants import (
     Cumulants,
     delayed_cumulants,
@@ -32,18 +32,21 @@ Quantile = float | str
 class _Chosen:
     """The points of a mask, whose arrays are gathered when they are first asked for; plain numbers stay what they are."""
 
-    def __init__(self, point: ServingPoint, mask: np.ndarray):
+    def __init__(self, point: ServingPoint, mask: Bools):
         self._point, self._shape, self._places = point, mask.shape, np.nonzero(mask) if mask.ndim else ()
 
     def __getattr__(self, name: str) -> Result:
-        value = getattr(self._point, name)
-        if np.ndim(value):
+        value: Result = getattr(self._point, name)
+        if isinstance(value, np.ndarray) and value.ndim:
             value = (value if value.shape == self._shape else np.broadcast_to(value, self._shape))[self._places]
         setattr(self, name, value)
         return value
 
 
-def first_token_cumulants(point: ServingPoint) -> Cumulants:
+Points = ServingPoint | _Chosen
+
+
+def first_token_cumulants(point: Points) -> Cumulants:
     """Time to first token but for a slot:  unloaded + wait for prefill, from independent parts.
 
     Prompt: gamma of its squared coefficient of variation; the end of the step under way: uniform; the wait: an atom at 0 and a
@@ -60,7 +63,7 @@ def first_token_cumulants(point: ServingPoint) -> Cumulants:
     return Cumulants(point.unloaded_ttft_s + point.prefill_wait_s, variance, prompt.third + wait.third)
 
 
-def output_token_mixture(point: ServingPoint) -> tuple[np.ndarray, Cumulants]:
+def output_token_mixture(point: Points) -> tuple[Floats, Cumulants]:
     """(weights, time per output token) of requests of several lengths, which are the first axis.
 
     A request of n = x N steps (N the mean): mean tpot + e (1/n - 1/N), e the time that prompts behind it take; variance
@@ -102,13 +105,13 @@ def output_token_mixture(point: ServingPoint) -> tuple[np.ndarray, Cumulants]:
     )
 
 
-def _averaged(y: ArrayLike) -> Result:
+def _averaged(stay: ArrayLike) -> Result:
     """psi(y) = 2 (y - 1 + exp(-y))/y^2, which is 1 at 0 and 2/y far out."""
-    y = np.maximum(np.asarray(y, float), 1e-3)
-    return 2.0 * (y + np.expm1(-y)) / (y * y)
+    y = np.maximum(np.asarray(stay, float), 1e-3)
+    return as_result(2.0 * (y + np.expm1(-y)) / (y * y))
 
 
-def decode_cumulants(point: ServingPoint) -> Cumulants:
+def decode_cumulants(point: Points) -> Cumulants:
     """Time from first to last token over requests of all lengths:  n t for n steps of mean time t, gamma n.
 
     Variance E[n^2] s^2 psi + E[n] v + var(n) t^2; the third cumulant with the moments of the gamma distribution and the terms in which
@@ -135,7 +138,7 @@ def decode_cumulants(point: ServingPoint) -> Cumulants:
     return Cumulants(mean, variance * mean**2, third * mean**3)
 
 
-def latency_mixture(point: ServingPoint, metric: str) -> tuple[np.ndarray, Cumulants]:
+def latency_mixture(point: Points, metric: str) -> tuple[Floats, Cumulants]:
     """(weights, cumulants) of the components of a latency, which are the first axis:  "ttft", "tpot" or "e2e".
 
     "ttft" and "e2e" have two, without and with a wait for a slot (exponential); "tpot" one for each of several lengths.
@@ -158,7 +161,7 @@ def latency_mixture(point: ServingPoint, metric: str) -> tuple[np.ndarray, Cumul
 
 
 @np.errstate(invalid="ignore", over="ignore")  # infinity less infinity, where there is no network to cross
-def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
+def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
     """Mean or quantile of a latency of a point:  "ttft", "tpot" or "e2e" (arrival to last token, all waits counted).
 
     Quantiles are those of `latency_mixture`. Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
@@ -184,8 +187,8 @@ def latency_s(point: ServingPoint, metric: str, quantile: Quantile) -> Result:
             "e2e": point.ttft_s + (point.output_tokens - 1.0) * point.tpot_s,
         }
         return mean[metric]
-    found = mixture_quantile_s(quantile, *latency_mixture(point, metric))
-    return np.where(_known(point, metric), np.minimum(found, _ceiling_s(point, metric)), np.inf)[()]
+    found = mixture_quantile_s(float(quantile), *latency_mixture(point, metric))
+    return as_result(np.where(_known(point, metric), np.minimum(found, _ceiling_s(point, metric)), np.inf))
 
 
 @np.errstate(invalid="ignore", over="ignore")
@@ -201,14 +204,14 @@ def share_within(point: ServingPoint, metric: str, limit_s: ArrayLike) -> Result
     """
     limit = np.asarray(limit_s, float)
     share = np.where(limit >= _ceiling_s(point, metric), 1.0, mixture_share(limit, *latency_mixture(point, metric)))
-    return np.where(_known(point, metric), share, 0.0)[()]
+    return as_result(np.where(_known(point, metric), share, 0.0))
 
 
-def _known(point: ServingPoint, metric: str) -> Result:
-    return np.isfinite(point.tpot_s if metric == "tpot" else point.ttft_s)
+def _known(point: Points, metric: str) -> Bools:
+    return np.asarray(np.isfinite(point.tpot_s if metric == "tpot" else point.ttft_s))
 
 
-def _ceiling_s(point: ServingPoint, metric: str) -> Result:
+def _ceiling_s(point: Points, metric: str) -> Result:
     """A step beside a full chunk of prompts, with twice the deviation of the number in decode: no mean of steps is above."""
     if metric != "tpot":
         return np.inf
@@ -251,21 +254,28 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
             satisfied &= latency_s(point, metric, MEAN) <= limit
     # What costs least first, since each is asked only of those that meet all limits so far.
     for metric in sorted(slo, key=BY_COST.index):
-        tails = [(quantile, limit) for quantile, limit in slo[metric] if quantile != MEAN]
+        tails = _tails(slo[metric])
         if tails and satisfied.any():
             left = _Chosen(point, satisfied)
             satisfied[satisfied] = _below_limits(left, metric, tails, latency_mixture(left, metric))
-    return satisfied[()]
+    meeting: Bools = satisfied[()]
+    return meeting
+
+
+def _tails(limits: Sequence[tuple[Quantile, float]]) -> list[tuple[float, float]]:
+    """The limits on quantiles, without those on means."""
+    return [(float(quantile), limit) for quantile, limit in limits if quantile != MEAN]
 
 
 def _below_limits(
-    point: ServingPoint, metric: str, tails: Sequence[tuple[float, float]], mixture: tuple[np.ndarray, Cumulants]
-) -> Result:
+    point: Points, metric: str, tails: Sequence[tuple[float, float]], mixture: tuple[Floats, Cumulants]
+) -> Bools:
     """Whether quantiles are below their limits, which takes one evaluation each where the quantile itself takes several."""
-    ceiling, shares = _ceiling_s(point, metric), mixture_shares((limit for _, limit in tails), *mixture)
-    return np.logical_and.reduce(
-        [(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares)]
-    ) & _known(point, metric)
+    ceiling, shares = np.asarray(_ceiling_s(point, metric)), mixture_shares((limit for _, limit in tails), *mixture)
+    below: Bools = np.logical_and.reduce(
+        [(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares, strict=True)]
+    )
+    return below & _known(point, metric)
 
 
 class SloScreen:
@@ -277,17 +287,17 @@ class SloScreen:
     def __init__(self, point: ServingPoint, common: Mapping[str, Sequence[tuple[Quantile, float]]]):
         self._point, self._mask = point, np.asarray(within_slo(point, common))
         self._left = _Chosen(point, self._mask)
-        self._mixtures: dict[str, tuple[np.ndarray, Cumulants]] = {}
+        self._mixtures: dict[str, tuple[Floats, Cumulants]] = {}
 
     @np.errstate(invalid="ignore", over="ignore")
-    def satisfied(self, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> np.ndarray:
+    def satisfied(self, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> Bools:
         """Which points meet further limits, too; of the shape of the points. Units: limits [s]."""
         found = self._mask.copy()
         if not found.any():
             return found
         good = np.ones(np.count_nonzero(found), dtype=bool)
         for metric, limits in slo.items():
-            tails = [(quantile, limit) for quantile, limit in limits if quantile != MEAN]
+            tails = _tails(limits)
             for limit in (limit for quantile, limit in limits if quantile == MEAN):
                 good &= latency_s(self._left, metric, MEAN) <= limit
             if tails:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Floats, Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -117,7 +117,7 @@ class CachedPrefill:
         return (1.0 + np.asarray(input_scv, float)) * self.latency_moment - 1.0
 
 
-def zipf_groups(prefixes: ArrayLike, exponent: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def zipf_groups(prefixes: float, exponent: float) -> tuple[Floats, Floats]:
     """(number of prefixes, chance of each) of groups of ranks, whose chances add up to one over all prefixes:  p_k ~ k^-a.
 
     The first ranks stand alone, later ones in groups of growing width with their mean chance, so that any population takes
@@ -160,7 +160,7 @@ def zipf_hit_rate(places: ArrayLike, prefixes: float, exponent: float) -> Result
         few = (-np.expm1(-chance * np.exp(middle)) * number).sum(axis=-1, keepdims=True) < wanted
         low, high = np.where(few, middle, low), np.where(few, high, middle)
     rate = (-np.expm1(-chance * np.exp(high)) * number * chance).sum(axis=-1)
-    return np.select([inside <= 0, inside >= prefixes], [0.0, 1.0], rate)[()]
+    return as_result(np.select([inside <= 0, inside >= prefixes], [0.0, 1.0], rate))
 
 
 def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: float, gap_s: float) -> Result:
@@ -182,7 +182,7 @@ def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: flo
         middle = 0.5 * (low + high)
         few = repeats * -np.expm1(-middle) + (1.0 - repeats) * middle < room
         low, high = np.where(few, middle, low), np.where(few, high, middle)
-    return (repeats * -np.expm1(-high))[()]
+    return as_result(repeats * -np.expm1(-high))
 
 
 def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s: ArrayLike) -> tuple[Result, ...]:
@@ -257,7 +257,7 @@ def loaded_share(alone_s: ArrayLike, latency_s: ArrayLike, recompute_s: ArrayLik
     busy = 1.0 - np.sqrt(np.divide(alone, saved, out=np.ones(np.broadcast(alone, saved).shape), where=pays))
     asked = hits * alone
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(pays, np.where(asked > busy, busy / asked, 1.0), 0.0)[()]
+        return as_result(np.where(pays, np.where(asked > busy, busy / asked, 1.0), 0.0))
 
 
 def load_s(alone_s: ArrayLike, latency_s: ArrayLike, loads_per_s: ArrayLike) -> Result:
@@ -272,7 +272,9 @@ def load_s(alone_s: ArrayLike, latency_s: ArrayLike, loads_per_s: ArrayLike) -> 
     """
     alone = np.asarray(alone_s, float)
     spare = 1.0 - np.asarray(loads_per_s, float) * alone
-    return (np.asarray(latency_s, float) + np.where(spare > 0, alone / np.where(spare > 0, spare, 1.0), np.inf))[()]
+    return as_result(
+        np.asarray(latency_s, float) + np.where(spare > 0, alone / np.where(spare > 0, spare, 1.0), np.inf)
+    )
 
 
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
@@ -313,18 +315,22 @@ def cached_prefill(
     recompute = whole.latency_s - rest.latency_s
     alone = tuple(moved / (tier.bytes_per_s * np.asarray(layouts.chips, float)) for tier in cache.tiers)
     asked = tuple(np.asarray(most_requests_per_s, float) * hit for hit in hits)
-    chosen = tuple(loaded_share(a, tier.latency_s, recompute, rate) for a, tier, rate in zip(alone, cache.tiers, asked))
-    loads = tuple(
-        load_s(a, tier.latency_s, rate * part) for a, tier, rate, part in zip(alone, cache.tiers, asked, chosen)
+    chosen = tuple(
+        loaded_share(a, tier.latency_s, recompute, rate)
+        for a, tier, rate in zip(alone, cache.tiers, asked, strict=True)
     )
-    taken = sum(hit * loaded for hit, loaded in zip(hits, chosen))
+    loads = tuple(
+        load_s(a, tier.latency_s, rate * part)
+        for a, tier, rate, part in zip(alone, cache.tiers, asked, chosen, strict=True)
+    )
+    taken = sum(hit * loaded for hit, loaded in zip(hits, chosen, strict=True))
     left = 1.0 - taken
 
     def mean(of_whole: Result, of_rest: Result) -> Result:
         return left * of_whole + taken * of_rest
 
     occupancy, square = mean(whole.occupancy_s, rest.occupancy_s), mean(whole.occupancy_s**2, rest.occupancy_s**2)
-    ways = [(hit * loaded, load + rest.latency_s) for hit, loaded, load in zip(hits, chosen, loads)]
+    ways = [(hit * loaded, load + rest.latency_s) for hit, loaded, load in zip(hits, chosen, loads, strict=True)]
     latency = left * whole.latency_s + sum(chance * time for chance, time in ways)
     latency_square = left * whole.latency_s**2 + sum(chance * time**2 for chance, time in ways)
     parts = {name: mean(part, rest.breakdown[name]) for name, part in whole.breakdown.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 from models.serving.constants import ServingConstants
 from models.serving.prefill import PrefillTime
 from models.serving.prefix_cache import CachedPrefill
@@ -23,7 +23,7 @@ def prompts_together(batch: ArrayLike, steps: ArrayLike, ranks: ArrayLike) -> Re
     1.582
     """
     arriving = np.asarray(batch, float) / (np.asarray(steps, float) * ranks)
-    return (arriving / -np.expm1(-arriving))[()]
+    return as_result(arriving / -np.expm1(-arriving))
 
 
 def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> Result:
@@ -44,7 +44,7 @@ def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> R
     rest = np.exp(-1.0 / np.maximum(chunks, 1e-3))
     follows = rest / (np.maximum(chunks, 1e-3) * (1.0 - rest))
     elasticity = 1.0 + prompt.breakdown["prefill_attention"] / prompt.occupancy_s - fixed * (1.0 - follows)
-    return (np.asarray(length_scv, float) * np.maximum(elasticity, 0.0) ** 2)[()]
+    return as_result(np.asarray(length_scv, float) * np.maximum(elasticity, 0.0) ** 2)
 
 
 def prompt_scvs(
@@ -75,7 +75,7 @@ def whole_steps(steps: ArrayLike, scv: ArrayLike) -> Result:
     """
     x = np.maximum(steps, 1e-9)
     varied = np.minimum(np.asarray(scv, float) / 0.1, 1.0)
-    return ((1.0 - varied) * np.ceil(x - 1e-9) + varied / -np.expm1(-1.0 / x))[()]
+    return as_result((1.0 - varied) * np.ceil(x - 1e-9) + varied / -np.expm1(-1.0 / x))
 
 
 def unloaded_ttft_s(
@@ -96,4 +96,4 @@ def unloaded_ttft_s(
     """
     constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)
     steps = np.asarray(prompt_tokens, float) / constants.interleave_tokens + constants.steps_waited
-    return constant + np.asarray(prefill_latency_s, float) + steps * step_s
+    return as_result(constant + np.asarray(prefill_latency_s, float) + steps * np.asarray(step_s, float))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepLoad, StepTime, step_time
@@ -65,7 +65,7 @@ def tokens_per_step(acceptance: ArrayLike, draft_tokens: ArrayLike) -> Result:
     """
     a, g = np.asarray(acceptance, float), np.asarray(draft_tokens, float)
     below = np.where(a < 1.0, a, 0.0)
-    return np.where(a < 1.0, (1.0 - below ** (g + 1.0)) / (1.0 - below), g + 1.0)[()]
+    return as_result(np.where(a < 1.0, (1.0 - below ** (g + 1.0)) / (1.0 - below), g + 1.0))
 
 
 def prediction_layer(arch: Architecture) -> Architecture:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 from models.roofline import ChipRates, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -61,7 +61,7 @@ def roofline_s(
         + np.maximum(width, 1.0) * head
         + kv_bytes(arch, context_tokens, element_bytes(precisions.kv_cache))
     )
-    return (read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))[()]
+    return as_result(read / (np.asarray(chips, float) * chip.hbm_bytes_per_s))
 
 
 def decode_waterfall(

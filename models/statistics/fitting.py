@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
+from models.arrays import Floats
+
 RATIO_SCALE = 0.10  # ln(predicted / measured) beyond which a row counts as an outlier
 ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision, in ln(time)
 STEP = 1e-4  # of the transformed constant, for differences
@@ -40,12 +42,12 @@ class Fit:
 
     values: Mapping[str, float]
     spreads: Mapping[str, float]
-    offsets: np.ndarray
-    offset_spreads: np.ndarray
-    residuals: np.ndarray  # ln(predicted / measured), offsets included
+    offsets: Floats
+    offset_spreads: Floats
+    residuals: Floats  # ln(predicted / measured), offsets included
 
 
-Predict = Callable[[Mapping[str, float]], np.ndarray]
+Predict = Callable[[Mapping[str, float]], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +55,34 @@ class Linearised:
     """A finished fit and the slopes at it, from which fits to fewer rows follow without new slopes."""
 
     predict: Predict
-    log_measured: np.ndarray
-    weights: np.ndarray
+    log_measured: Floats
+    weights: Floats
     priors: Mapping[str, Prior]
     values: Mapping[str, float]
-    slope: np.ndarray  # rows x constants
-    scale: np.ndarray | float = RATIO_SCALE  # ln(predicted / measured) beyond which a row counts as an outlier
+    slope: Floats  # rows x constants
+    scale: Floats | float = RATIO_SCALE  # ln(predicted / measured) beyond which a row counts as an outlier
 
 
-def _gauss_newton(residuals, jacobian, x: np.ndarray, squares: np.ndarray, rows: int, bounds) -> np.ndarray:
+def _gauss_newton(
+    residuals: Callable[[Floats], Floats],
+    jacobian: Callable[[Floats], Floats],
+    x: Floats,
+    squares: Floats,
+    rows: int,
+    bounds: tuple[Floats, Floats],
+) -> Floats:
     """One robust step, which brings a cold start near the optimum for a single set of slopes."""
     slope, miss = jacobian(x), residuals(x)
     robust = squares.copy()
     robust[:rows] /= np.sqrt(1.0 + miss[:rows] ** 2)
     weighted = slope * robust[:, None]
     step = np.clip(np.linalg.solve(weighted.T @ slope, weighted.T @ miss), -LARGEST_MOVE, LARGEST_MOVE)
-    return np.minimum(x - step, 0.5 * (x + bounds[1]))  # from a point on its bound the fit would not come away
+    # From a point on its bound the fit would not come away.
+    moved: Floats = np.minimum(x - step, 0.5 * (x + bounds[1]))
+    return moved
 
 
-def _bounded_step(normal: np.ndarray, pull: np.ndarray, room: np.ndarray) -> np.ndarray:
+def _bounded_step(normal: Floats, pull: Floats, room: Floats) -> Floats:
     """Newton step that goes no further than `room`: constants that would pass their bound stop there, and the others answer to that."""
     stopped = np.zeros(len(pull), bool)
     while True:
@@ -85,7 +96,7 @@ def _bounded_step(normal: np.ndarray, pull: np.ndarray, room: np.ndarray) -> np.
         stopped |= beyond
 
 
-def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, float]:
+def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
     """Constants of least robust loss over the rows kept: Gauss-Newton steps with the slopes of the whole fit, exact residuals.
 
     Each round solves the weighted normal equations with the robust weights 1 / sqrt(1 + (r/s)^2) of the rows kept, and
@@ -121,7 +132,7 @@ def refit(whole: Linearised, keep: np.ndarray, rounds: int = 4) -> dict[str, flo
     return values
 
 
-def group_weights(labels: Sequence[str]) -> np.ndarray:
+def group_weights(labels: Sequence[str]) -> Floats:
     """Weight of each row so that a large source does not drown the others:  1 / sqrt(rows of its group).
 
     Shapes: one axis. Units: [1]. Reference: compromise between weighting rows and weighting sources alike.
@@ -133,9 +144,7 @@ def group_weights(labels: Sequence[str]) -> np.ndarray:
     return 1.0 / np.sqrt(counts[inverse])
 
 
-def sensitivity(
-    predict: Predict, priors: Mapping[str, Prior], values: Mapping[str, float], base: np.ndarray
-) -> np.ndarray:
+def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[str, float], base: Floats) -> Floats:
     """Derivative of ln(time) of each row by each transformed constant, by differences.
 
     Shapes: rows x constants. Units: ln(time) [1] per transformed unit [1].
@@ -155,8 +164,8 @@ def sensitivity(
 
 
 def fit(
-    predict: Predict, log_measured: np.ndarray, weights: np.ndarray, priors: Mapping[str, Prior], start: Mapping[str, float], *,
-    anchors: np.ndarray | None = None, anchor_spread: np.ndarray | float = ANCHOR_SPREAD, scale: np.ndarray | float = RATIO_SCALE,
+    predict: Predict, log_measured: Floats, weights: Floats, priors: Mapping[str, Prior], start: Mapping[str, float], *,
+    anchors: Floats | None = None, anchor_spread: Floats | float = ANCHOR_SPREAD, scale: Floats | float = RATIO_SCALE,
     evaluations: int = 6,
 ) -> Fit:  # fmt: skip
     """Constants of least robust loss.
@@ -186,14 +195,14 @@ def fit(
     offset_scale = np.full(groups, 1.0 / np.asarray(anchor_spread))
     rows, scale = len(log_measured), np.broadcast_to(np.asarray(scale, float), np.shape(log_measured))
 
-    def constants(x: np.ndarray) -> dict[str, float]:
-        return {**start, **{name: priors[name].from_free(value) for name, value in zip(names, x)}}
+    def constants(x: Floats) -> dict[str, float]:
+        return {**start, **{name: priors[name].from_free(value) for name, value in zip(names, x, strict=False)}}
 
-    def residuals(x: np.ndarray) -> np.ndarray:
+    def residuals(x: Floats) -> Floats:
         ratio = predict(constants(x)) + members @ x[len(names) :] - log_measured
         return np.concatenate([ratio / scale, (x[: len(names)] - centres) / sigmas, x[len(names) :] * offset_scale])
 
-    def jacobian(x: np.ndarray) -> np.ndarray:
+    def jacobian(x: Floats) -> Floats:
         values = constants(x)
         if hasattr(predict, "base"):
             predict.base(values, names)
@@ -204,12 +213,13 @@ def fit(
 
     squares = np.concatenate([weights**2, np.ones(len(names) + groups)])
 
-    def loss(z: np.ndarray) -> np.ndarray:
+    def loss(z: Floats) -> Floats:
         """Soft l1 with each row's weight for the measurements, plain squares for the priors."""
         root = np.sqrt(1.0 + z)
         rho = np.stack([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
         rho[:, rows:] = np.stack([z, np.ones_like(z), np.zeros_like(z)])[:, rows:]
-        return rho * squares
+        weighted: Floats = rho * squares
+        return weighted
 
     bounds = (np.full(len(x0), -np.inf), np.concatenate([uppers, np.full(groups, np.inf)]))
     for _ in range(WARM_ROUNDS):
@@ -219,7 +229,7 @@ def fit(
         x0,
         jac=jacobian,
         bounds=bounds,
-        loss=loss,
+        loss=loss,  # type: ignore[arg-type]  # scipy calls a loss of the caller with z alone, unlike its stub
         x_scale="jac" if len(x0) else 1.0,
         max_nfev=evaluations,
         xtol=1e-3,
@@ -231,6 +241,6 @@ def fit(
     robust = np.concatenate([weights**2 / np.sqrt(1.0 + (ratio / scale) ** 2), np.ones(len(names) + groups)])
     spread = np.sqrt(np.diag(np.linalg.inv((slope * robust[:, None]).T @ slope)))
     return Fit(
-        values={name: values[name] for name in names}, spreads=dict(zip(names, spread[: len(names)].tolist())),
+        values={name: values[name] for name in names}, spreads=dict(zip(names, spread[: len(names)].tolist(), strict=True)),
         offsets=found.x[len(names):], offset_spreads=spread[len(names):], residuals=ratio,
     )  # fmt: skip

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Floats, as_result
+
 TIERS = ("known", "new_source", "new_chip")
 COVERAGE = 0.80
 FEWEST = 8  # residuals below which a band takes those of all labels of its tier together
@@ -37,7 +39,7 @@ def band(log_measured_over_predicted: ArrayLike, coverage: float = COVERAGE) -> 
     return Band(float(np.quantile(missed, low, method="weibull")), float(np.quantile(missed, high, method="weibull")))
 
 
-def interval(predicted: ArrayLike, found: Band) -> tuple[np.ndarray | float, np.ndarray | float]:
+def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats | float]:
     """(low, high) of a predicted time:  T exp(low), T exp(high).
 
     Shapes: as predicted. Units: predicted, low and high in one unit, such as [s].
@@ -48,7 +50,7 @@ def interval(predicted: ArrayLike, found: Band) -> tuple[np.ndarray | float, np.
     (9.05, 12.21)
     """
     time = np.asarray(predicted, float)
-    return (time * np.exp(found.low))[()], (time * np.exp(found.high))[()]
+    return as_result(time * np.exp(found.low)), as_result(time * np.exp(found.high))
 
 
 def tier_of(source_seen: bool, chip_seen: bool) -> str:

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from models.arrays import Floats, as_result
 
-def triangular(uniform: ArrayLike, low: float, typical: float, high: float) -> np.ndarray | float:
+
+def triangular(uniform: ArrayLike, low: float, typical: float, high: float) -> Floats | float:
     """Inverse of the triangular distribution:  F(typical) = (typical - low) / (high - low), quadratic on either side.
 
     Shapes: as uniform. Units: low, typical, high and the result in one unit, such as [USD]; uniform [1] in 0..1.
@@ -18,13 +20,13 @@ def triangular(uniform: ArrayLike, low: float, typical: float, high: float) -> n
     """
     u, width = np.asarray(uniform, float), high - low
     if width <= 0:
-        return np.full_like(u, typical)[()]
+        return as_result(np.full_like(u, typical))
     below = low + np.sqrt(u * width * (typical - low))
     above = high - np.sqrt((1.0 - u) * width * (high - typical))
-    return np.where(u <= (typical - low) / width, below, above)[()]
+    return as_result(np.where(u <= (typical - low) / width, below, above))
 
 
-def tabulated(uniform: ArrayLike, levels: ArrayLike, quantiles: ArrayLike) -> np.ndarray | float:
+def tabulated(uniform: ArrayLike, levels: ArrayLike, quantiles: ArrayLike) -> Floats | float:
     """A positive figure at a level, between the quantiles of a table in the logarithm:  ln x = interp(u, levels, ln quantiles).
 
     Beyond the outermost levels it stays at their quantiles. Shapes: uniform any; levels and quantiles along one axis.
@@ -34,10 +36,10 @@ def tabulated(uniform: ArrayLike, levels: ArrayLike, quantiles: ArrayLike) -> np
     >>> round(float(tabulated(0.5, [0.0, 1.0], [0.5, 2.0])), 12)
     1.0
     """
-    return np.exp(np.interp(np.asarray(uniform, float), levels, np.log(quantiles)))[()]
+    return as_result(np.exp(np.interp(np.asarray(uniform, float), np.asarray(levels, float), np.log(quantiles))))
 
 
-def correlated_uniforms(normals: ArrayLike, rank_correlation: ArrayLike) -> np.ndarray:
+def correlated_uniforms(normals: ArrayLike, rank_correlation: ArrayLike) -> Floats:
     """Uniform numbers with given rank correlations:  u = Phi(L z),  L L' = 2 sin(pi r / 6).
 
     Shapes: normals [n, k] of independent standard normal numbers; rank_correlation [k, k]; result [n, k]. Units: [1].
@@ -55,4 +57,5 @@ def correlated_uniforms(normals: ArrayLike, rank_correlation: ArrayLike) -> np.n
     if least < 1e-9:
         share = (1e-9 - least) / (1.0 - least)
         wanted = (1.0 - share) * wanted + share * np.eye(len(wanted))
-    return ndtr(np.asarray(normals, float) @ np.linalg.cholesky(wanted).T)
+    uniforms: Floats = ndtr(np.asarray(normals, float) @ np.linalg.cholesky(wanted).T)
+    return uniforms

@@ -234,5 +234,8 @@ class Recipe:
             raise ValueError(f"unknown cuda_graphs {self.cuda_graphs!r}; known: {', '.join(CUDA_GRAPHS)}")
 
 
+DEFAULT_RECIPE = Recipe()
+
+
 def _listed(names: list[str], most: int = 2) -> str:
     return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from models.arrays import Floats
 from models.network.collectives import all_gather_s, all_to_all_s, exposed_s
 from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.moe import dispatch_copies
 
 
-def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
+def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
     """Exposed tensor-parallel exchange of so many blocks, forward (backward is the same).
 
     Per block an all-gather and a reduce-scatter (without sequence parallelism an all-reduce: the same) of 2 M h bytes,
@@ -29,10 +30,10 @@ def tensor_parallel_s(run: Run, blocks: np.ndarray | float) -> np.ndarray:
     """
     size = ACTIVATION_BYTES * run.tokens * run.arch.hidden
     once = all_gather_s(size, run.tp, run.link_bytes_per_s("tp", run.tp, 1.0), run.constants.collective_start_s)
-    return 2.0 * blocks * once * (1.0 - run.profile.tp_overlap)
+    return np.asarray(2.0 * blocks * once * (1.0 - run.profile.tp_overlap), float)
 
 
-def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndarray:
+def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
     """Exposed exchange of keys and values between context-parallel ranks, hidden in the window of the attention core.
 
     A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times.
@@ -50,12 +51,11 @@ def context_parallel_s(run: Run, window_s: np.ndarray, passes: float) -> np.ndar
     arch, cp = run.arch, run.layouts.cp.astype(float)
     elements = arch.heads * (arch.qk_dim + arch.v_dim) if arch.mla else 2.0 * arch.kv_heads * arch.head_dim
     size = passes * ACTIVATION_BYTES * elements * run.tokens * cp / run.tp
-    return exposed_s(
-        all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.constants.collective_start_s), window_s, 1.0
-    )
+    once = all_gather_s(size, cp, run.link_bytes_per_s("cp", cp, run.tp), run.constants.collective_start_s)
+    return np.asarray(exposed_s(once, window_s, 1.0), float)
 
 
-def expert_exchange_s(run: Run) -> np.ndarray:
+def expert_exchange_s(run: Run) -> Floats:
     """Exposed dispatch and combine of one MoE layer, forward (backward is the same).
 
     Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped.
@@ -82,10 +82,11 @@ def expert_exchange_s(run: Run) -> np.ndarray:
     )
     rates = run.chip.scaleup_bytes_per_s * intra, run.scaleout_bytes_per_s("ep") * inter
     hidden = c.exchange_overlap if recipe.overlapped_exchange else 0.0
-    return 2.0 * all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s) * (1.0 - hidden)
+    once = all_to_all_s(vector * inside, vector * outside, *rates, c.collective_start_s)
+    return np.asarray(2.0 * once * (1.0 - hidden), float)
 
 
-def launch_excess_s(run: Run, kernels_s: np.ndarray, moe: bool) -> np.ndarray:
+def launch_excess_s(run: Run, kernels_s: Floats, moe: bool) -> Floats:
     """What a layer takes beyond its kernels because the host cannot launch them faster:  (G^4 + H^4)^(1/4) - G.
 
     H is the framework's floor per layer and pass; whole-iteration graphs remove it.
@@ -107,7 +108,7 @@ def launch_excess_s(run: Run, kernels_s: np.ndarray, moe: bool) -> np.ndarray:
     return np.sqrt(np.sqrt(square * square + floor**4)) - kernels_s
 
 
-def moe_host_s(run: Run) -> np.ndarray:
+def moe_host_s(run: Run) -> Floats:
     """Host time that an MoE layer adds to its kernels, forward: the host waits for token counts before it launches experts.
 
     0.6 ms where tokens are exchanged, and 29 us per local expert; none with whole-iteration graphs or a compiler that

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from models.arrays import Floats, Result
 from models.roofline import BYTES_PER_ELEMENT, gemm_s
 from models.training.exchange import (
     context_parallel_s,
@@ -21,7 +22,7 @@ from models.training.exchange import (
 from models.training.run import ACTIVATION_BYTES, Run
 from models.transformer.architecture import attention_flops
 
-Times = dict[str, np.ndarray]
+Times = dict[str, Floats]
 PARTS = ("compute", "attention", "elementwise", "tp", "cp", "ep", "overhead")
 # Memory traffic per token that no fusion removes, in bytes at 16 bit: norm and residual addition of a block per
 # hidden element, rotary embedding and its transposition per query, key and value element, permuting tokens to experts
@@ -34,14 +35,15 @@ VOCABULARY_MULTIPLE = 128.0  # to which software pads the vocabulary of a rank
 FORGOTTEN_EXPONENT = 1.5  # cheap modules are dropped first
 
 
-def _gemm(run: Run, m: np.ndarray, n: np.ndarray | float, k: np.ndarray | float) -> np.ndarray:
+def _gemm(run: Run, m: Floats, n: Floats | float, k: Floats | float) -> Floats:
     width = BYTES_PER_ELEMENT[run.precision]
-    return gemm_s(
+    seconds = gemm_s(
         m, n, k, run.gemm_flop_per_s, run.memory_bytes_per_s, width, run.half_size, run.constants.misalignment
     )
+    return np.asarray(seconds, float)
 
 
-def attention_gemms_s(run: Run) -> np.ndarray:
+def attention_gemms_s(run: Run) -> Floats:
     """Projections of an attention block, forward: query, key, value and output; with MLA through its latents.
 
     Column- and row-split by tp; the down-projections of MLA are not split but work on the rank's share of the sequence.
@@ -71,7 +73,7 @@ def attention_gemms_s(run: Run) -> np.ndarray:
     return time + _gemm(run, own, arch.q_lora_rank, arch.hidden) + _gemm(run, run.tokens, queries, arch.q_lora_rank)
 
 
-def dense_ffn_s(run: Run, width: float) -> np.ndarray:
+def dense_ffn_s(run: Run, width: float) -> Floats:
     """Feed-forward block of a given width, split by tp, forward.
 
     Shapes: one axis. Units: width [1], result [s].
@@ -91,7 +93,7 @@ def dense_ffn_s(run: Run, width: float) -> np.ndarray:
     return _gemm(run, run.tokens, up, run.arch.hidden) + _gemm(run, run.tokens, run.arch.hidden, width / run.tp)
 
 
-def routed_experts_s(run: Run) -> np.ndarray:
+def routed_experts_s(run: Run) -> Floats:
     """Grouped GEMMs of the routed experts of a rank, forward.
 
     e = E / EP local experts see T k / e tokens each; with EP 1 an expert is split by tp instead. Slower than a dense GEMM
@@ -125,7 +127,7 @@ def routed_experts_s(run: Run) -> np.ndarray:
     return time
 
 
-def state_gemms_s(run: Run) -> np.ndarray:
+def state_gemms_s(run: Run) -> Floats:
     """Projections into and out of a state-space block, split by tp, forward; its scan counts as element-wise traffic.
 
     Shapes: one axis. Units: [s].
@@ -144,7 +146,7 @@ def state_gemms_s(run: Run) -> np.ndarray:
     return inner + _gemm(run, run.tokens, arch.hidden, arch.state_width / run.tp)
 
 
-def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def attention_core_s(run: Run) -> tuple[Floats, Floats]:
     """(forward, backward) of scores, softmax and weighted values, mean over the layers.
 
     Fused: causal FLOPs at the fitted share of the 16-bit peak, backward 2.5 times. Not fused: the whole square, and the
@@ -180,7 +182,7 @@ def attention_core_s(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return flop + scores, UNFUSED_ATTENTION_BACKWARD[0] * flop + UNFUSED_ATTENTION_BACKWARD[1] * scores
 
 
-def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> np.ndarray:
+def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> Floats:
     """Norms, residuals, rotary embedding, activation, casts and permutation: bytes over bandwidth, forward.
 
     Per token: 14 h (divided by tp with sequence parallelism), 6 bytes per query, key and value element / tp,
@@ -239,7 +241,8 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     """
     arch, c, zero = run.arch, run.constants, np.zeros_like(run.tokens)
     core, core_backward = attention_core_s(run) if mixer == "attention" else (zero, zero)
-    compute, blocks = zero, float(bool(mixer))
+    blocks: Result = float(bool(mixer))
+    compute = zero
     if mixer:
         compute = attention_gemms_s(run) if mixer == "attention" else state_gemms_s(run)
     if ffn and moe:
@@ -290,7 +293,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
     return forward, {part: once[part] + repeated[part] * forward[part] for part in PARTS}
 
 
-def head_s(run: Run) -> np.ndarray:
+def head_s(run: Run) -> Floats:
     """Vocabulary head for one micro-batch, forward (backward is twice that), at 16 bit.
 
     One M x V/t x h product with V/t rounded up to a multiple of 128, and one more per layer that predicts further tokens.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Bools, Floats, Ints
 from models.transformer.architecture import Architecture
 
 RECOMPUTE = ("none", "selective", "full")  # by code 0, 1, 2
@@ -23,16 +24,16 @@ class Layouts:
     2 full; sequence_parallel 0 or 1.
     """
 
-    tp: np.ndarray
-    pp: np.ndarray
-    dp: np.ndarray
-    cp: np.ndarray
-    ep: np.ndarray
-    vpp: np.ndarray
-    micro_batch: np.ndarray
-    zero: np.ndarray
-    recompute: np.ndarray
-    sequence_parallel: np.ndarray
+    tp: Ints
+    pp: Ints
+    dp: Ints
+    cp: Ints
+    ep: Ints
+    vpp: Ints
+    micro_batch: Ints
+    zero: Ints
+    recompute: Ints
+    sequence_parallel: Ints
 
     def __post_init__(self) -> None:
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(getattr(self, f.name))) for f in fields(self)))
@@ -62,10 +63,11 @@ class Layouts:
         return cls(*(np.asarray(a) for a in (tp, pp, dp, cp, ep, vpp, micro_batch, zero, recompute, sequence_parallel)))
 
     @property
-    def chips(self) -> np.ndarray:
+    def chips(self) -> Ints:
+        """Chips of a run [1]."""
         return self.tp * self.pp * self.dp * self.cp
 
-    def micro_batches(self, global_batch_sequences: int) -> np.ndarray:
+    def micro_batches(self, global_batch_sequences: float) -> Floats:
         """Micro-batches of a pipeline per step [1]; a fraction where the batch does not divide."""
         return global_batch_sequences / (self.dp * self.micro_batch)
 
@@ -81,7 +83,7 @@ class Layouts:
         return {f.name: int(getattr(self, f.name)[index]) for f in fields(self)}
 
 
-def divisors(number: int) -> np.ndarray:
+def divisors(number: int) -> Ints:
     """All divisors, ascending.
 
     Shapes: a scalar in, one axis out. Units: [1]. Valid for number >= 1.
@@ -97,7 +99,7 @@ def divisors(number: int) -> np.ndarray:
 
 def is_legal(
     arch: Architecture, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, scaleup_chips: int
-) -> np.ndarray:
+) -> Bools:
     """Which layouts a framework would accept.
 
     tp divides the heads and stays inside a scale-up domain; no pipeline stage is empty; chunks divide the layers evenly and,
@@ -121,7 +123,8 @@ def is_legal(
     legal &= (vpp == 1) | ((pp > 1) & (arch.layers % (pp * vpp) == 0) & (micro_batches % pp == 0))
     legal &= (ep == 1) if not arch.experts else (arch.experts % ep == 0) & ((tp * cp * layouts.dp) % ep == 0)
     legal &= (layouts.zero <= 3) & (layouts.recompute <= 2) & ((layouts.zero <= 1) | (pp == 1))
-    return legal & ((layouts.sequence_parallel == 0) | (tp > 1))
+    accepted: Bools = legal & ((layouts.sequence_parallel == 0) | (tp > 1))
+    return accepted
 
 
 @dataclass(frozen=True, slots=True)

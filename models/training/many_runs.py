@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.roofline import ChipRates
 from models.training.layouts import Layouts
 from models.training.memory import training_memory
@@ -35,16 +38,19 @@ class Case:
     def memory_bytes(self, recompute: int, constants: TrainingConstants) -> float:
         """Memory of the fullest chip at a level of recompute [byte]."""
         layouts = Layouts.of(**{**self.layout, "recompute": recompute})
-        run = {"global_batch_sequences": self.global_batch_sequences, "sequence_tokens": self.sequence_tokens}
-        return float(training_memory(self.arch, layouts, constants=constants, recipe=self.recipe, **run).total[0])
+        memory = training_memory(
+            self.arch, layouts, global_batch_sequences=self.global_batch_sequences, sequence_tokens=self.sequence_tokens,
+            constants=constants, recipe=self.recipe,
+        )  # fmt: skip
+        return float(memory.total[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Runs of one kind, stacked; `index` says where each stands among all."""
 
-    index: np.ndarray
-    arguments: Mapping[str, object]
+    index: Ints
+    arguments: Mapping[str, Any]  # of `training_step`, with columns of arrays for the numbers
 
     def step(self, constants: TrainingConstants) -> TrainingStep:
         """Time and memory of every run of the batch."""
@@ -62,7 +68,7 @@ def stack(cases: Sequence[Case]) -> list[Batch]:
     >>> [(batch.index.tolist(), batch.step(TRAINING).step_s.shape) for batch in stack(runs)]
     [([0, 1], (2,))]
     """
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for i, case in enumerate(cases):
         groups.setdefault(_kind(case), []).append(i)
     batches = []
@@ -80,34 +86,31 @@ class Predictor:
         self.count = len(cases)
         self._batches = stack(cases)
         self._touching: list[set[str] | None] = [None] * len(self._batches)
-        self._last: list[tuple[dict[str, float], np.ndarray] | None] = [None] * len(self._batches)
+        self._last: list[tuple[dict[str, float], Floats] | None] = [None] * len(self._batches)
 
-    def __call__(self, values: Mapping[str, float]) -> np.ndarray:
+    def __call__(self, values: Mapping[str, float]) -> Floats:
         """ln(step time) [1] of all runs, in their order."""
         constants = TrainingConstants.from_values(values)
         out = np.empty(self.count)
         for batch, touching, last in zip(self._batches, self._touching, self._last, strict=True):
-            fresh = last is None or touching is None or any(values[name] != last[0][name] for name in touching)
-            out[batch.index] = np.log(batch.step(constants).step_s) if fresh else last[1]
+            same = last is not None and touching is not None and all(values[name] == last[0][name] for name in touching)
+            out[batch.index] = last[1] if last is not None and same else np.log(batch.step(constants).step_s)
         return out
 
     def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
         """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
         constants = TrainingConstants.from_values(values)
         for i, batch in enumerate(self._batches):
-            if (
-                self._touching[i] is not None
-                and self._last[i] is not None
-                and all(values[n] == self._last[i][0][n] for n in self._touching[i])
-            ):
+            known, last = self._touching[i], self._last[i]
+            if known is not None and last is not None and all(values[name] == last[0][name] for name in known):
                 continue
             here = np.log(batch.step(constants).step_s)
-            if self._touching[i] is None:
+            if known is None:
                 self._touching[i] = {name for name in names if self._moves(batch, values, name, here)}
             self._last[i] = (dict(values), here)
 
     @staticmethod
-    def _moves(batch: Batch, values: Mapping[str, float], name: str, here: np.ndarray) -> bool:
+    def _moves(batch: Batch, values: Mapping[str, float], name: str, here: Floats) -> bool:
         moved = TrainingConstants.from_values({**values, name: values[name] * 0.7})
         return bool(
             np.any(batch.step(moved).step_s != np.exp(here))
@@ -115,32 +118,37 @@ class Predictor:
         )
 
 
-def _kind(case: Case) -> tuple:
+def _kind(case: Case) -> tuple[object, ...]:
     arch, recipe = case.arch, case.recipe
     flags = tuple(getattr(arch, name) for name in _ARCHITECTURE_FLAGS) + tuple(
         bool(getattr(arch, name)) for name in _SWITCHES
     )
-    recipe = replace(recipe, **dict.fromkeys(_RECIPE_NUMBERS, 0.0))
+    unset: dict[str, Any] = dict.fromkeys(_RECIPE_NUMBERS, 0.0)
+    recipe = replace(recipe, **unset)
     return flags, recipe, case.precision, case.family
 
 
-def _stacked(cases: Sequence[Case]) -> dict[str, object]:
+def _stacked(cases: Sequence[Case]) -> dict[str, Any]:
     first = cases[0]
 
-    def column(items: Sequence[object], name: str) -> np.ndarray:
+    def column(items: Sequence[object], name: str) -> NDArray[Any]:
         return np.array([getattr(item, name) for item in items])
 
     arches, chips, recipes = ([getattr(case, part) for case in cases] for part in ("arch", "chip", "recipe"))
-    counts = {f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _ARCHITECTURE_FLAGS}
+    counts: dict[str, Any] = {
+        f.name: column(arches, f.name) for f in fields(Architecture) if f.name not in _ARCHITECTURE_FLAGS
+    }
+    rates: dict[str, Any] = {f.name: column(chips, f.name) for f in fields(ChipRates)}
+    numbers: dict[str, Any] = {name: column(recipes, name) for name in _RECIPE_NUMBERS}
     names = [f.name for f in fields(Layouts) if any(f.name in case.layout for case in cases)]
     layout = {name: [case.layout[name] for case in cases] for name in names}
     return {
         "arch": replace(first.arch, **counts),
-        "chip": ChipRates(**{f.name: column(chips, f.name) for f in fields(ChipRates)}),
+        "chip": ChipRates(**rates),
         "layouts": Layouts.of(**layout),
         "global_batch_sequences": column(cases, "global_batch_sequences"),
         "sequence_tokens": column(cases, "sequence_tokens"),
         "precision": first.precision,
         "family": first.family,
-        "recipe": replace(first.recipe, **{name: column(recipes, name) for name in _RECIPE_NUMBERS}),
+        "recipe": replace(first.recipe, **numbers),
     }

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.training.constants import Recipe, TrainingConstants
+from models.arrays import Bools, Floats, Ints
+from models.training.constants import DEFAULT_RECIPE, Recipe, TrainingConstants
 from models.training.layouts import Layouts
 from models.training.pipeline import in_flight_stages, schedule
 from models.transformer.architecture import Architecture, parameter_counts
@@ -27,19 +28,19 @@ TIGHT, IMPOSSIBLE = 0.9, 1.1  # memory over capacity
 class TrainingMemory:
     """Memory of the fullest rank by part; arrays [byte]."""
 
-    weights: np.ndarray
-    gradients: np.ndarray
-    optimizer: np.ndarray
-    activations: np.ndarray
-    logits: np.ndarray
-    runtime: np.ndarray  # fragmentation, runtime and communication buffers
+    weights: Floats
+    gradients: Floats
+    optimizer: Floats
+    activations: Floats
+    logits: Floats
+    runtime: Floats  # fragmentation, runtime and communication buffers
 
     @property
-    def total(self) -> np.ndarray:
+    def total(self) -> Floats:
         return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.runtime
 
 
-def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[Floats, Floats]:
     """(dense, expert) parameters of the fullest rank.
 
     Layers / pp and tp; experts / ep, or / tp where ep is 1. The vocabulary matrices lie on the first and last stage; one
@@ -63,7 +64,7 @@ def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 
 
 def state_bytes(
     arch: Architecture, layouts: Layouts, schedule_name: str = "1f1b", mtp_layers: int = 0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Floats, Floats, Floats]:
     """(weights, gradients, optimizer state) of the fullest rank.
 
     2, 4 and 12 bytes per parameter; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
@@ -79,7 +80,7 @@ def state_bytes(
     dense_ranks = (layouts.dp * layouts.cp).astype(float)
     expert_ranks = np.where(layouts.ep > 1, layouts.tp * dense_ranks / layouts.ep, dense_ranks)
 
-    def held(bytes_each: float, from_level: int) -> np.ndarray:
+    def held(bytes_each: float, from_level: int) -> Floats:
         sharded = dense / dense_ranks + expert / expert_ranks
         return bytes_each * np.where(layouts.zero >= from_level, sharded, dense + expert)
 
@@ -92,7 +93,7 @@ def state_bytes(
 
 def activation_bytes_per_token(
     arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True
-) -> np.ndarray:
+) -> Floats:
     """Activations that a layer keeps for backward, mean over the layers, per token of a rank.
 
     None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output,
@@ -140,8 +141,8 @@ def activation_bytes_per_token(
 
 
 def training_memory(
-    arch: Architecture, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, constants: TrainingConstants,
-    recipe: Recipe = Recipe(),
+    arch: Architecture, layouts: Layouts, *, global_batch_sequences: float, sequence_tokens: int, constants: TrainingConstants,
+    recipe: Recipe = DEFAULT_RECIPE,
 ) -> TrainingMemory:  # fmt: skip
     """Peak memory of the fullest rank.
 
@@ -183,7 +184,7 @@ def _with_recompute(layouts: Layouts, level: int) -> Layouts:
     return Layouts.of(tp=layouts.tp, sequence_parallel=layouts.sequence_parallel, recompute=level)
 
 
-def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray | bool:
+def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> Bools | bool:
     """Whether a rank's memory is within the chip's capacity: what a planner may choose.
 
     Shapes: broadcast. Units: [byte], result boolean. The estimate is good to some 7 %, see `tightness`.
@@ -192,10 +193,11 @@ def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray | boo
     >>> bool(fits(79e9, 80e9)), bool(fits(81e9, 80e9))
     (True, False)
     """
-    return (np.asarray(memory_bytes, float) <= np.asarray(capacity_bytes, float))[()]
+    within: Bools | bool = (np.asarray(memory_bytes, float) <= np.asarray(capacity_bytes, float))[()]
+    return within
 
 
-def tightness(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray | int:
+def tightness(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> Ints | int:
     """How sure the fit is: 0 comfortable (below 0.9 of capacity), 1 tight (to 1.1), 2 impossible.
 
     Shapes: broadcast. Units: [byte], result code [1].
@@ -205,4 +207,5 @@ def tightness(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray 
     [0, 1, 2]
     """
     share = np.asarray(memory_bytes, float) / np.asarray(capacity_bytes, float)
-    return np.where(share > IMPOSSIBLE, 2, np.where(share >= TIGHT, 1, 0))[()]
+    code: Ints | int = np.where(share > IMPOSSIBLE, 2, np.where(share >= TIGHT, 1, 0))[()]
+    return code

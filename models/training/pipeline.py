@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def bubble_micro_batches(stages: ArrayLike, interleave: ArrayLike = 1, schedule_
     >>> float(bubble_micro_batches(8)), float(bubble_micro_batches(8, 2)), float(bubble_micro_batches(1))
     (7.0, 3.5, 0.0)
     """
-    return ((np.asarray(stages, float) - 1.0) / np.asarray(interleave, float) * schedule(schedule_name).bubble)[()]
+    return as_result((np.asarray(stages, float) - 1.0) / np.asarray(interleave, float) * schedule(schedule_name).bubble)
 
 
 def bubble_fraction(
@@ -66,7 +66,7 @@ def bubble_fraction(
     >>> float(bubble_fraction(8, 28))
     0.25
     """
-    return (bubble_micro_batches(stages, interleave, schedule_name) / np.asarray(micro_batches, float))[()]
+    return as_result(bubble_micro_batches(stages, interleave, schedule_name) / np.asarray(micro_batches, float))
 
 
 def in_flight_stages(
@@ -84,7 +84,7 @@ def in_flight_stages(
     """
     p, v = np.asarray(stages, float), np.asarray(interleave, float)
     held = (p + np.where(v > 1.0, (p - 1.0) / v, 0.0)) * schedule(schedule_name).in_flight
-    return np.maximum(1.0, np.minimum(held, micro_batches))[()]
+    return as_result(np.maximum(1.0, np.minimum(held, micro_batches)))
 
 
 def head_layers_on_slowest_stage(layers: ArrayLike, stages: ArrayLike) -> Result:
@@ -99,4 +99,4 @@ def head_layers_on_slowest_stage(layers: ArrayLike, stages: ArrayLike) -> Result
     (1.0, 0.25)
     """
     stages = np.asarray(stages)
-    return np.where(np.mod(layers, stages) == 0, 1.0, 1.0 / stages)[()]
+    return as_result(np.where(np.mod(layers, stages) == 0, 1.0, 1.0 / stages))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def mean_time_between_interruptions_s(chips: ArrayLike, chip_interval_s: ArrayLike) -> Result:
@@ -19,7 +19,7 @@ def mean_time_between_interruptions_s(chips: ArrayLike, chip_interval_s: ArrayLi
     >>> round(float(mean_time_between_interruptions_s(16384, 50677 * 3600)) / 3600, 2)
     3.09
     """
-    return (np.asarray(chip_interval_s, float) / np.asarray(chips, float))[()]
+    return as_result(np.asarray(chip_interval_s, float) / np.asarray(chips, float))
 
 
 def checkpoint_interval_s(write_s: ArrayLike, between_s: ArrayLike) -> Result:
@@ -35,7 +35,7 @@ def checkpoint_interval_s(write_s: ArrayLike, between_s: ArrayLike) -> Result:
     d, m = np.broadcast_arrays(np.asarray(write_s, float), np.asarray(between_s, float))
     ratio = d / (2.0 * m)
     tau = np.sqrt(2.0 * d * m) * (1.0 + np.sqrt(ratio) / 3.0 + ratio / 9.0) - d
-    return np.where(ratio < 1.0, tau, m)[()]
+    return as_result(np.where(ratio < 1.0, tau, m))
 
 
 def goodput(interval_s: ArrayLike, write_s: ArrayLike, restart_s: ArrayLike, between_s: ArrayLike) -> Result:
@@ -52,7 +52,9 @@ def goodput(interval_s: ArrayLike, write_s: ArrayLike, restart_s: ArrayLike, bet
     True
     """
     tau, m = np.asarray(interval_s, float), np.asarray(between_s, float)
-    return (tau / (m * np.exp(np.asarray(restart_s, float) / m) * np.expm1((tau + np.asarray(write_s, float)) / m)))[()]
+    return as_result(
+        tau / (m * np.exp(np.asarray(restart_s, float) / m) * np.expm1((tau + np.asarray(write_s, float)) / m))
+    )
 
 
 def best_goodput(chips: ArrayLike, chip_interval_s: ArrayLike, write_s: ArrayLike, restart_s: ArrayLike) -> Result:
@@ -78,7 +80,7 @@ def preemption_s(write_s: ArrayLike, restart_s: ArrayLike) -> Result:
     >>> float(preemption_s(40.0, 600.0))
     640.0
     """
-    return (np.asarray(write_s, float) + np.asarray(restart_s, float))[()]
+    return as_result(np.asarray(write_s, float) + np.asarray(restart_s, float))
 
 
 def checkpoint_write_s(parameters: ArrayLike, bytes_per_parameter: ArrayLike, storage_bytes_per_s: ArrayLike) -> Result:
@@ -90,7 +92,7 @@ def checkpoint_write_s(parameters: ArrayLike, bytes_per_parameter: ArrayLike, st
     >>> float(checkpoint_write_s(176e9, 13.07, 57.5e9)) > 39
     True
     """
-    return (np.asarray(parameters, float) * bytes_per_parameter / np.asarray(storage_bytes_per_s, float))[()]
+    return as_result(np.asarray(parameters, float) * bytes_per_parameter / np.asarray(storage_bytes_per_s, float))
 
 
 def spares_needed(
@@ -109,4 +111,4 @@ def spares_needed(
     quantile = np.asarray(availability, float)
     upper = np.ceil(special.pdtrik(quantile, np.maximum(mean, 1e-300)))
     one_less = np.maximum(upper - 1.0, 0.0)
-    return np.where(special.pdtr(one_less, mean) >= quantile, one_less, upper)[()]
+    return as_result(np.where(special.pdtr(one_less, mean) >= quantile, one_less, upper))

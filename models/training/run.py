@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats, Ints, Result
 from models.network.collectives import group_bytes_per_s, members_per_domain
 from models.roofline import ChipRates, ridge_flop_per_byte
 from models.training.constants import FrameworkProfile, Recipe, TrainingConstants
@@ -29,21 +30,21 @@ class Run:
     family: str
     recipe: Recipe
     profile: FrameworkProfile
-    tokens: np.ndarray  # of a micro-batch on one rank [token]
-    tp: np.ndarray
-    sequence_split: np.ndarray  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
-    expert_tokens: np.ndarray  # tokens that a rank dispatches [token]
+    tokens: Floats  # of a micro-batch on one rank [token]
+    tp: Floats  # degree of tensor parallelism [1]
+    sequence_split: Floats  # by how much a rank's residual stream is divided: tp with sequence parallelism [1]
+    expert_tokens: Floats  # tokens that a rank dispatches [token]
     gemm_flop_per_s: float  # sustained, before size and alignment
     memory_bytes_per_s: float
-    half_size: float
-    scaleout: Mapping[str, np.ndarray] | None = (
+    half_size: Result
+    scaleout: Mapping[str, Floats] | None = (
         None  # by dimension, as `fabric_links.dimension_links`; without it the chip's rate for all
     )
 
     @classmethod
     def of(
         cls, arch: Architecture, chip: ChipRates, layouts: Layouts, sequence_tokens: int, precision: str,
-        constants: TrainingConstants, family: str, recipe: Recipe, scaleout: Mapping[str, np.ndarray] | None = None,
+        constants: TrainingConstants, family: str, recipe: Recipe, scaleout: Mapping[str, Floats] | None = None,
     ) -> Run:  # fmt: skip
         """Derives the shared quantities; see the fields.
 
@@ -74,16 +75,15 @@ class Run:
             scaleout=scaleout,
         )  # fmt: skip
 
-    def scaleout_bytes_per_s(self, dimension: str) -> np.ndarray | float:
+    def scaleout_bytes_per_s(self, dimension: str) -> Floats | float:
         """What the network between systems gives each chip for a parallel dimension [byte/s]."""
         return self.chip.scaleout_bytes_per_s if self.scaleout is None else self.scaleout[dimension]
 
     def link_bytes_per_s(
-        self, dimension: str, group: np.ndarray, stride: np.ndarray | float, nic_exponent: float = 1.0
-    ) -> np.ndarray:
+        self, dimension: str, group: Floats, stride: Floats | Ints | float, nic_exponent: float = 1.0
+    ) -> Floats:
         """Bandwidth that a collective of a dimension over `group` ranks, `stride` apart, reaches [byte/s]."""
         inside = members_per_domain(group, stride, self.chip.scaleup_chips)
         intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
-        return group_bytes_per_s(
-            group, inside, intra, self.scaleout_bytes_per_s(dimension) * self.constants.inter_efficiency, nic_exponent
-        )
+        inter = self.scaleout_bytes_per_s(dimension) * self.constants.inter_efficiency
+        return np.asarray(group_bytes_per_s(group, inside, intra, inter, nic_exponent), float)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats, Ints, as_result
 from models.network.collectives import all_gather_s, exposed_s, members_per_domain
 from models.roofline import ChipRates
-from models.training.constants import FRAMEWORKS, Recipe, TrainingConstants
+from models.training.constants import DEFAULT_RECIPE, FRAMEWORKS, Recipe, TrainingConstants
 from models.training.layer import BACKWARD_GEMMS, FORGOTTEN_EXPONENT, PARTS, Times, head_s, layer_times
 from models.training.layouts import Layouts
 from models.training.memory import parameters_per_rank, training_memory
@@ -34,17 +35,17 @@ CHUNK = 8192  # layouts at once, so that the working arrays stay in the processo
 class TrainingStep:
     """A step of every layout; arrays along one axis. The parts of `breakdown` add up to `step_s`."""
 
-    step_s: np.ndarray  # [s]
-    tokens_per_s: np.ndarray  # all chips [token/s]
-    mfu: np.ndarray  # model FLOPs over peak FLOPs [1]
-    hfu: np.ndarray  # the same with recomputed FLOPs [1]
-    memory_bytes: np.ndarray  # fullest chip [byte]
-    breakdown: Mapping[str, np.ndarray]  # name -> [s], names as in BREAKDOWN
+    step_s: Floats  # [s]
+    tokens_per_s: Floats  # all chips [token/s]
+    mfu: Floats  # model FLOPs over peak FLOPs [1]
+    hfu: Floats  # the same with recomputed FLOPs [1]
+    memory_bytes: Floats  # fullest chip [byte]
+    breakdown: Mapping[str, Floats]  # name -> [s], names as in BREAKDOWN
 
 
 def training_step(
     arch: Architecture, chip: ChipRates, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, precision: str,
-    constants: TrainingConstants, family: str = "other", recipe: Recipe = Recipe(), scaleout: Mapping[str, np.ndarray] | None = None,
+    constants: TrainingConstants, family: str = "other", recipe: Recipe = DEFAULT_RECIPE, scaleout: Mapping[str, Floats] | None = None,
 ) -> TrainingStep:  # fmt: skip
     """Time, utilisation and memory of a training step, for every layout.
 
@@ -87,7 +88,7 @@ def training_step(
             arch, run.layouts, global_batch_sequences=global_batch_sequences, sequence_tokens=sequence_tokens,
             constants=constants, recipe=recipe,
         ).total  # fmt: skip
-    step_s = sum(breakdown.values())
+    step_s = sum(breakdown.values(), np.zeros(len(layouts)))
     tokens_per_s = global_batch_sequences * np.asarray(sequence_tokens, float) / step_s
     per_token = TRAINING_PASSES * forward_flops_per_token(arch, sequence_tokens)
     peak = layouts.chips * chip.flop_per_s
@@ -95,7 +96,7 @@ def training_step(
     return TrainingStep(step_s, tokens_per_s, mfu, hfu, memory, breakdown)
 
 
-def _taken(scaleout: Mapping[str, np.ndarray] | None, part: slice) -> Mapping[str, np.ndarray] | None:
+def _taken(scaleout: Mapping[str, Floats] | None, part: slice) -> Mapping[str, Floats] | None:
     return None if scaleout is None else {name: rates[part] for name, rates in scaleout.items()}
 
 
@@ -151,17 +152,20 @@ def stack_times(run: Run) -> tuple[Times, Times]:
         ]
         kinds += [((False, "", True), dense), ((True, "", True), moe + extra if routed else moe)]
     else:
-        kinds = [((False,), dense if routed else dense + extra), ((True,), moe + extra if routed else moe)]
-    totals = tuple({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
+        kinds = [
+            ((False, "attention", True), dense if routed else dense + extra),
+            ((True, "attention", True), moe + extra if routed else moe),
+        ]
+    forward, backward = ({part: np.zeros_like(run.tokens) for part in PARTS} for _ in range(2))
     for kind, layers in kinds:
         if np.any(layers):
-            for total, times in zip(totals, layer_times(run, *kind), strict=True):
+            for total, times in zip((forward, backward), layer_times(run, *kind), strict=True):
                 for part in PARTS:
                     total[part] += layers * times[part]
-    return totals
+    return forward, backward
 
 
-def pipeline_transfer_s(run: Run) -> np.ndarray:
+def pipeline_transfer_s(run: Run) -> Floats:
     """Exposed hand-over between pipeline stages for one micro-batch: activations forward, their gradients backward.
 
     2 v transfers of 2 M h bytes / tp (scattered over the tensor-parallel ranks), plus start-up, less what the framework hides.
@@ -185,7 +189,7 @@ def pipeline_transfer_s(run: Run) -> np.ndarray:
     return np.where(layouts.pp > 1, 2.0 * layouts.vpp * once * (1.0 - run.profile.dp_overlap), 0.0)
 
 
-def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, backward_s: np.ndarray) -> np.ndarray:
+def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Floats) -> Floats:
     """Exposed data-parallel exchange of a step: gradients reduced, weights gathered.
 
     ZeRO 0-2: a reduce-scatter and an all-gather of 2 bytes per parameter of the rank, once per step, hidden behind backward and
@@ -216,15 +220,13 @@ def data_parallel_s(run: Run, micro_batches: np.ndarray, forward_s: np.ndarray, 
     return np.where((layouts.zero == 3) & (layouts.pp == 1), micro_batches * each, once)
 
 
-def _gather_parameters_s(
-    run: Run, dimension: str, parameters: np.ndarray, ranks: np.ndarray, stride: np.ndarray
-) -> np.ndarray:
+def _gather_parameters_s(run: Run, dimension: str, parameters: Floats, ranks: Floats, stride: Floats | Ints) -> Floats:
     decay = 1.0 + run.profile.scale_decay * ranks / REFERENCE_RANKS
     rate = run.link_bytes_per_s(dimension, ranks, stride, run.profile.nic_exponent) / decay
-    return all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.constants.collective_start_s)
+    return np.asarray(all_gather_s(ACTIVATION_BYTES * parameters, ranks, rate, run.constants.collective_start_s), float)
 
 
-def optimizer_s(run: Run) -> np.ndarray:
+def optimizer_s(run: Run) -> Floats:
     """Optimizer step: memory traffic of the rank's share of the parameters.
 
     b n / beta times a factor, n the parameters of the rank, divided over its data-parallel ranks from ZeRO-1 on.
@@ -246,7 +248,7 @@ def optimizer_s(run: Run) -> np.ndarray:
     return c.optimizer_bytes * c.optimizer_factor * share / run.chip.hbm_bytes_per_s
 
 
-def straggler_factor(replicas: np.ndarray | float, per_doubling: float) -> np.ndarray | float:
+def straggler_factor(replicas: Floats | Ints | float, per_doubling: float) -> Floats | float:
     """How much longer a step takes because all replicas wait for the slowest:  1 + k log2(d).
 
     Within a replica delays average out over the micro-batches; between replicas the last one counts.
@@ -256,10 +258,10 @@ def straggler_factor(replicas: np.ndarray | float, per_doubling: float) -> np.nd
     >>> float(straggler_factor(1024, 0.01)), float(straggler_factor(1, 0.01))
     (1.1, 1.0)
     """
-    return (1.0 + per_doubling * np.log2(np.asarray(replicas, float)))[()]
+    return as_result(1.0 + per_doubling * np.log2(np.asarray(replicas, float)))
 
 
-def release_factor(year: np.ndarray | float, rate: float) -> np.ndarray | float:
+def release_factor(year: Floats | float, rate: float) -> Floats | float:
     """Software of another date than 2026.0:  exp(-rate (year - 2026)).
 
     Shapes: as year. Units: year [year], rate [1/year], result [1]. Valid from 2020 to about 2027.
@@ -268,10 +270,10 @@ def release_factor(year: np.ndarray | float, rate: float) -> np.ndarray | float:
     >>> float(release_factor(2026.0, 0.04)), round(float(release_factor(2021.0, 0.04)), 2)
     (1.0, 1.22)
     """
-    return np.exp(-rate * (np.asarray(year, float) - REFERENCE_YEAR))[()]
+    return as_result(np.exp(-rate * (np.asarray(year, float) - REFERENCE_YEAR)))
 
 
-def recomputed_flops_per_token(run: Run) -> np.ndarray:
+def recomputed_flops_per_token(run: Run) -> Floats:
     """FLOPs repeated by recompute: the layers' forward (full), the attention core (selective without fused attention), or a share of
     forward (selective).
 
@@ -289,4 +291,6 @@ def recomputed_flops_per_token(run: Run) -> np.ndarray:
     selective = c.recompute_selective_moe if np.any(arch.experts) else c.recompute_selective
     some = selective * layers if run.recipe.fused_attention else attention_flops(arch, s, s) / s
     repeated = np.choose(run.layouts.recompute, [0.0 * layers, some, layers])
-    return np.maximum(repeated, np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT * layers)
+    forgotten: Floats = np.asarray(run.recipe.forgotten, float) ** FORGOTTEN_EXPONENT * layers
+    most: Floats = np.maximum(repeated, forgotten)
+    return most

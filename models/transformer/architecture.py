@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def _given(count: ArrayLike) -> bool:
@@ -72,7 +72,7 @@ class Architecture:
             np.asarray(self.expert_ffn) > 0,
             self.dense_layers <= self.ffn_layers,
         )
-        if np.any(self.experts) and not np.all(routed):
+        if np.any(self.experts) and not all(np.all(part) for part in routed):
             problems.append("experts needs topk between 1 and experts, expert_ffn, and dense_layers within layers")
         if self.mla and np.any(
             np.minimum.reduce([self.kv_lora_rank, self.qk_nope_dim, self.qk_rope_dim, self.v_head_dim]) < 1
@@ -236,7 +236,7 @@ def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Resu
     >>> float(kv_bytes_per_token(Architecture(32, 4096, 32, 8, 128, 14336, 128256), 2))
     131072.0
     """
-    return (arch.full_layers * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))[()]
+    return as_result(arch.full_layers * kv_elements_per_layer(arch) * np.asarray(bytes_per_element, float))
 
 
 def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
@@ -249,7 +249,7 @@ def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
     110.0
     """
     context = np.asarray(context, float)
-    return (arch.full_layers * context + arch.window_layers * np.minimum(context, arch.window_tokens))[()]
+    return as_result(arch.full_layers * context + arch.window_layers * np.minimum(context, arch.window_tokens))
 
 
 def kv_bytes(arch: Architecture, context_tokens: ArrayLike, bytes_per_element: ArrayLike) -> Result:
@@ -279,7 +279,7 @@ def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
     """
     s = np.asarray(tokens, float)
     w = np.minimum(s, arch.window_tokens)
-    return (arch.full_layers * 0.5 * s * s + arch.window_layers * w * (s - 0.5 * w))[()]
+    return as_result(arch.full_layers * 0.5 * s * s + arch.window_layers * w * (s - 0.5 * w))
 
 
 def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:
@@ -296,7 +296,7 @@ def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens:
     """
     context = np.asarray(context_tokens, float)
     pairs = causal_pairs(arch, context) - causal_pairs(arch, context - np.asarray(query_tokens, float))
-    return (2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * pairs)[()]
+    return as_result(2.0 * arch.heads * (arch.qk_dim + arch.v_dim) * pairs)
 
 
 def forward_flops_per_token(arch: Architecture, context_tokens: ArrayLike) -> Result:
@@ -311,4 +311,4 @@ def forward_flops_per_token(arch: Architecture, context_tokens: ArrayLike) -> Re
     1.143
     """
     context = np.asarray(context_tokens, float)
-    return (2.0 * parameter_counts(arch).active + attention_flops(arch, context, context) / context)[()]
+    return as_result(2.0 * parameter_counts(arch).active + attention_flops(arch, context, context) / context)

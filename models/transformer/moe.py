@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, as_result
 
 
 def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
@@ -19,7 +19,7 @@ def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
     (1.0, 5.25)
     """
     n = np.asarray(places, float)
-    return (n * (1.0 - (1.0 - 1.0 / n) ** np.asarray(topk, float)))[()]
+    return as_result(n * (1.0 - (1.0 - 1.0 / n) ** np.asarray(topk, float)))
 
 
 def dispatch_copies(
@@ -42,6 +42,8 @@ def dispatch_copies(
     ep = np.asarray(ep, float)
     ranks = np.minimum(ep, domain)
     domains = np.maximum(1.0, ep / ranks)
+    inside: Result
+    outside: Result
     if consecutive:
         inside, outside = np.maximum(1.0, topk * ep / experts), np.ones_like(domains)
     elif deduplicated:
@@ -52,4 +54,4 @@ def dispatch_copies(
     inside = np.minimum(inside, topk)
     if domain_limit:
         outside = np.minimum(outside, domain_limit)
-    return (inside * (ranks - 1.0) / ranks)[()], (outside * (domains - 1.0) / domains)[()]
+    return as_result(inside * (ranks - 1.0) / ranks), as_result(outside * (domains - 1.0) / domains)

@@ -21,7 +21,6 @@ MODULES = sorted(
 MENTIONED = ("[", "Reference", ">>>")
 # Modules of records, types and examples, without a public function.
 WITHOUT_FUNCTIONS = {
-    "arrays",
     "serving.examples",
     "serving.priors",
     "serving.steady_state",
