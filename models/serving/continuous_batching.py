@@ -18,9 +18,8 @@ from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts, StepTime
-from models.serving.kv_cache import memory_bytes_per_chip, slots
 from models.serving.prefill import DecodeBatch, Prompts
-from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.prefix_cache import PrefixCache, held_bytes, pool_memory, prompt_cost
 from models.serving.prompt_terms import prompt_scvs, prompts_together
 from models.serving.speculation import Speculation, decode_step
 from models.serving.steady_state import SteadyState
@@ -204,24 +203,13 @@ def aggregated(
         b, steps, step_s, times.slope_s, prompts.occupancy_s, by_occupancy, prompts.steps, lengths.scv_of_output, arrival_scv
     )  # fmt: skip
     steady = SteadyState(
-        b,
-        steps,
-        per_step,
-        step_s,
-        times.slope_s,
-        prompts,
-        by_occupancy,
-        rate,
-        variance,
-        np.asarray(arrival_scv, float),
-        lengths,
-    )
-    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
-    places = slots(
-        arch, chip if held is None else without(chip, held, constants), layouts,
-        lengths=lengths, precisions=precisions, constants=constants,
+        b, steps, per_step, step_s, times.slope_s, prompts, by_occupancy, rate, variance,
+        np.asarray(arrival_scv, float), lengths,
     )  # fmt: skip
-    used = memory_bytes_per_chip(arch, layouts, b, lengths=lengths, precisions=precisions, constants=constants)
+    held = held_bytes(arch, layouts, precisions.weights, speculation, cache)
+    places, used = pool_memory(
+        arch, chip, layouts, b, held, lengths=lengths, precisions=precisions, constants=constants
+    )  # fmt: skip
     shares = {
         name: steady.decode_share / step_s * part + rate * prompts.breakdown[name]
         for name, part in times.step.breakdown.items()
@@ -231,7 +219,7 @@ def aggregated(
         batch=b + everywhere,
         slots=places + everywhere,
         fits=b <= places,
-        memory_bytes=used + (0.0 if held is None else held),
+        memory_bytes=used,
         requests_per_s=rate,
         output_tokens=lengths.later_tokens + 1.0,
         computed_share=computed_share,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from models.arrays import Bools, Floats, Result
+from models.arrays import Floats, Result
 from models.queueing.queues import (
     clumped_wait_probability,
     delayed_scv,
@@ -27,9 +27,9 @@ from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import DecodeTimes, ServingPoint, decode_times
 from models.serving.decode import ServingLayouts
-from models.serving.kv_cache import memory_bytes_per_chip, slots, transfer_s
+from models.serving.kv_cache import transfer_s
 from models.serving.prefill import PrefillTime, Prompts
-from models.serving.prefix_cache import PrefixCache, held_bytes, prompt_cost, without
+from models.serving.prefix_cache import CachedPrefill, PrefixCache, held_bytes, pool_memory, prompt_cost
 from models.serving.prompt_terms import prompt_scvs
 from models.serving.speculation import Speculation
 from models.serving.workload import Lengths, Precisions
@@ -124,95 +124,77 @@ def disaggregated(
     >>> both.chips.tolist(), bool(both.point.ttft_s[1] < both.point.ttft_s[0])
     ([3, 4], True)
     """
-    b, tokens = np.asarray(batch, float), lengths.later_tokens
-    per_step = 1.0 if speculation is None else speculation.tokens_per_step
-    steps = tokens / per_step
-    times = decode_times(
-        arch, decode.chip, decode.layouts, b, context_tokens=lengths.running_context_tokens, precisions=precisions,
-        constants=decode.constants, speculation=speculation,
-    )  # fmt: skip
-    stay = steps * times.step.total_s
-    prompts, found = prompt_cost(
-        arch, prefill.chip, prefill.layouts, cache, lambda _: decode.count * b / stay / prefill.count,  # decode alone sets the rate
-        Prompts(lengths.prompt, lengths.scv_of_input), None, precisions=precisions, constants=prefill.constants,
-    )  # fmt: skip
-    by_occupancy, by_latency = prompt_scvs(prompts, found, lengths, prefill.constants)
-    everywhere = np.zeros(
-        np.broadcast_shapes(
-            np.shape(stay), np.shape(prompts.occupancy_s), np.shape(prefill.count), np.shape(decode.count)
-        )
-    )
-    rate = decode.count * b / stay + everywhere
-    group = _Group(
-        b,
-        steps,
-        per_step,
-        times,
-        decode.count,
-        prompts,
-        by_occupancy,
-        prefill.count,
-        rate,
-        np.asarray(arrival_scv, float),
-        lengths,
-        everywhere,
-    )
+    b = np.asarray(batch, float)
+    group, found = _steady_group(arch, prefill, decode, b, lengths, precisions, speculation, cache, arrival_scv)
+    kinds: dict[str, Any] = {"precisions": precisions, "constants": decode.constants}
     drafts = held_bytes(arch, decode.layouts, precisions.weights, speculation, None)
-    places = _decode_slots(arch, decode, lengths, precisions, drafts)
-    prefill_fits, prefill_memory = _prefill_memory(arch, prefill, lengths, precisions, cache)
-    used = memory_bytes_per_chip(
-        arch, decode.layouts, b, lengths=lengths, precisions=precisions, constants=decode.constants
-    )
+    places, used = pool_memory(arch, decode.chip, decode.layouts, b, drafts, lengths=lengths, **kinds)
+    # A prefill worker holds one prompt on each attention rank.
+    cached, dp = held_bytes(arch, prefill.layouts, precisions.weights, None, cache), prefill.layouts.dp
+    prefill_places, prefill_used = pool_memory(
+        arch, prefill.chip, prefill.layouts, dp, cached,
+        lengths=Lengths(lengths.prompt, 1.0), precisions=precisions, constants=prefill.constants,
+    )  # fmt: skip
     moving = _moving_s(arch, prefill.layouts, decode.layouts, link, lengths, precisions)
+    step, prompts = group.times.step, group.prompts
     point = ServingPoint(
-        batch=b + everywhere,
-        slots=places + everywhere,
-        fits=(b <= places) & prefill_fits,
-        memory_bytes=used + (0.0 if drafts is None else drafts),
-        requests_per_s=rate,
-        output_tokens=tokens + 1.0,
-        input_scv=by_latency,
+        batch=b + group.everywhere,
+        slots=places + group.everywhere,
+        fits=(b <= places) & (prefill_places >= dp),
+        memory_bytes=used,
+        requests_per_s=group.requests_per_s,
+        output_tokens=lengths.later_tokens + 1.0,
+        input_scv=group.latency_scv,
         output_scv=lengths.scv_of_output,
         computed_share=1.0 if found is None else found.computed_share,
-        shares={name: part / times.step.total_s for name, part in times.step.breakdown.items()},
+        shares={name: part / step.total_s for name, part in step.breakdown.items()},
         **group.tpot(),
         **group.ttft(arch, decode.constants, moving, places),
     )
+    busy = {name: group.utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()}
     return DisaggregatedPoint(
         point=point,
         prefill_workers=prefill.count,
         decode_workers=decode.count,
         prefill_chips=prefill.count * prefill.layouts.chips,
         decode_chips=decode.count * decode.layouts.chips,
-        prefill_shares={
-            name: group.utilisation * part / prompts.occupancy_s for name, part in prompts.breakdown.items()
-        },
-        prefill_memory_bytes=prefill_memory,
+        prefill_shares=busy,
+        prefill_memory_bytes=prefill_used,
         transfer_s=moving,
     )
 
 
-def _decode_slots(
-    arch: Architecture, pool: WorkerPool, lengths: Lengths, precisions: Precisions, drafts_bytes: Result | None
-) -> Result:
-    """Requests that a decode worker runs at once, beside the weights of a prediction layer."""
-    chip = pool.chip if drafts_bytes is None else without(pool.chip, drafts_bytes, pool.constants)
-    return slots(arch, chip, pool.layouts, lengths=lengths, precisions=precisions, constants=pool.constants)
-
-
-def _prefill_memory(
-    arch: Architecture, pool: WorkerPool, lengths: Lengths, precisions: Precisions, cache: PrefixCache | None
-) -> tuple[Bools | bool, Result]:
-    """(whether a prefill worker holds a prompt per attention rank, memory in use on its fullest chip [byte])."""
-    cached = held_bytes(arch, pool.layouts, precisions.weights, None, cache)
-    beside = pool.chip if cached is None else without(pool.chip, cached, pool.constants)
-    one = Lengths(lengths.prompt, 1.0)
-    found = slots(arch, beside, pool.layouts, lengths=one, precisions=precisions, constants=pool.constants)
-    used = memory_bytes_per_chip(
-        arch, pool.layouts, pool.layouts.dp, lengths=one, precisions=precisions, constants=pool.constants
-    )
-    enough: Bools | bool = found >= pool.layouts.dp
-    return enough, used + (0.0 if cached is None else cached)
+def _steady_group(
+    arch: Architecture,
+    prefill: WorkerPool,
+    decode: WorkerPool,
+    batch: Floats,
+    lengths: Lengths,
+    precisions: Precisions,
+    speculation: Speculation | None,
+    cache: PrefixCache | None,
+    arrival_scv: ArrayLike,
+) -> tuple[_Group, CachedPrefill | None]:
+    """(the group at the rate that keeps its decode workers at `batch`, how prompts come out of the prefix cache)."""
+    per_step = 1.0 if speculation is None else speculation.tokens_per_step
+    steps = lengths.later_tokens / per_step
+    times = decode_times(
+        arch, decode.chip, decode.layouts, batch, context_tokens=lengths.running_context_tokens, precisions=precisions,
+        constants=decode.constants, speculation=speculation,
+    )  # fmt: skip
+    stay = steps * times.step.total_s
+    prompts, found = prompt_cost(
+        arch, prefill.chip, prefill.layouts, cache, lambda _: decode.count * batch / stay / prefill.count,  # decode alone sets the rate
+        Prompts(lengths.prompt, lengths.scv_of_input), None, precisions=precisions, constants=prefill.constants,
+    )  # fmt: skip
+    by_occupancy, by_latency = prompt_scvs(prompts, found, lengths, prefill.constants)
+    shapes = (np.shape(part) for part in (stay, prompts.occupancy_s, prefill.count, decode.count))
+    everywhere = np.zeros(np.broadcast_shapes(*shapes))
+    group = _Group(
+        batch, steps, per_step, times, decode.count, prompts, by_occupancy, by_latency, prefill.count,
+        decode.count * batch / stay + everywhere, np.asarray(arrival_scv, float), lengths, everywhere,
+    )  # fmt: skip
+    return group, found
 
 
 def _moving_s(
@@ -239,6 +221,7 @@ class _Group:
     decode_workers: Result
     prompts: PrefillTime
     occupancy_scv: Result  # of a prompt
+    latency_scv: Result  # of a prompt
     prefill_workers: Result
     requests_per_s: Result  # of the group
     arrival_scv: Result

@@ -15,10 +15,10 @@ from models.arrays import Floats, Result, as_result
 from models.roofline import ChipRates, Precision, element_bytes
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
-from models.serving.kv_cache import kv_bytes_per_chip
+from models.serving.kv_cache import kv_bytes_per_chip, memory_bytes_per_chip, slots
 from models.serving.prefill import DecodeBatch, PrefillTime, Prompts, prefill_time
 from models.serving.speculation import Speculation, draft_bytes_per_chip
-from models.serving.workload import Precisions
+from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import Architecture, kv_bytes
 
 _GROUPS = 256  # of ranks of nearly equal popularity
@@ -437,3 +437,31 @@ def held_bytes(
     if cache is None or not cache.hbm_bytes_per_chip:
         return drafts
     return cache.hbm_bytes_per_chip + (0.0 if drafts is None else drafts)
+
+
+def pool_memory(
+    arch: Architecture,
+    chip: ChipRates,
+    layouts: ServingLayouts,
+    batch: ArrayLike,
+    held: Result | None,
+    *,
+    lengths: Lengths,
+    precisions: Precisions,
+    constants: ServingConstants,
+) -> tuple[Result, Result]:
+    """Predict (requests that a worker runs at once, memory in use on its fullest chip), beside what `held_bytes` finds.
+
+    Shapes: layouts, batch [request of the worker], held [byte] and lengths [token] broadcast; results [request] and [byte].
+    Reference: as `kv_cache.slots` and `kv_cache.memory_bytes_per_chip`.
+
+    >>> from models.serving import examples
+    >>> alone, beside = (pool_memory(examples.DENSE, examples.CHIP, examples.ONE, 8, held, lengths=Lengths(1000, 100),
+    ...     precisions=examples.BF16, constants=examples.SERVING) for held in (None, 1e9))
+    >>> bool(beside[0] < alone[0]), round(float(beside[1] - alone[1]))
+    (True, 1000000000)
+    """
+    left = chip if held is None else without(chip, held, constants)
+    places = slots(arch, left, layouts, lengths=lengths, precisions=precisions, constants=constants)
+    used = memory_bytes_per_chip(arch, layouts, batch, lengths=lengths, precisions=precisions, constants=constants)
+    return places, used + (0.0 if held is None else held)

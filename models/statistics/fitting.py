@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 
 RATIO_SCALE = 0.10  # ln(predicted / measured) beyond which a row counts as an outlier
 ANCHOR_SPREAD = 0.15  # how much whole sources differ on one chip and precision, in ln(time)
@@ -61,6 +61,15 @@ class Linearised:
     values: Mapping[str, float]
     slope: Floats  # rows x constants
     scale: Floats | float = RATIO_SCALE  # ln(predicted / measured) beyond which a row counts as an outlier
+
+
+def _membership(anchors: Ints | None, rows: int) -> Floats:
+    """Indicator matrix rows x groups of the group of each row."""
+    groups = 0 if anchors is None or not len(anchors) else int(anchors.max()) + 1
+    members = np.zeros((rows, groups))
+    for group in range(groups):
+        members[anchors == group, group] = 1.0
+    return members
 
 
 def _gauss_newton(
@@ -165,7 +174,7 @@ def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[s
 
 def fit(
     predict: Predict, log_measured: Floats, weights: Floats, priors: Mapping[str, Prior], start: Mapping[str, float], *,
-    anchors: Floats | None = None, anchor_spread: Floats | float = ANCHOR_SPREAD, scale: Floats | float = RATIO_SCALE,
+    anchors: Ints | None = None, anchor_spread: Floats | float = ANCHOR_SPREAD, scale: Floats | float = RATIO_SCALE,
     evaluations: int = 6,
 ) -> Fit:  # fmt: skip
     """Constants of least robust loss.
@@ -186,10 +195,8 @@ def fit(
     uppers = np.array(
         [priors[name].to_free(priors[name].upper) if np.isfinite(priors[name].upper) else np.inf for name in names]
     )
-    groups = 0 if anchors is None or not len(anchors) else int(anchors.max()) + 1
-    members = np.zeros((len(log_measured), groups))
-    for group in range(groups):
-        members[anchors == group, group] = 1.0
+    members = _membership(anchors, len(log_measured))
+    groups = members.shape[1]
     x0 = np.minimum(np.array([priors[name].to_free(start[name]) for name in names]), uppers - 1e-6)
     x0 = np.concatenate([x0, np.zeros(groups)])
     offset_scale = np.full(groups, 1.0 / np.asarray(anchor_spread))
