@@ -334,7 +334,7 @@ def test_giving_way_never_costs_more(spec, what, size, factor, change):
         offer = {"price_change_per_year": change}
         offer |= {
             "supply": {"supply_by_phase": {"second": step}},
-            "from": {"available_from": f"{200 - 60 * step} d"},
+            "from": {"available_from": f"{240 - 60 * step} d"},
             "until": {"available_until": f"{300 * step} d"},
             "life": {"life": f"{4 + more} years"},
         }.get(what, {})
