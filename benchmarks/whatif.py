@@ -21,9 +21,8 @@ sys.path.insert(0, str(ROOT))
 
 from planner.pipeline import solve
 from planner.resolve.resolver import resolve_document
-from planner.spec.document import at, edited, path_parts
-from planner.spec.edits import scaled
-from planner.spec.read import read_spec
+from planner.spec.changes import scaled
+from planner.spec.document import at, edited, path_parts, read_spec
 from planner.studies.frontier import CARBON, THROUGHPUT, frontier
 from planner.studies.whatif import Changes, WhatIf
 from planner.verify.plan import verify_plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
 from planner.solving.answer import THREADS, Progress, answer
-from planner.spec.read import read_spec
+from planner.spec.document import read_spec
 
 if TYPE_CHECKING:
     pass

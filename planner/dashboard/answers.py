@@ -171,9 +171,7 @@ def limit_table(plan: Plan, t: Words) -> list[Row]:
             t("column.used_share"): share,
             t("column.used"): _quantity(row["value"], row),
             t("column.allowed"): _quantity(row["limit"], row),
-            t("column.slack"): t("limit.binding")
-            if binds(row)
-            else _quantity(row["slack"], row),
+            t("column.slack"): t("limit.binding") if binds(row) else _quantity(row["slack"], row),
             t("column.marginal"): _price(row["marginal_value"], row),
             t("column.marginal_divisible"): _price(row["marginal_value_divisible"], row),
             t("column.path"): row["path"],

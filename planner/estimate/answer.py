@@ -15,7 +15,7 @@ from planner.errors import Problem, SpecError
 from planner.estimate.case import CaseFacts, best_layouts, resolve_case
 from planner.estimate.serving import answer_serving
 from planner.evaluate.interruptions import goodput_of
-from planner.spec.model import Training
+from planner.spec.workloads import Training
 
 SERVING, TRAINING = "serving", "training"
 

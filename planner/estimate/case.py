@@ -28,10 +28,10 @@ from planner.resolve.architectures import shape_of
 from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import network_ports, system_facts
+from planner.spec.base import problems_of
 from planner.spec.case import Case
 from planner.spec.fabrics import PROVIDER
-from planner.spec.model import Training
-from planner.spec.validation import problems_of
+from planner.spec.workloads import Training
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from models.serving.workload import Lengths, Precisions
 from models.transformer.architecture import forward_flops_per_token
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.problem.facts import ServingFacts, SystemFacts
-from planner.spec.model import Slo
+from planner.spec.slo import Slo
 
 BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 

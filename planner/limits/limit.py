@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from catalog.units import DAY_S, YEAR_S, parse, parse_money
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts
 from planner.problem.limit_keys import LimitKey
+from planner.spec.changes import written_up
 from planner.spec.document import Edits, at
-from planner.spec.edits import written_up
 
 UNLIMITED_SUPPLY = 10_000_000  # the largest supply that a spec may state
 LONGEST_YEARS = 30  # the longest horizon that a spec may state

@@ -15,8 +15,8 @@ from catalog.units import YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts
 from planner.problem.limit_keys import largest_share
+from planner.spec.changes import either
 from planner.spec.document import at
-from planner.spec.edits import either
 from planner.spec.lines import SECURITY
 
 CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}

@@ -13,8 +13,8 @@ from planner.limits.limit import UNLIMITED_SUPPLY, WAYS, Limit
 from planner.problem.facts import Problem, ServingFacts, exportable
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
+from planner.spec.changes import either
 from planner.spec.document import Edits, at
-from planner.spec.edits import either
 
 
 def supply_limits(document: Mapping[str, Any], problem: Problem) -> Iterator[Limit]:

@@ -13,8 +13,8 @@ from planner.limits.limit import Limit
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import Problem
 from planner.problem.phases import power_limits
+from planner.spec.changes import either
 from planner.spec.document import at
-from planner.spec.edits import either
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS
 
 NETWORK_PARTS = (

@@ -9,9 +9,9 @@ from catalog.units import DAY_S, YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
 from planner.problem.facts import Problem, ServingFacts, TrainingFacts, permitted
 from planner.problem.limit_keys import latency
+from planner.spec.changes import either
 from planner.spec.document import at
-from planner.spec.edits import either
-from planner.spec.model import PRECISIONS
+from planner.spec.workloads import PRECISIONS
 
 EARLIER = (0.9, 0.75, 0.5, 0.25)  # shares of the time until a job may begin, tried in turn
 METRICS = {"ttft": "the first token of {name}", "tpot": "an output token of {name}", "e2e": "a whole answer of {name}"}

@@ -22,7 +22,7 @@ from models.economics import discount_factor, window_present_worth
 SLOTS_PER_DAY = 24
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
-TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = CALENDARS = (
+TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = (
     "representative-day",
     "representative-days",
     "sampled-days",

@@ -17,7 +17,8 @@ from planner.problem.electricity import ElectricityFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
 from planner.problem.provenance import Assumption, Citation
-from planner.spec.model import Limits, PlanSpec, Serving, Training
+from planner.spec.model import Limits, PlanSpec
+from planner.spec.workloads import Serving, Training, Workload
 
 BATCH_UNIT = 64  # sequences
 FULL, REDUCED = "full", "reduced"
@@ -38,7 +39,6 @@ class SystemFacts:
     scaleup_bytes_per_s: float
     scaleup_chips: int
     nic_bytes_per_s: float
-    nic_ports: int
     power_w: float
     idle_w: float
     embodied_kg: float
@@ -175,10 +175,29 @@ class SiteFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ServingFacts:
+class WorkloadFacts:
+    """What serving and training workloads have in common; `path`: place in the spec."""
+
     path: str
-    spec: Serving
+    spec: Workload
     architecture: Architecture
+
+    @property
+    def name(self) -> str:
+        """Its name in the problem."""
+        return self.spec.name
+
+    @property
+    def asked(self) -> str:
+        """The workload of the spec that it stands for."""
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class ServingFacts(WorkloadFacts):
+    """A serving workload, on one architecture."""
+
+    spec: Serving
     requests_per_s: np.ndarray  # [origin, hour of the calendar's period]
     weights_bytes: float
     weights_from: str
@@ -189,12 +208,8 @@ class ServingFacts:
     part_of: str = ""  # workload of the spec of which this is one of several architectures
 
     @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
     def asked(self) -> str:
-        """The workload of the spec that it answers for: its own demand, or one that other architectures may answer as well."""
+        """The workload of the spec whose demand it answers: its own, or one that other architectures may answer as well."""
         return self.part_of or self.spec.name
 
     @property
@@ -209,19 +224,10 @@ class ServingFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingFacts:
-    path: str
+class TrainingFacts(WorkloadFacts):
+    """A training job."""
+
     spec: Training
-    architecture: Architecture
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def asked(self) -> str:
-        """The workload of the spec that it is."""
-        return self.spec.name
 
     @property
     def batch_sequences(self) -> int:
@@ -357,7 +363,7 @@ class Problem:
         )
         return any(sum(value is not None for value in values) > hours for values in given)
 
-    def tenant_of(self, workload: ServingFacts | TrainingFacts) -> str:
+    def tenant_of(self, workload: WorkloadFacts) -> str:
         """Who holds the systems that a workload runs on; nobody in particular where all share them."""
         return {"all": "", "kind": workload.spec.kind, "none": workload.asked}[self.spec.sharing]
 
@@ -384,7 +390,7 @@ class Problem:
         return workload.spec.lengths.output * self.bytes_per_token
 
 
-def permitted(workload: ServingFacts | TrainingFacts, site: SiteFacts) -> bool:
+def permitted(workload: WorkloadFacts, site: SiteFacts) -> bool:
     """Whether residency allows the workload at the site."""
     rule = workload.spec.residency
     return rule is None or site.region in rule or any(zone in rule for zone in site.zones)
@@ -407,7 +413,7 @@ class Derating:
     serving: Mapping[str, Mapping[str, float]]  # chip -> tpot, ttft, throughput
     training: Mapping[str, Mapping[str, float]]  # chip -> dense, moe
 
-    def capacity(self, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]) -> float:
+    def capacity(self, workload: WorkloadFacts, systems: Iterable[SystemFacts]) -> float:
         """Share of a point's predicted capacity that is counted on."""
         chips = {system.chip for system in systems}
         if isinstance(workload, TrainingFacts):

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import is_money, show
-from planner.spec.edits import scaled
+from planner.spec.changes import scaled
 from planner.spec.model import PlanSpec
 from planner.spec.prices import PriceLevels
 from planner.spec.quantities import EnergyPrice, PeakPrice, TokenPrice, offer_price

@@ -1,16 +1,15 @@
-"""Tokens bought by the million: each API stands beside the sites as a place of its own, without power and without systems of ours.
+"""Resolve the APIs: each stands beside the sites as a place of its own, without power and without systems of ours.
 
-A unit of it is an output token per second, which costs nothing to hold: what is paid is the tokens. The block: `planner.spec.apis.Api`.
+A unit of it is an output token per second, which costs nothing to hold: only tokens are paid. The block: `planner.spec.apis.Api`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from catalog.records import Record
 from planner.problem.facts import (
     ApiFacts,
     OfferFacts,
@@ -21,86 +20,123 @@ from planner.problem.facts import (
     permitted,
 )
 from planner.problem.phases import API, seconds_from
-from planner.spec.model import PlanSpec
+from planner.resolve.context import ResolveContext
+from planner.spec.apis import Api
 from planner.spec.slo import METRICS, Slo, latency_key
+from planner.spec.workloads import Serving
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
-Find = Callable[[str, str, str], Record | None]
-Money = Callable[..., float]
-Wrong = Callable[[str, str], None]
+
+@dataclass(frozen=True, slots=True)
+class ApiPlace:
+    """An API as the program sees it: a site that holds one kind of system from one offer."""
+
+    site: SiteFacts
+    offer: OfferFacts
+    system: SystemFacts
 
 
-def api_places(
-    spec: PlanSpec, hours: int, taken: Sequence[str], find: Find, convert: Money, wrong: Wrong
-) -> list[tuple[SiteFacts, OfferFacts, SystemFacts]]:
-    """The APIs of a spec as places; `taken`: names that they must not have, `hours` of the calendar's period."""
-    found = []
-    for i, api in enumerate(spec.apis or ()):
-        path, region = f"apis[{i}]", find("regions", api.region, f"apis[{i}].region")
-        if api.name in taken or api.name in [other.name for other in spec.apis[:i]]:
-            wrong(f"{path}.name", f'"{api.name}" is the name of another API, a region or a system; choose another')
-        serving = [w.name for w in spec.workloads if w.kind == "serving"]
-        for j, name in enumerate(api.workloads or ()):
-            if name not in serving:
-                wrong(
-                    f"{path}.workloads[{j}]",
-                    f'"{name}" is no serving workload of the spec; known here: {", ".join(serving)}',
-                )
+def resolve_apis(context: ResolveContext) -> list[ApiPlace]:
+    """Resolve the APIs of the spec; one in an unknown region is left out, with a problem added."""
+    spec, found = context.spec, []
+    stated = spec.apis or []
+    taken = {*context.catalog.names("regions"), *context.catalog.names("systems")}
+    for i, api in enumerate(stated):
+        path = f"apis[{i}]"
+        _book_prices(context, api, path)
+        region = context.find("regions", api.region, f"{path}.region")
+        if api.name in taken:
+            context.add_problem(
+                f"{path}.name", f'"{api.name}" is the name of another API, a region or a system; choose another'
+            )
+        taken.add(api.name)
+        workloads = _users(context, api, path)
         if api.supply is None and spec.objective.maximise is not None:
-            wrong(
+            context.add_problem(
                 f"{path}.supply",
                 "is missing; where throughput is sought, state how many output tokens per second it gives",
             )
-        runs = None if api.architecture is None else find("architectures", api.architecture, f"{path}.architecture")
-        architecture = "" if runs is None else runs.name
+        architecture = (
+            None
+            if api.architecture is None
+            else context.find("architectures", api.architecture, f"{path}.architecture")
+        )
         if region is None:
             continue
         facts = ApiFacts(
-            region=region.name, input_price=convert(*api.input, path=f"{path}.input"), output_price=convert(*api.output, path=f"{path}.output"),
-            price_change=api.price_change_per_year, latency=promised(api.latency), architecture=architecture, workloads=tuple(serving if api.workloads is None else api.workloads),
-        )  # fmt: skip
-        site = SiteFacts(
-            path=path, region=api.name, power_limit_w=np.inf, price_per_j=np.zeros(hours), carbon_kg_per_j=np.zeros(hours), pue=1.0, facility_cost_per_w=0.0,
-            fixed_cost_per_s=0.0, systems=(api.name,), fabrics=(), network=None, export_zone="none",
-            zones=tuple(filter(None, (region.name, region.text.get("residency"), region.text.get("country")))), fails_with=api.name,
-            from_s=seconds_from(spec.horizon.start, api.available_from), api=facts,
-        )  # fmt: skip
-        system = SystemFacts(
-            name=api.name, chip="", family="", chips=0, flop_per_s={}, hbm_bytes=0.0, hbm_bytes_per_s=0.0, scaleup_bytes_per_s=0.0, scaleup_chips=0,
-            nic_bytes_per_s=0.0, nic_ports=0, power_w=0.0, idle_w=0.0, embodied_kg=0.0, export_cn="allowed",
-        )  # fmt: skip
-        found.append(
-            (
-                site,
-                OfferFacts(path, api.name, API, {api.name: 0.0}, np.inf if api.supply is None else float(api.supply)),
-                system,
-            )
+            region=region.name,
+            input_price=context.convert(api.input, path=f"{path}.input"),
+            output_price=context.convert(api.output, path=f"{path}.output"),
+            price_change=api.price_change_per_year,
+            latency=promised(api.latency),
+            architecture="" if architecture is None else architecture.name,
+            workloads=workloads,
         )
+        zones = tuple(filter(None, (region.name, region.words("residency"), region.words("country"))))
+        found.append(_place(context, api, path, facts, zones))
     if found and spec.lines is not None:
-        wrong("apis", 'cannot stand beside "lines" yet; remove one of them')
+        context.add_problem("apis", 'cannot stand beside "lines" yet; remove one of them')
     if found and spec.robust is not None:
-        wrong("apis", 'cannot stand beside "robust" yet; remove one of them')
+        context.add_problem("apis", 'cannot stand beside "robust" yet; remove one of them')
     return found
 
 
+def _book_prices(context: ResolveContext, api: Api, path: str) -> None:
+    """Book the prices that the spec states as assumptions, and that the emissions of the tokens are not counted."""
+    scope = ("api", api.name, "*")
+    for kind, (amount, currency) in (("input", api.input), ("output", api.output)):
+        if kind in api.model_fields_set:
+            context.assume_price(f"{path}.{kind}", "api", amount, f"{currency}/token", scope, note=api.note)
+    reason = "what its tokens emit is not stated and not counted"
+    context.ledger.assume(f"{path}.carbon", 0.0, "kg/token", reason)
+
+
+def _users(context: ResolveContext, api: Api, path: str) -> tuple[str, ...]:
+    """Return the serving workloads that may use an API: those that it names, or all of them."""
+    serving = [workload.name for workload in context.spec.workloads if isinstance(workload, Serving)]
+    for i, name in enumerate(api.workloads or ()):
+        if name not in serving:
+            known = ", ".join(serving)
+            context.add_problem(
+                f"{path}.workloads[{i}]", f'"{name}" is no serving workload of the spec; known here: {known}'
+            )
+    return tuple(serving if api.workloads is None else api.workloads)
+
+
+def _place(context: ResolveContext, api: Api, path: str, facts: ApiFacts, zones: tuple[str, ...]) -> ApiPlace:
+    """Build the site, offer and system that stand for an API; they draw no power and cost nothing to hold."""
+    hours = context.clock.hours
+    site = SiteFacts(
+        path=path, region=api.name, power_limit_w=np.inf, price_per_j=np.zeros(hours), carbon_kg_per_j=np.zeros(hours), pue=1.0,
+        facility_cost_per_w=0.0, fixed_cost_per_s=0.0, systems=(api.name,), fabrics=(), network=None, export_zone="none",
+        zones=zones, fails_with=api.name, from_s=seconds_from(context.spec.horizon.start, api.available_from), api=facts,
+    )  # fmt: skip
+    system = SystemFacts(
+        name=api.name, chip="", family="", chips=0, flop_per_s={}, hbm_bytes=0.0, hbm_bytes_per_s=0.0, scaleup_bytes_per_s=0.0,
+        scaleup_chips=0, nic_bytes_per_s=0.0, power_w=0.0, idle_w=0.0, embodied_kg=0.0, export_cn="allowed",
+    )  # fmt: skip
+    supply = np.inf if api.supply is None else float(api.supply)
+    return ApiPlace(site, OfferFacts(path, api.name, API, {api.name: 0.0}, supply), system)
+
+
 def promised(latency: Slo) -> Mapping[str, float]:
-    """ "ttft.p95" -> seconds: what is stated, and for lower percentiles what holds for a higher one."""
-    stated = {limit.key: limit.seconds for limit in latency.limits()}
-    result = dict(stated)
+    """Map each latency key ("ttft.p95") to the seconds that an API keeps: as stated, or as stated for a higher percentile."""
+    result = {limit.key: limit.seconds for limit in latency.limits()}
     for metric in METRICS:
         least = None
         for percentile in reversed(PERCENTILES):
-            least = stated.get(latency_key(metric, percentile), least)
+            key = latency_key(metric, percentile)
+            least = result.get(key, least)
             if least is not None:
-                result[latency_key(metric, percentile)] = least
+                result[key] = least
     return result
 
 
 def api_paths(
     workload: ServingFacts, found: Mapping[tuple[str, str], PathFacts], sites: Sequence[SiteFacts]
 ) -> dict[tuple[str, str, str], PathFacts]:
-    """Ways to the APIs that a workload may use, out of those to their regions; traffic is in the price of the tokens."""
+    """Take the paths to the APIs that a workload may use from those to their regions; the price of the tokens covers traffic."""
     return {
         (workload.name, origin, site.region): replace(path, price_per_byte=0.0)
         for (origin, region), path in found.items()

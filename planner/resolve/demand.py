@@ -9,7 +9,7 @@ import numpy as np
 
 from catalog.units import HOUR_S
 from planner.problem.calendar import SLOTS_PER_DAY, Clock
-from planner.spec.model import Demand
+from planner.spec.workloads import Demand
 
 
 def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> np.ndarray:

@@ -3,131 +3,99 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from catalog.records import Record
 from catalog.units import YEAR_S
+from models.arrays import Floats
 from models.economics import horizon_share
 from models.energy.solar import sine_of_elevation, with_mean
 from planner.errors import Problem, SpecError
-from planner.problem.calendar import Clock
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
-from planner.problem.price_levels import stated_level
-from planner.resolve.ledger import Ledger
-from planner.spec.electricity import TARIFF, Battery, Electricity, PowerPurchase, Profile, Series
+from planner.problem.facts import Economics
+from planner.resolve.context import NOT_STATED, ResolveContext
+from planner.spec.electricity import TARIFF, Battery, Electricity, PowerPurchase, Profile
 from planner.spec.series import at_instants
-
-Money = Callable[[float, str], float]
+from planner.spec.sites import Site
 
 
 def electricity_facts(
-    block: Electricity | None, region: Record, ledger: Ledger, convert: Money, path: str, clock: Clock, series: Mapping[str, Series],
-    rate: float, years: int, life_years: float, tariff: str | None = None,
-) -> ElectricityFacts | None:  # fmt: skip
-    """The block with its series read and its prices converted; None without a block."""
+    context: ResolveContext, site: Site, region: Record, path: str, money: Economics
+) -> ElectricityFacts | None:
+    """Resolve the `electricity` block of a site, its series read and its prices converted; None without a block."""
+    block = site.electricity
     if block is None:
         return None
     path = f"{path}.electricity"
-    charge = block.demand_charge
-    if charge == TARIFF:
-        if tariff is None:
-            raise SpecError(
-                [
-                    Problem(
-                        f"{path}.demand_charge",
-                        'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"',
-                    )
-                ]
-            )
-        figure = ledger.figure("tariffs", tariff, "demand_charge")
-        charge = figure.number, figure.unit[:3]
-    elif charge is not None:
-        amount, currency = charge
-        ledger.assume(
-            f"{path}.demand_charge",
-            amount,
-            f"{currency}/W s",
-            "stated in the spec" + stated_level(ledger.prices, f"{path}.demand_charge", "electricity"),
-            ("demand charge", region.name, "*"),
-        )
-    contracts = [
-        _contract(c, region, ledger, convert, f"{path}.ppa[{i}]", clock, series) for i, c in enumerate(block.ppa)
-    ]
-    storage = (
-        None
-        if block.battery is None
-        else _storage(block.battery, region, ledger, convert, f"{path}.battery", rate, years, life_years)
-    )
+    demand_charge = _demand_charge(context, block, site.tariff, region, path)
     return ElectricityFacts(
         path=path,
-        timezone=region.text["timezone"],
+        timezone=region.words("timezone"),
         connection_w=math.inf if block.connection is None else block.connection,
-        demand_charge=0.0 if charge is None else convert(*charge),
-        contracts=tuple(contracts),
-        storage=storage,
+        demand_charge=demand_charge,
+        contracts=tuple(_contract(context, c, region, f"{path}.ppa[{i}]") for i, c in enumerate(block.ppa)),
+        storage=None if block.battery is None else _storage(context, block.battery, region, f"{path}.battery", money),
     )
 
 
-def _contract(
-    contract: PowerPurchase,
-    region: Record,
-    ledger: Ledger,
-    convert: Money,
-    path: str,
-    clock: Clock,
-    series: Mapping[str, Series],
-) -> ContractFacts:
+def _demand_charge(context: ResolveContext, block: Electricity, tariff: str | None, region: Record, path: str) -> float:
+    """Resolve the demand charge [currency per watt and second of a month]: stated, or that of the site's tariff."""
+    charge, where = block.demand_charge, f"{path}.demand_charge"
+    if charge is None:
+        return 0.0
+    if charge == TARIFF:
+        if tariff is None:
+            message = 'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"'
+            raise SpecError([Problem(where, message)])
+        return context.price(context.ledger.figure("tariffs", tariff, "demand_charge"))
+    amount, currency = charge
+    context.assume_price(where, "electricity", amount, f"{currency}/W s", ("demand charge", region.name, "*"))
+    return context.convert((amount, currency))
+
+
+def _contract(context: ResolveContext, contract: PowerPurchase, region: Record, path: str) -> ContractFacts:
+    """Resolve a power purchase agreement."""
     amount, currency = contract.price
-    ledger.assume(
-        f"{path}.price",
-        amount,
-        f"{currency}/J",
-        "stated in the spec" + stated_level(ledger.prices, f"{path}.price", "electricity"),
-        ("ppa", region.name, "*"),
-    )
+    context.assume_price(f"{path}.price", "electricity", amount, f"{currency}/J", ("ppa", region.name, "*"))
     return ContractFacts(
         path=path,
         name=contract.name,
         least_w=contract.least or 0.0,
         upper_w=contract.capacity,
-        price_per_j=convert(amount, currency),
+        price_per_j=context.convert((amount, currency)),
         pays_produced=contract.pays == "produced",
-        share=_share(contract, region, ledger, path, clock, series),
+        share=_share(context, contract, region, path),
         carbon_kg_per_j=contract.carbon,
     )
 
 
-def _share(
-    contract: PowerPurchase, region: Record, ledger: Ledger, path: str, clock: Clock, series: Mapping[str, Series]
-) -> np.ndarray:
-    profile = contract.profile
+def _share(context: ResolveContext, contract: PowerPurchase, region: Record, path: str) -> Floats:
+    """Compute the output of a plant over its capacity in each hour of the period."""
+    profile, clock, ledger = contract.profile, context.clock, context.ledger
     if isinstance(profile, Profile):
-        return _read(profile, path, clock, series)
+        return _read(context, profile, path)
     if profile == "flat":
         return np.full(clock.hours, 1.0 if contract.capacity_factor is None else contract.capacity_factor)
-    mean = contract.capacity_factor
+    mean, scope = contract.capacity_factor, ("ppa", region.name, "*")
     if mean is None:
-        mean = ledger.default(
-            "solar_capacity_factor", f"{path}.capacity_factor", "not stated in the spec", ("ppa", region.name, "*")
-        )
+        mean = ledger.default("solar_capacity_factor", f"{path}.capacity_factor", NOT_STATED, scope)
     latitude, longitude = (ledger.value("regions", region.name, name) for name in ("latitude", "longitude"))
-    ledger.assume(
-        f"{path}.profile",
-        "solar",
-        "",
-        "height of the sun in a clear sky: no weather, so no dark days",
-        ("ppa", region.name, "*"),
-    )
+    reason = "height of the sun in a clear sky: no weather, so no dark days"
+    ledger.assume(f"{path}.profile", "solar", "", reason, scope)
     instants = clock.instants()
-    days, hours = (np.array(list(values)) for values in zip(*((m.timetuple().tm_yday, m.hour + 0.5) for m in instants)))
+    days = np.array([moment.timetuple().tm_yday for moment in instants])
+    hours = np.array([moment.hour + 0.5 for moment in instants])
     return clock.fold(with_mean(sine_of_elevation(latitude, longitude, days, hours), mean))
 
 
-def _read(profile: Profile, path: str, clock: Clock, series: Mapping[str, Series]) -> np.ndarray:
-    given = series.get(profile.file)
-    wrong = lambda message: SpecError([Problem(f"{path}.profile", message)])
+def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
+    """Read the output of a plant from a column of a series. Raises SpecError for a file that does not hold it."""
+    given, clock = context.spec.series.get(profile.file), context.clock
+
+    def wrong(message: str) -> SpecError:
+        return SpecError([Problem(f"{path}.profile", message)])
+
     if given is None:
         raise wrong(
             f'"{profile.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
@@ -143,39 +111,21 @@ def _read(profile: Profile, path: str, clock: Clock, series: Mapping[str, Series
     return clock.fold(share)
 
 
-def _storage(
-    battery: Battery,
-    region: Record,
-    ledger: Ledger,
-    convert: Money,
-    path: str,
-    rate: float,
-    years: int,
-    life_years: float,
-) -> StorageFacts:
-    for name in ("energy_price", "power_price"):
-        if (stated := getattr(battery, name)) is not None:
-            ledger.assume(
-                f"{path}.{name}",
-                stated[0],
-                f"{stated[1]}/{'J' if name == 'energy_price' else 'W'}",
-                "stated in the spec",
-                ("battery", region.name, "*"),
-            )
+def _storage(context: ResolveContext, battery: Battery, region: Record, path: str, money: Economics) -> StorageFacts:
+    """Resolve a battery: its sizes, and its prices as present values of the annuities over the horizon."""
+    ledger, scope = context.ledger, ("battery", region.name, "*")
+    for name, stated, unit in (("energy_price", battery.energy_price, "J"), ("power_price", battery.power_price, "W")):
+        if stated is not None:
+            context.assume_stated(f"{path}.{name}", stated[0], f"{stated[1]}/{unit}", scope)
+    life_years = money.system_life_years if battery.life is None else battery.life / YEAR_S
     if battery.life is None:
-        ledger.assume(
-            f"{path}.life",
-            life_years,
-            "year",
-            "not stated in the spec: as long as the systems",
-            ("battery", region.name, "*"),
-        )
+        ledger.assume(f"{path}.life", life_years, "year", f"{NOT_STATED}: as long as the systems", scope)
     if "round_trip" not in battery.model_fields_set:
-        ledger.assume(f"{path}.round_trip", battery.round_trip, "1", "not stated in the spec")
-    share = float(horizon_share(rate, life_years if battery.life is None else battery.life / YEAR_S, years))
+        ledger.assume(f"{path}.round_trip", battery.round_trip, "1", NOT_STATED)
+    share = float(horizon_share(money.discount_rate, life_years, money.years))
     given = battery.sizing == "given"
-    per_j = convert(*battery.energy_price)
-    per_w = 0.0 if battery.power_price is None else convert(*battery.power_price)
+    per_j = context.convert(battery.energy_price)
+    per_w = 0.0 if battery.power_price is None else context.convert(battery.power_price)
     return StorageFacts(
         path=path,
         least_j=battery.energy if given else 0.0,

@@ -1,4 +1,4 @@
-"""From the `lines` of a spec to the ways that its traffic may take: which kind fits what, at which round trip and price.
+"""Resolve the `lines` of a spec into the ways that its traffic may take: which kind fits what, at which round trip and price.
 
 Without `lines` there is no choice: `planner.resolve.wan`. The choice itself is the program's (`solvers.model.lines`).
 """
@@ -6,7 +6,7 @@ Without `lines` there is no choice: `planner.resolve.wan`. The choice itself is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -25,134 +25,136 @@ from planner.problem.lines import (
     LineNetwork,
     WeightHop,
 )
-from planner.problem.price_levels import stated_level
+from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.resolve.ledger import Ledger
-from planner.spec.lines import SECURITY, Line
-from planner.spec.model import PlanSpec, Serving
+from planner.spec.lines import SECURITY, Distribution, Line, Stream
+from planner.spec.workloads import Serving
 
 Edge = tuple[str, str, float, float]  # regions, round trip [s], price [currency/byte]
-Money = Callable[..., float]
-Tell = Callable[[str, str], None]
 
 HOP_S = 1e4  # more than any round trip
 NEEDS_LINES = ("security", "availability", "traffic")
-STATED = {  # field of the spec -> figure of the catalog
+PLAIN_FIGURES = {  # field of the spec -> figure of the catalog
     "capacity": "unit_bytes_per_s", "latency_factor": "rtt_factor", "added_latency": "rtt_added_s",
-    "availability": "availability", "setup": "setup_s", "price": "unit_price", "price_per_byte": "price_per_byte",
+    "availability": "availability", "setup": "setup_s",
 }  # fmt: skip
+PRICE_FIGURES = {"price": "unit_price", "price_per_byte": "price_per_byte"}
+FIGURES = (*PLAIN_FIGURES.values(), *PRICE_FIGURES.values(), "path_price_share")
+OPTIONAL = {"unit_bytes_per_s": math.inf, "unit_price": 0.0, "price_per_byte": 0.0}  # of a line not bought by capacity
+UNITS = {
+    "unit_bytes_per_s": "byte/s",
+    "setup_s": "s",
+    "rtt_added_s": "s",
+    "unit_price": "/s",
+    "price_per_byte": "/byte",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """An entry of `lines` with the catalog's figures where it states none; `between`: two regions, or none for any."""
+    """An entry of `lines`, with the catalog's figures where it states none; `between`: two regions, or none for any."""
 
     path: str
     kind: str
     between: frozenset[str]
     security: int
-    figures: dict[str, float]
+    figures: Mapping[str, float]
     most: float
 
     @property
     def ready_s(self) -> float:
-        """A typical day cannot be cut, so what is set up within one is there from the start."""
+        """When it carries traffic [s]; a typical day cannot be cut, so what is set up within a day is there from the start."""
         return self.figures["setup_s"] if self.figures["setup_s"] >= DAY_S else 0.0
 
 
-def offered_lines(
-    spec: PlanSpec, ledger: Ledger, find: Callable[[str, str, str], Record | None], convert: Money, wrong: Tell
-) -> list[Offered] | None:
-    """The entries of the spec; None without the block, when nothing else may ask for one."""
-    if spec.lines is None:
-        for i, workload in enumerate(spec.workloads):
-            for name in NEEDS_LINES if isinstance(workload, Serving) else ():
-                if getattr(workload, name) != type(workload).model_fields[name].default:
-                    wrong(
-                        f"workloads[{i}].{name}",
-                        'says what lines must be like; add "lines" that are on offer, or remove it',
-                    )
+def offered_lines(context: ResolveContext) -> list[Offered] | None:
+    """Resolve the entries of `lines`; None without the block, where no workload may ask for what lines must be like."""
+    if context.spec.lines is None:
+        _check_nothing_needs_lines(context)
         return None
     found: list[Offered] = []
-    for i, line in enumerate(spec.lines):
+    for i, line in enumerate(context.spec.lines):
         path = f"lines[{i}]"
-        record = find("lines", line.kind, f"{path}.kind")
-        ends = [find("regions", name, f"{path}.between[{j}]") for j, name in enumerate(line.between or ())]
-        if record is None or None in ends:
+        record = context.find("lines", line.kind, f"{path}.kind")
+        ends = context.find_all("regions", line.between or [], f"{path}.between")
+        if record is None or ends is None:
             continue
         between = frozenset(region.name for region in ends)
         if twice := next((o for o in found if (o.kind, o.between) == (record.name, between)), None):
-            wrong(path, f"{record.name} stands at {twice.path} already for the same regions; join the two")
+            message = f"{record.name} stands at {twice.path} already for the same regions; join the two"
+            context.add_problem(path, message)
             continue
         try:
-            figures = _figures(line, record, path, ledger, convert)
+            figures = _figures(context, line, record, path)
         except MissingFigure as error:
-            wrong(path, str(error))
+            context.add_problem(path, str(error))
             continue
         if line.price is not None and math.isinf(figures["unit_bytes_per_s"]):
-            wrong(f"{path}.price", f'"{record.name}" has no capacity of a unit in the catalog; state "capacity" too')
+            message = f'"{record.name}" has no capacity of a unit in the catalog; state "capacity" too'
+            context.add_problem(f"{path}.price", message)
         security = line.security or record.words("security")
         if line.security is not None:
-            ledger.assume(f"{path}.security", security, "", line.note or "stated in the spec")
-        found.append(
-            Offered(
-                path,
-                record.name,
-                between,
-                SECURITY.index(security),
-                figures,
-                math.inf if line.units is None else line.units,
-            )
-        )
+            context.assume_stated(f"{path}.security", security, "", note=line.note)
+        most = math.inf if line.units is None else line.units
+        found.append(Offered(path, record.name, between, SECURITY.index(security), figures, most))
     return found
 
 
-def _figures(line: Line, record: Record, path: str, ledger: Ledger, convert: Money) -> dict[str, float]:
-    result = {"unit_bytes_per_s": math.inf, "unit_price": 0.0, "price_per_byte": 0.0}
-    stated = {figure: (name, value) for name, figure in STATED.items() if (value := getattr(line, name)) is not None}
-    scope = (
-        ("lines", "*", record.name),
-        ("egress", "*", record.name),
-        ("weights", "*", record.name),
-        *((s, "*", record.name) for s in STREAMS),
-    )
-    for figure in (*STATED.values(), "path_price_share"):
-        if figure in stated:
-            name, value = stated[figure]
-            unit = {"price": "/s", "price_per_byte": "/byte"}.get(name)
-            if unit:
-                value, currency = value
-                reason = (line.note or "stated in the spec") + stated_level(ledger.prices, f"{path}.{name}", "lines")
-                ledger.assume(f"{path}.{name}", value, currency + unit, reason, *scope)
-                value = convert(value, currency, f"{path}.{name}")
-            else:
-                ledger.assume(
-                    f"{path}.{name}",
-                    value,
-                    {"unit_bytes_per_s": "byte/s", "setup_s": "s", "rtt_added_s": "s"}.get(figure, "1"),
-                    line.note or "stated in the spec",
-                )
-            result[figure] = value
-        elif record.get(figure) is not None or figure not in result:
-            known = ledger.figure("lines", record.name, figure)
-            if known.kind in ("assumed", "derived"):
-                reason = known.note or "no figure of this kind of line is published"
-                ledger.assume(
-                    f"lines/{record.name}/{figure}",
-                    known.printed,
-                    known.unit,
-                    reason,
-                    *(scope if "price" in figure else ()),
-                )
-            result[figure] = _in_currency(known, convert)
+def _check_nothing_needs_lines(context: ResolveContext) -> None:
+    """Add a problem for each requirement on lines in a spec that has none on offer."""
+    for i, workload in enumerate(context.spec.workloads):
+        for name in NEEDS_LINES if isinstance(workload, Serving) else ():
+            if getattr(workload, name) != type(workload).model_fields[name].default:
+                message = 'says what lines must be like; add "lines" that are on offer, or remove it'
+                context.add_problem(f"workloads[{i}].{name}", message)
+
+
+def _figures(context: ResolveContext, line: Line, record: Record, path: str) -> dict[str, float]:
+    """Collect the figures of a line, by the catalog's names: those that the spec states, else the catalog's."""
+    components = ("lines", "egress", "weights", *STREAMS)
+    scope = tuple((component, "*", record.name) for component in components)
+    result = dict(OPTIONAL) | _stated_figures(context, line, path, scope)
+    stated = {name for name, field in FIELD_OF.items() if getattr(line, field) is not None}
+    for name in FIGURES:
+        if name in stated or (record.get(name) is None and name in OPTIONAL):
+            continue
+        figure = context.ledger.figure("lines", record.name, name)
+        if figure.kind in ("assumed", "derived"):
+            reason = figure.note or "no figure of this kind of line is published"
+            where = f"lines/{record.name}/{name}"
+            context.ledger.assume(where, figure.printed, figure.unit, reason, *(scope if "price" in name else ()))
+        result[name] = _in_currency(context, figure)
     return result
 
 
-def _in_currency(figure: Figure, convert: Money) -> float:
-    return convert(figure.value, figure.unit[:3]) if figure.unit[:3].isupper() else figure.value
+FIELD_OF = {figure: field for field, figure in (PLAIN_FIGURES | PRICE_FIGURES).items()}
+
+
+def _stated_figures(
+    context: ResolveContext, line: Line, path: str, scope: Sequence[tuple[str, str, str]]
+) -> dict[str, float]:
+    """Collect the figures that the spec states, and book them as assumptions."""
+    result: dict[str, float] = {}
+    for field, name in PLAIN_FIGURES.items():
+        if (value := getattr(line, field)) is not None:
+            context.assume_stated(f"{path}.{field}", value, UNITS.get(name, "1"), note=line.note)
+            result[name] = value
+    for field, name in PRICE_FIGURES.items():
+        if (price := getattr(line, field)) is not None:
+            amount, currency = price
+            unit = currency + UNITS[name]
+            context.assume_price(f"{path}.{field}", "lines", amount, unit, *scope, note=line.note)
+            result[name] = context.convert((amount, currency), f"{path}.{field}")
+    return result
+
+
+def _in_currency(context: ResolveContext, figure: Figure) -> float:
+    """Return a figure of the catalog, a price in the currency of the plan."""
+    return context.price(figure) if figure.unit[:3].isupper() else figure.number
 
 
 def borders(offered: Sequence[Offered] | None) -> Iterator[float]:
-    """Times at which a line becomes ready, for the calendar."""
+    """Yield the times at which a line becomes ready, for the calendar [s]."""
     yield from (line.ready_s for line in offered or ())
 
 
@@ -163,9 +165,12 @@ def line_network(
     serving: Sequence[ServingFacts],
     ledger: Ledger,
 ) -> LineNetwork:
-    """Every line that some traffic could use, and the ways of each."""
+    """Find every line that some traffic could use, and the ways of all traffic over them."""
     found = _Finder(_lines(offered, edges))
-    requests, streams, hops, rates = {}, {}, {}, {}
+    requests: dict[tuple[str, str, str], tuple[Carrier, ...]] = {}
+    streams: dict[tuple[str, str, str], tuple[Carrier, ...]] = {}
+    hops: dict[str, tuple[WeightHop, ...]] = {}
+    rates: dict[tuple[str, str], float] = {}
     for workload in serving:
         name, home, traffic = workload.name, workload.weights_from, workload.spec.traffic
         allowed = [site.region for site in sites if permitted(workload, site)]
@@ -179,33 +184,30 @@ def line_network(
                     home, site, through, *_demanded(workload.spec, getattr(traffic, kind))
                 )
         hops[name] = found.hops(home, allowed, *_demanded(workload.spec, traffic.weights))
-        for kind, default in ((CONTROL, "control_rate"), (TELEMETRY, "telemetry_rate")):
-            stated, path = getattr(traffic, kind).rate, f"{workload.path}.traffic.{kind}.rate"
-            rates[name, kind] = (
-                stated
-                if stated is not None
-                else ledger.default(default, path, "not stated in the spec", (kind, "*", "*"))
-            )
+        for kind, stated, default in (
+            (CONTROL, traffic.control.rate, "control_rate"),
+            (TELEMETRY, traffic.telemetry.rate, "telemetry_rate"),
+        ):
+            path = f"{workload.path}.traffic.{kind}.rate"
+            rate = stated if stated is not None else ledger.default(default, path, NOT_STATED, (kind, "*", "*"))
+            rates[name, kind] = rate
         window = traffic.weights.window
         if window is None:
-            window = ledger.default(
-                "update_window_s",
-                f"{workload.path}.traffic.weights.window",
-                "not stated in the spec",
-                ("lines", "*", "*"),
-            )
+            path = f"{workload.path}.traffic.weights.window"
+            window = ledger.default("update_window_s", path, NOT_STATED, ("lines", "*", "*"))
         rates[name, WEIGHTS] = workload.weights_bytes / window
     return found.used(LineNetwork((), requests, streams, hops, rates))
 
 
-def _demanded(spec: Serving, traffic) -> tuple[int, float]:
-    """Least class and availability of the lines of requests (None) or of what is sent beside them."""
+def _demanded(spec: Serving, traffic: Stream | Distribution | None) -> tuple[int, float]:
+    """Return the least class and availability of the lines of requests (None) or of other traffic."""
     security = spec.security if traffic is None or traffic.security is None else traffic.security
     availability = spec.availability if traffic is None or traffic.availability is None else traffic.availability
     return SECURITY.index(security), availability
 
 
 def _lines(offered: Sequence[Offered], edges: Iterable[Edge]) -> list[LineFacts]:
+    """List one line of each kind on offer for each pair of regions; an entry for the two regions goes before one for any."""
     result = []
     for a, b, rtt_s, price in edges:
         for kind in dict.fromkeys(line.kind for line in offered):
@@ -223,7 +225,7 @@ def _lines(offered: Sequence[Offered], edges: Iterable[Edge]) -> list[LineFacts]
 
 
 class _Finder:
-    """Ways over lines; all lines first, those of no way are dropped at the end."""
+    """Finds ways over all lines; those that no way uses are dropped at the end."""
 
     def __init__(self, lines: Sequence[LineFacts]):
         self.lines = [line for line in lines if line.most >= 1 or math.isinf(line.unit_bytes_per_s)]
@@ -232,7 +234,7 @@ class _Finder:
     def ways(
         self, start: str, end: str, through: set[str] | None, security: int, availability: float
     ) -> tuple[Carrier, ...]:
-        """The way over fewest lines, then the quickest, of each kind that is safe and available enough, through permitted regions only."""
+        """Find the way over fewest lines, then of least latency, of each kind of line that meets the class and availability, through permitted regions only."""
         if start == end:
             return (Carrier(hops=(start,)),)
         found = (self._way(kind, start, end, through, security, availability) for kind in self.kinds)
@@ -241,6 +243,7 @@ class _Finder:
     def _way(
         self, kind: str, start: str, end: str, through: set[str] | None, security: int, availability: float
     ) -> Carrier | None:
+        """Find the way over lines of one kind; None where there is none that is available enough."""
         import networkx as nx  # slow to import
 
         graph = nx.Graph()
@@ -268,7 +271,7 @@ class _Finder:
         )
 
     def hops(self, home: str, sites: Sequence[str], security: int, availability: float) -> tuple[WeightHop, ...]:
-        """Single lines from the source to a site, and from one site to another."""
+        """List the single lines from the source to a site, and from one site to another."""
         found = []
         for i, line in enumerate(self.lines):
             if line.security >= security and line.availability >= availability:
@@ -280,6 +283,7 @@ class _Finder:
         return tuple(found)
 
     def used(self, network: LineNetwork) -> LineNetwork:
+        """Keep the lines that some way uses, numbered anew."""
         ways = [way for group in (network.requests, network.streams) for some in group.values() for way in some]
         numbers = sorted(
             {line for way in ways for line, _ in way.uses}

@@ -1,141 +1,166 @@
-"""The parts of a spec that are about time, checked against its phases and in SI: for `planner.resolve.resolver`."""
+"""Resolve what changes over time: the phases of the build-out, and what they change for offers, sites and demand."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from catalog.units import YEAR_S
 from planner.errors import close_matches
-from planner.problem.facts import OfferFacts, PhaseFacts, SpotFacts
-from planner.problem.phases import seconds_from
-from planner.spec.model import Demand, Offer, PlanSpec, Site
+from planner.problem.calendar import Calendar
+from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts, SpotFacts
+from planner.problem.phases import demand_growth, seconds_from
+from planner.resolve.context import ResolveContext
+from planner.resolve.economics import money_limit
+from planner.spec.offers import Offer
 from planner.spec.quantities import offer_price
+from planner.spec.sites import Site
+from planner.spec.workloads import Demand
 
-Money = Callable[..., float]
-Wrong = Callable[[str, str], None]
 
-
-def phase_facts(spec: PlanSpec, convert: Money, wrong: Wrong) -> tuple[PhaseFacts, ...]:
-    """The phases one after the other; empty where the spec has none."""
+def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
+    """Resolve the phases of the build-out in their order; none where the spec has no `phases`."""
+    spec, phases = context.spec, context.spec.phases or []
     horizon_s = spec.horizon.years * YEAR_S
-    starts = [seconds_from(spec.horizon.start, phase.start) for phase in spec.phases or ()]
+    starts = [seconds_from(spec.horizon.start, phase.start) for phase in phases]
     for i, start in enumerate(starts):
         path = f"phases[{i}].start"
         if i == 0 and start != 0:
-            wrong(path, 'the first phase begins with the horizon; write "0 d"')
+            context.add_problem(path, 'the first phase begins with the horizon; write "0 d"')
         elif i and start <= starts[i - 1]:
-            wrong(path, "lies before the start of the phase above; put the phases in their order")
-        elif start >= horizon_s:
-            wrong(
-                path, f"lies after the horizon of {spec.horizon.years} years; lengthen the horizon or bring it forward"
-            )
-    ends = [*starts[1:], horizon_s]
-    amount = lambda given, path: math.inf if given is None else convert(*given, path=path)
+            context.add_problem(path, "lies before the start of the phase above; put the phases in their order")
+        else:
+            _check_within_horizon(context, start, path)
     beside = {
         "robust": spec.robust is not None,
         "electricity": any(site.electricity is not None for site in spec.sites),
     }
-    for i, phase in enumerate(spec.phases or ()):
+    for i, phase in enumerate(phases):
         for name in (name for name, there in beside.items() if there and phase.budget is not None):
-            wrong(
+            context.add_problem(
                 f"phases[{i}].budget",
                 f'cannot stand beside "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
             )
     return tuple(
         PhaseFacts(
-            phase.name,
-            path,
-            start,
-            end,
-            amount(phase.capital, f"{path}.capital"),
-            amount(phase.budget, f"{path}.budget"),
+            name=phase.name,
+            path=f"phases[{i}]",
+            start_s=start,
+            end_s=end,
+            capital=money_limit(context, phase.capital, f"phases[{i}].capital"),
+            budget=money_limit(context, phase.budget, f"phases[{i}].budget"),
         )
-        for path, phase, start, end in zip(
-            (f"phases[{i}]" for i in range(len(starts))), spec.phases or (), starts, ends
+        for i, (phase, start, end) in enumerate(
+            zip(phases, starts, [*starts[1:], horizon_s][: len(starts)], strict=True)
         )
     )
 
 
-def offer_in_time(
-    facts: OfferFacts, offer: Offer, spec: PlanSpec, phases: Sequence[PhaseFacts], convert: Money, wrong: Wrong
-) -> OfferFacts:
-    """The offer with all that changes from phase to phase."""
-    path, start = facts.path, spec.horizon.start
+def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phases: Sequence[PhaseFacts]) -> OfferFacts:
+    """Add to an offer when it can be had, its life and spot terms, and its prices and supply by phase."""
+    path, start = facts.path, context.spec.horizon.start
     from_s, until_s = seconds_from(start, offer.available_from), seconds_from(start, offer.available_until, math.inf)
-    _within(from_s, f"{path}.available_from", spec, wrong)
+    _check_within_horizon(context, from_s, f"{path}.available_from")
     if until_s <= from_s:
-        wrong(f"{path}.available_until", "lies before the first delivery; put it off")
+        context.add_problem(f"{path}.available_until", "lies before the first delivery; put it off")
     names = [phase.name for phase in phases]
-    _known(offer.price_by_phase, names, f"{path}.price_by_phase", wrong)
-    _known(offer.supply_by_phase, names, f"{path}.supply_by_phase", wrong)
+    _check_phases(context, offer.price_by_phase, names, f"{path}.price_by_phase")
+    _check_phases(context, offer.supply_by_phase, names, f"{path}.supply_by_phase")
     prices: list[float | None] = []
     for name in names if offer.price_by_phase else ():
-        stated = offer.price_by_phase.get(name)
-        before = prices[-1] if prices else None
-        prices.append(
-            before
-            if stated is None
-            else convert(*offer_price(stated, offer.how == "buy"), path=f"{path}.price_by_phase.{name}")
-        )
+        if (stated := offer.price_by_phase.get(name)) is not None:
+            amount, currency = offer_price(stated, offer.how == "buy")
+            prices.append(context.convert((amount, currency), f"{path}.price_by_phase.{name}"))
+        else:
+            prices.append(prices[-1] if prices else None)
+    spot = None
+    if offer.interruption_interval is not None:
+        spot = SpotFacts(offer.interruption_interval, offer.restart, offer.headroom)
     return replace(
-        facts, from_s=from_s, until_s=until_s, life_years=None if offer.life is None else offer.life / YEAR_S, price_change=offer.price_change_per_year,
-        spot=None if offer.interruption_interval is None else SpotFacts(offer.interruption_interval, offer.restart, offer.headroom),
-        phase_prices=tuple(prices), phase_supply=tuple(float(offer.supply_by_phase.get(name, math.inf)) for name in names if offer.supply_by_phase),
-    )  # fmt: skip
+        facts,
+        from_s=from_s,
+        until_s=until_s,
+        life_years=None if offer.life is None else offer.life / YEAR_S,
+        price_change=offer.price_change_per_year,
+        spot=spot,
+        phase_prices=tuple(prices),
+        phase_supply=tuple(float(offer.supply_by_phase.get(name, math.inf)) for name in names if offer.supply_by_phase),
+    )
 
 
-def site_from_s(site: Site, path: str, spec: PlanSpec, wrong: Wrong) -> float:
-    """When a site is built."""
-    begins = seconds_from(spec.horizon.start, site.available_from)
-    _within(begins, f"{path}.available_from", spec, wrong)
+def site_from_s(context: ResolveContext, site: Site, path: str) -> float:
+    """Resolve when a site is built [s from the start of the horizon]."""
+    begins = seconds_from(context.spec.horizon.start, site.available_from)
+    _check_within_horizon(context, begins, f"{path}.available_from")
     if begins and site.electricity is not None:
-        wrong(
+        context.add_problem(
             f"{path}.available_from",
             'cannot stand beside "electricity", whose contracts and batteries are there from the start; remove one of them',
         )
     return begins
 
 
-def site_power(site: Site, path: str, phases: Sequence[PhaseFacts], wrong: Wrong) -> dict[str, Any]:
-    """What `SiteFacts` says of a site's power: the most that it ever is, and how it changes."""
+@dataclass(frozen=True, slots=True)
+class PowerInTime:
+    """Limits on the power of a site: the largest of all, that before any phase changes it, and by phase where one changes it."""
+
+    limit_w: float
+    first_w: float = math.inf
+    by_phase_w: tuple[float | None, ...] = ()
+
+
+def power_in_time(context: ResolveContext, site: Site, path: str, phases: Sequence[PhaseFacts]) -> PowerInTime:
+    """Resolve the limits on the power of a site, phase by phase."""
     steady = math.inf if site.power is None else site.power
     names = [phase.name for phase in phases]
-    _known(site.power_by_phase, names, f"{path}.power_by_phase", wrong)
+    _check_phases(context, site.power_by_phase, names, f"{path}.power_by_phase")
     if not site.power_by_phase or not names:
-        return {"power_limit_w": steady}
+        return PowerInTime(steady)
     if names[0] in site.power_by_phase and site.power is not None:
-        wrong(
+        context.add_problem(
             f"{path}.power",
             f'never holds beside "power_by_phase.{names[0]}", the limit of the first phase; remove one of them',
         )
     stated = tuple(site.power_by_phase.get(name) for name in names)
     ever = [limit for limit in stated if limit is not None] + ([steady] if stated[0] is None else [])
-    return {"power_limit_w": max(ever), "phase_power_w": stated, "first_power_w": steady}
+    return PowerInTime(max(ever), steady, stated)
 
 
-def factors(demand: Demand, path: str, phases: Sequence[PhaseFacts], wrong: Wrong) -> list[float]:
-    """What the demand is multiplied by, phase by phase; empty where no phase changes it."""
-    _known(demand.factor_by_phase, [phase.name for phase in phases], f"{path}.demand.factor_by_phase", wrong)
-    found: list[float] = []
+def with_growth(
+    context: ResolveContext, workload: ServingFacts, calendar: Calendar, phases: Sequence[PhaseFacts]
+) -> ServingFacts:
+    """Add the growth of its demand, by year and by phase, to a serving workload."""
+    demand = workload.spec.demand
+    factors = _demand_factors(context, demand, workload.path, phases)
+    growth = demand_growth(calendar, demand.growth_per_year, phases, factors)
+    return workload if growth is None else replace(workload, growth=growth)
+
+
+def _demand_factors(context: ResolveContext, demand: Demand, path: str, phases: Sequence[PhaseFacts]) -> list[float]:
+    """List the factor on a demand in each phase; empty where no phase changes it."""
+    where = f"{path}.demand.factor_by_phase"
+    _check_phases(context, demand.factor_by_phase, [phase.name for phase in phases], where)
+    factors: list[float] = []
     for phase in phases if demand.factor_by_phase else ():
-        found.append(demand.factor_by_phase.get(phase.name, found[-1] if found else 1.0))
-    return found
+        factors.append(demand.factor_by_phase.get(phase.name, factors[-1] if factors else 1.0))
+    return factors
 
 
-def _within(moment_s: float, path: str, spec: PlanSpec, wrong: Wrong) -> None:
-    if moment_s >= spec.horizon.years * YEAR_S:
-        wrong(path, f"lies after the horizon of {spec.horizon.years} years; lengthen the horizon or bring it forward")
+def _check_within_horizon(context: ResolveContext, moment_s: float, path: str) -> None:
+    years = context.spec.horizon.years
+    if moment_s >= years * YEAR_S:
+        message = f"lies after the horizon of {years} years; lengthen the horizon or bring it forward"
+        context.add_problem(path, message)
 
 
-def _known(by_phase: dict[str, Any], names: Collection[str], path: str, wrong: Wrong) -> None:
+def _check_phases(context: ResolveContext, by_phase: Collection[str], names: Collection[str], path: str) -> None:
+    """Add a problem for each key that is not the name of a phase."""
     for name in by_phase:
-        if name not in names:
-            remedy = (
-                f"unknown phase{close_matches(name, names)}; known here: {', '.join(names)}"
-                if names
-                else 'the spec has no "phases"; add them'
-            )
-            wrong(f"{path}.{name}", remedy)
+        if name in names:
+            continue
+        if names:
+            message = f"unknown phase{close_matches(name, names)}; known here: {', '.join(names)}"
+        else:
+            message = 'the spec has no "phases"; add them'
+        context.add_problem(f"{path}.{name}", message)

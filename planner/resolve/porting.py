@@ -1,90 +1,73 @@
-"""What it costs once to bring an architecture to a family of chips: who must pay, and the arrays for the program."""
+"""Resolve what it costs once to bring an architecture to a family of chips, and which workloads must pay it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from catalog.records import Record
 from planner.errors import close_matches
-from planner.problem.facts import PortingFacts, ServingFacts, SystemFacts, TrainingFacts
-from planner.resolve.ledger import Ledger
-from planner.spec.model import PlanSpec
-
-if TYPE_CHECKING:
-    pass
-
-Find = Callable[[str, str, str], Record | None]
-Money = Callable[..., float]
-Wrong = Callable[[str, str], None]
+from planner.problem.facts import PortingFacts, SystemFacts, WorkloadFacts
+from planner.resolve.context import ResolveContext
+from planner.spec.porting import Porting
+from planner.spec.workloads import Serving
 
 
-def resolved_porting(
-    spec: PlanSpec,
-    workloads: Sequence[ServingFacts | TrainingFacts],
-    systems: Mapping[str, SystemFacts],
-    ledger: Ledger,
-    find: Find,
-    convert: Money,
-    wrong: Wrong,
+def resolve_porting(
+    context: ResolveContext, workloads: Sequence[WorkloadFacts], systems: Mapping[str, SystemFacts]
 ) -> tuple[PortingFacts, ...]:
-    """The `porting` of a spec with its costs among the assumptions and its names looked up."""
-    if spec.porting is None:
+    """Resolve the `porting` of the spec into one cost for each architecture and family, booked as assumptions."""
+    if context.spec.porting is None:
         return ()
-    for i, entry in enumerate(spec.porting):
+    for i, entry in enumerate(context.spec.porting):
         amount, currency = entry.cost
-        ledger.assume(f"porting[{i}].cost", amount, currency, entry.note or "stated in the spec", ("porting", "*", "*"))
-    named = {
-        i: r.name
-        for i, e in enumerate(spec.porting)
-        if e.architecture and (r := find("architectures", e.architecture, f"porting[{i}].architecture"))
-    }
-    runs = {
-        w.name: record.name
-        for w in workloads
-        if (record := find("architectures", w.spec.architecture, f"{w.path}.architecture"))
-    }
-    return porting_facts(spec, runs, named, systems, convert, wrong)
-
-
-def porting_facts(
-    spec: PlanSpec,
-    architectures: Mapping[str, str],
-    named: Mapping[int, str],
-    systems: Mapping[str, SystemFacts],
-    convert: Money,
-    wrong: Wrong,
-) -> tuple[PortingFacts, ...]:
-    """An entry for each architecture and family. `architectures`: by workload; `named`: those that the entries of the spec name."""
+        context.assume_stated(f"porting[{i}].cost", amount, currency, ("porting", "*", "*"), note=entry.note)
+    runs: dict[str, str] = {}  # architecture's record by workload
+    for workload in workloads:
+        record = context.find("architectures", workload.spec.architecture, f"{workload.path}.architecture")
+        if record is not None:
+            runs[workload.name] = record.name
     families = sorted({system.family for system in systems.values()} - {""})
     found: dict[tuple[str, str], PortingFacts] = {}
-    for i, porting in enumerate(spec.porting or ()):
+    for i, entry in enumerate(context.spec.porting):
         path = f"porting[{i}]"
-        if porting.family not in families:
-            wrong(
-                f"{path}.family",
-                f'no system on offer has chips of the family "{porting.family}"{close_matches(porting.family, families)}; known here: {", ".join(families)}',
-            )
-        if porting.architecture is not None and i in named and named[i] not in architectures.values():
-            wrong(
-                f"{path}.architecture",
-                f'no workload runs "{porting.architecture}"; remove it, or name one of {", ".join(sorted(set(architectures.values())))}',
-            )
-        for architecture in dict.fromkeys(architectures.values()):
-            if porting.architecture is None or named.get(i) == architecture:
-                users = tuple(name for name, of in architectures.items() if of == architecture)
-                if (
-                    found.setdefault(
-                        (architecture, porting.family),
-                        PortingFacts(
-                            path, porting.family, architecture, convert(*porting.cost, path=f"{path}.cost"), users
-                        ),
-                    ).path
-                    != path
-                ):
-                    wrong(path, f'"{architecture}" on "{porting.family}" stands above already; remove one of them')
-    if found and spec.robust is not None:
-        wrong("porting", 'cannot stand beside "robust" yet; remove one of them')
-    if found and any(getattr(w, "spread", None) is not None and w.spread.survive for w in spec.workloads):
-        wrong("porting", 'cannot stand beside "survive" of a spread yet; remove one of them')
+        _check_family(context, entry, path, families)
+        for architecture in _architectures(context, entry, path, runs):
+            if (architecture, entry.family) in found:
+                message = f'"{architecture}" on "{entry.family}" stands above already; remove one of them'
+                context.add_problem(path, message)
+                continue
+            cost = context.convert(entry.cost, path=f"{path}.cost")
+            users = tuple(name for name, run in runs.items() if run == architecture)
+            facts = PortingFacts(path, entry.family, architecture, cost, users)
+            found[architecture, entry.family] = facts
+    if found and context.spec.robust is not None:
+        context.add_problem("porting", 'cannot stand beside "robust" yet; remove one of them')
+    serving = [workload for workload in context.spec.workloads if isinstance(workload, Serving)]
+    if found and any(workload.spread is not None and workload.spread.survive for workload in serving):
+        context.add_problem("porting", 'cannot stand beside "survive" of a spread yet; remove one of them')
     return tuple(found.values())
+
+
+def _check_family(context: ResolveContext, entry: Porting, path: str, families: Sequence[str]) -> None:
+    if entry.family not in families:
+        close, known = close_matches(entry.family, families), ", ".join(families)
+        context.add_problem(
+            f"{path}.family",
+            f'no system on offer has chips of the family "{entry.family}"{close}; known here: {known}',
+        )
+
+
+def _architectures(context: ResolveContext, entry: Porting, path: str, runs: Mapping[str, str]) -> list[str]:
+    """List the architectures that an entry is about: the one that it names, or all that the workloads run."""
+    running = list(dict.fromkeys(runs.values()))
+    if not entry.architecture:
+        return running
+    record = context.find("architectures", entry.architecture, f"{path}.architecture")
+    if record is None:
+        return []
+    if record.name not in running:
+        known = ", ".join(sorted(running))
+        context.add_problem(
+            f"{path}.architecture", f'no workload runs "{entry.architecture}"; remove it, or name one of {known}'
+        )
+        return []
+    return [record.name]

@@ -1,21 +1,45 @@
-"""Catalog records of systems and networks as the plain figures that the closed forms take."""
+"""Resolve systems and networks: catalog records as the plain figures that the closed forms take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from catalog.errors import MissingFigure
 from catalog.records import Record
-from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
+from models.training.constants import GEMM_FAMILIES
+from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
 from planner.resolve.chip_rates import peak_rates
+from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
-from planner.spec.model import PRECISIONS
+from planner.spec.workloads import PRECISIONS
 
-Money = Callable[[float, str], float]
+
+def systems_on_offer(context: ResolveContext, offers: Iterable[OfferFacts]) -> dict[str, SystemFacts]:
+    """Resolve every system that is on offer, by name; one with a missing figure is left out, with a problem added."""
+    systems: dict[str, SystemFacts] = {}
+    for offer in offers:
+        if offer.system in systems:
+            continue
+        try:
+            systems[offer.system] = system_facts(context.catalog.get("systems", offer.system), context.ledger)
+        except MissingFigure as error:
+            context.add_problem(f"{offer.path}.system", str(error))
+    return systems
+
+
+def assume_unmeasured_families(ledger: Ledger, systems: Mapping[str, SystemFacts]) -> None:
+    """Book the training efficiency of chip families without a measured run: that of other families, an assumption."""
+    for family in {system.family for system in systems.values()} - set(GEMM_FAMILIES):
+        reason = (
+            "no training run on this chip family was measured: the share of the peak that other families reach is taken"
+        )
+        other = ledger.value("constants", "training.generation_other", "value")
+        ledger.assume(f"training.generation_{family or 'unknown'}", other, "1", reason)
 
 
 def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
-    """Figures of a system and its chip. Raises MissingFigure for what has neither a figure nor an allowed default."""
-    name, chip = record.name, ledger.catalog.get("chips", record.text["chip"])
+    """Resolve the figures of a system and its chip. Raises MissingFigure for one with neither a value nor an allowed default."""
+    name, chip = record.name, ledger.catalog.get("chips", record.words("chip"))
     chips = int(ledger.value("systems", name, "chips"))
     rates = peak_rates(lambda field: ledger.optional("chips", chip.name, field), PRECISIONS)
     if "bf16" not in rates:  # attention and the head run at 16 bit whatever the weights are
@@ -24,7 +48,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
     domain = _first(ledger, ("systems", name, "scaleup_chips"), ("chips", chip.name, "scaleup_chips"))
     power = ledger.optional("systems", name, "power_w")
     if power is None:
-        factor = ledger.figure("defaults", "node_power_factor", "value").value
+        factor = ledger.value("defaults", "node_power_factor", "value")
         power = factor * chips * ledger.value("chips", chip.name, "tdp_w")
         reason = f"no power is published for this system: {factor:g} x {chips} chips x TDP"
         ledger.assume(f"systems/{name}/power_w", power, "W", reason, ("energy", "*", name), ("facility", "*", name))
@@ -49,10 +73,11 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         "idle power as a share of the maximum",
         ("energy", "*", name),
     )
+    ledger.optional("systems", name, "nic_ports")  # cited beside the rate of the NICs, which is that of all their ports
     return SystemFacts(
         name=name,
         chip=chip.name,
-        family=chip.text.get("family", ""),
+        family=chip.words("family"),
         chips=chips,
         flop_per_s=rates,
         hbm_bytes=ledger.value("chips", chip.name, "hbm_bytes"),
@@ -60,16 +85,15 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         scaleup_bytes_per_s=scaleup or nic or 0.0,
         scaleup_chips=int(min(domain or 1, chips)) if scaleup else 1,
         nic_bytes_per_s=nic or 0.0,
-        nic_ports=int(ledger.optional("systems", name, "nic_ports") or 0),
         power_w=power,
         idle_w=idle * power,
         embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
-        export_cn=chip.text.get("export_cn", "unknown"),
+        export_cn=chip.words("export_cn") or "unknown",
     )
 
 
 def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
-    """Carbon of making one chip with its share of the system [kg]."""
+    """Return the carbon of making one chip with its share of the system [kg]."""
     known = ledger.optional("chips", chip, "embodied_carbon_kg")
     if known is not None:
         return known
@@ -80,59 +104,52 @@ def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
 
 
 def _first(ledger: Ledger, *places: tuple[str, str, str]) -> float | None:
+    """Return the first of several figures that the catalog has."""
     return next((value for place in places if (value := ledger.optional(*place)) is not None), None)
 
 
 def network_ports(record: Record, ledger: Ledger) -> NetworkFacts:
-    """What a network technology joins and how fast, its prices and power left out."""
+    """Resolve radix, port rate and latencies of a network technology; prices and power are left at 0."""
     radix, port = (ledger.value("fabrics", record.name, field) for field in ("radix", "port_bytes_per_s"))
     start, hop = (ledger.optional("fabrics", record.name, field) for field in ("alpha_s", "hop_latency_s"))
     return NetworkFacts(record.name, int(radix), port, 0.0, 0.0, 0.0, 0.0, 0.0, start, hop)
 
 
-def network_facts(record: Record, ledger: Ledger, convert: Money) -> NetworkFacts:
-    """Parts of a network technology; a part without a published price raises MissingFigure."""
-    name = record.name
-
-    def figure(field: str) -> float:
-        return ledger.value("fabrics", name, field)
-
-    def time(field: str) -> float | None:
-        return ledger.optional("fabrics", name, field)
+def network_facts(context: ResolveContext, record: Record) -> NetworkFacts:
+    """Resolve the parts of a network technology. Raises MissingFigure for a part without a published price."""
+    ledger, name = context.ledger, record.name
 
     def price(field: str) -> float:
-        found = ledger.figure("fabrics", name, field)
-        return convert(found.value, found.unit[:3])
+        return context.price(ledger.figure("fabrics", name, field))
 
     return NetworkFacts(
         name=name,
-        radix=int(figure("radix")),
-        port_bytes_per_s=figure("port_bytes_per_s"),
+        radix=int(ledger.value("fabrics", name, "radix")),
+        port_bytes_per_s=ledger.value("fabrics", name, "port_bytes_per_s"),
         switch_price=price("switch_price"),
         link_price_one_tier=price("link_price_one_tier"),
         link_price_two_tier=price("link_price_two_tier"),
-        switch_power_w=figure("switch_power_w"),
-        optic_power_w=figure("optic_power_w"),
-        alpha_s=time("alpha_s"),
-        hop_latency_s=time("hop_latency_s"),
+        switch_power_w=ledger.value("fabrics", name, "switch_power_w"),
+        optic_power_w=ledger.value("fabrics", name, "optic_power_w"),
+        alpha_s=ledger.optional("fabrics", name, "alpha_s"),
+        hop_latency_s=ledger.optional("fabrics", name, "hop_latency_s"),
         copper_link_price=price("copper_link_price") if record.get("copper_link_price") else None,
-        rack_systems=int(figure("rack_systems")) if record.get("rack_systems") else 1,
+        rack_systems=int(ledger.value("fabrics", name, "rack_systems")) if record.get("rack_systems") else 1,
     )
 
 
-def least_prices(ledger: Ledger, system: str, how: str, sites: Sequence[SiteFacts], convert: Money) -> dict[str, float]:
-    """The least published price of the system at each site where it is offered, each at the figure that counts."""
+def least_prices(context: ResolveContext, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, float]:
+    """Find the lowest published price of a system at each site where it is offered, at the price level that counts."""
 
     def price(record: Record) -> float:
-        figure = ledger.priced(record).figure("price")
-        return convert(figure.number, figure.unit[:3])
+        return context.price(context.ledger.priced(record).figure("price"))
 
-    records = [r for r in ledger.catalog.records("offers") if r.text["system"] == system and r.text["how"] == how]
+    offered = context.catalog.records("offers")
+    records = [record for record in offered if record.words("system") == system and record.words("how") == how]
     prices = {}
     for site in sites:
         fits = [r for r in records if r.words("region") in ("", site.region) and r.words("zone") in ("", *site.zones)]
         if fits:
-            record = min(fits, key=price)
-            figure = ledger.figure("offers", record.name, "price")
-            prices[site.region] = convert(figure.number, figure.unit[:3])
+            cheapest = min(fits, key=price)
+            prices[site.region] = context.price(context.ledger.figure("offers", cheapest.name, "price"))
     return prices

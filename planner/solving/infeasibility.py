@@ -21,8 +21,8 @@ from planner.limits.offers import further_offers, nothing_fits, nothing_runs
 from planner.limits.workloads import precision_limits
 from planner.problem.facts import Problem
 from planner.solving.trials import Trials, Variant, merged
+from planner.spec.changes import change_words
 from planner.spec.document import Edits, at, edited
-from planner.spec.edits import change_words
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 from solvers.analysis.elastic import ElasticProgram
 from solvers.analysis.relief import Row, least_relief, with_limits

@@ -10,8 +10,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from planner.spec.base import Block
 from planner.spec.fabrics import AnyFabric
-from planner.spec.model import Demand, Origin, Override, Serving, Training
+from planner.spec.model import Override
 from planner.spec.quantities import WHOLE, Name, RequestRate, shown
+from planner.spec.workloads import Demand, Origin, Serving, Training
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
     "load": {"max": {}},

@@ -6,10 +6,12 @@ import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.spec.quantities import shown
+from planner.spec.series import with_series
 
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
@@ -44,6 +46,13 @@ def read_document(text: str | bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise SpecError([Problem("", f"expected a JSON object {EXAMPLE}, got {shown(document)}")])
     return document
+
+
+def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
+    """Read a spec from a file or a mapping, with the hourly series that it names; `hourly`: folders in which they may lie."""
+    if isinstance(source, Mapping):
+        return with_series(source, hourly)
+    return with_series(read_document(Path(source).read_bytes()), [*hourly, Path(source).parent])
 
 
 class _Refused(ValueError):

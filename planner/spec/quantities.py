@@ -7,10 +7,12 @@ beyond them a figure is a slip of the pen, and would drown the arithmetic of eve
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core.core_schema import CoreSchema, no_info_before_validator_function
 
 from catalog import units
 from catalog.units import (
@@ -45,28 +47,47 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _quantity(unit: str, example: str, least: float, most: float, *, zero: bool = False, bare: bool = False) -> Any:
-    """A number of SI `unit` between `least` and `most`, written as text with a unit; or 0 where that is allowed."""
-    noun = units.noun(unit)
-    span = f"from {units.show(least, unit)} to {units.show(most, unit)}" + (", or 0" if zero else "")
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Annotation of a number of SI `unit` between `least` and `most`, written as text with a unit.
 
-    def read(value: Any) -> float:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (str, int, float))
-            or (not bare and not isinstance(value, str))
-        ):
-            raise ValueError(f'expected {noun} as a text such as "{example}", got {shown(value)}')
-        number = units.parse(value, unit)
-        if not (least <= number <= most or (zero and number == 0)):
-            raise ValueError(f'expected {noun} {span}, such as "{example}", got {shown(value)}')
+    `zero`: whether 0 is allowed too; `bare`: whether a plain number is.
+    """
+
+    unit: str
+    example: str
+    least: float
+    most: float
+    zero: bool = False
+    bare: bool = False
+
+    @property
+    def span(self) -> str:
+        """The range in words."""
+        ends = f"from {units.show(self.least, self.unit)} to {units.show(self.most, self.unit)}"
+        return ends + (", or 0" if self.zero else "")
+
+    def read(self, value: Any) -> float:
+        """Read the number in SI. Raises ValueError for what is no quantity of the unit, or beyond the range."""
+        noun, kinds = units.noun(self.unit), (str, int, float) if self.bare else (str,)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise ValueError(f'expected {noun} as a text such as "{self.example}", got {shown(value)}')
+        number = units.parse(value, self.unit)
+        if not (self.least <= number <= self.most or (self.zero and number == 0)):
+            raise ValueError(f'expected {noun} {self.span}, such as "{self.example}", got {shown(value)}')
         return number
 
-    kinds = ["string", "number"] if bare else "string"
-    schema = WithJsonSchema(
-        {"type": kinds, "description": f"{noun.capitalize()}.", "examples": [example], "x-unit": unit, "x-range": span}
-    )
-    return Annotated[float, BeforeValidator(read), schema]
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {
+            "type": ["string", "number"] if self.bare else "string",
+            "description": f"{units.noun(self.unit).capitalize()}.",
+            "examples": [self.example],
+            "x-unit": self.unit,
+            "x-range": self.span,
+        }
 
 
 def read_money(value: Any, per: str, example: str, least: float, most: float) -> tuple[float, str]:
@@ -81,27 +102,39 @@ def read_money(value: Any, per: str, example: str, least: float, most: float) ->
     return amount, currency
 
 
-def _money(per: str, example: str, least: float, most: float) -> Any:
-    def read(value: Any) -> tuple[float, str]:
-        return read_money(value, per, example, least, most)
+@dataclass(frozen=True, slots=True)
+class Money:
+    """Annotation of an amount of money with its currency, 0 or between `least` and `most` per SI unit `per`."""
 
-    words = "An amount of money with its currency" + {
-        "s": ", per time.",
-        "J": ", per energy.",
-        "byte": ", per amount of data.",
-        "token": ", per token.",
-        "W": ", per power.",
-        "W s": ", per power and time.",
-    }.get(per, ".")
-    schema = WithJsonSchema(
-        {
+    per: str
+    example: str
+    least: float
+    most: float
+
+    def read(self, value: Any) -> tuple[float, str]:
+        """Read (amount per SI unit, currency). Raises ValueError for what is no such amount."""
+        return read_money(value, self.per, self.example, self.least, self.most)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {
             "type": "string",
-            "description": words,
-            "examples": [example],
-            "x-unit": f"currency/{per}" if per else "currency",
+            "description": "An amount of money with its currency" + PER.get(self.per, "."),
+            "examples": [self.example],
+            "x-unit": f"currency/{self.per}" if self.per else "currency",
         }
-    )
-    return Annotated[tuple[float, str], BeforeValidator(read), schema]
+
+
+PER = {
+    "s": ", per time.",
+    "J": ", per energy.",
+    "byte": ", per amount of data.",
+    "token": ", per token.",
+    "W": ", per power.",
+    "W s": ", per power and time.",
+}
 
 
 def _whole(value: Any) -> Any:
@@ -129,28 +162,28 @@ Day = Annotated[date, BeforeValidator(_day)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Switch = Annotated[bool, Field(strict=True)]
 
-Seconds = _quantity("s", "500 ms", MICRO, 100 * YEAR_S)
-SecondsFromStart = _quantity("s", "30 d", MICRO, 100 * YEAR_S, zero=True)
-Tokens = _quantity("token", "15T", 1, MOST_TOKENS, bare=True)
-TokenRate = _quantity("token/s", "10B tokens/day", MILLI, TERA)
-RequestRate = _quantity("request/s", "40", MICRO, GIGA, bare=True, zero=True)
-Watts = _quantity("W", "20 MW", 1, TERA)
-Bytes = _quantity("byte", "1 TB", 1, TERA * KILO**2, zero=True)
-ByteRate = _quantity("byte/s", "50 GB/s", 1, TERA * KILO)
-TrafficRate = _quantity("byte/s", "1 Mbit/s", 1, TERA * KILO, zero=True)
-Joules = _quantity("J", "40 MWh", 1, TERA * MWH_J)
-CarbonIntensity = _quantity("kg/J", "40 g/kWh", NANO / KWH_J, KILO / KWH_J, zero=True)
-Kilograms = _quantity("kg", "5 kt", GRAM_KG, GIGA * TONNE_KG)
-UpdatesPerYear = _quantity("1", "12", MILLI, KILO**2, bare=True, zero=True)
-Fraction = _quantity("1", "0.08", MICRO, 1, bare=True, zero=True)
-Rate = _quantity("1", "7.2", NANO, GIGA, bare=True)
-Amount = _money("", "420M CNY", CENT, MOST_MONEY)
-AmountPerSecond = _money("s", "2M USD/year", CENT / YEAR_S, MOST_MONEY / YEAR_S)
-BytePrice = _money("byte", "0.02 USD/GB", NANO / TERA, CENT)
-EnergyPrice = _money("J", "0.08 USD/kWh", NANO / KWH_J, GIGA / KWH_J)
-TokenPrice = _money("token", "0.3 USD/1M tokens", NANO * MICRO, CENT)
-PowerPrice = _money("W", "150 USD/kW", NANO, GIGA)
-PeakPrice = _money("W s", "15 USD/kW-month", NANO / YEAR_S, GIGA / MONTH_S)
+Seconds = Annotated[float, Quantity("s", "500 ms", MICRO, 100 * YEAR_S)]
+SecondsFromStart = Annotated[float, Quantity("s", "30 d", MICRO, 100 * YEAR_S, zero=True)]
+Tokens = Annotated[float, Quantity("token", "15T", 1, MOST_TOKENS, bare=True)]
+TokenRate = Annotated[float, Quantity("token/s", "10B tokens/day", MILLI, TERA)]
+RequestRate = Annotated[float, Quantity("request/s", "40", MICRO, GIGA, bare=True, zero=True)]
+Watts = Annotated[float, Quantity("W", "20 MW", 1, TERA)]
+Bytes = Annotated[float, Quantity("byte", "1 TB", 1, TERA * KILO**2, zero=True)]
+ByteRate = Annotated[float, Quantity("byte/s", "50 GB/s", 1, TERA * KILO)]
+TrafficRate = Annotated[float, Quantity("byte/s", "1 Mbit/s", 1, TERA * KILO, zero=True)]
+Joules = Annotated[float, Quantity("J", "40 MWh", 1, TERA * MWH_J)]
+CarbonIntensity = Annotated[float, Quantity("kg/J", "40 g/kWh", NANO / KWH_J, KILO / KWH_J, zero=True)]
+Kilograms = Annotated[float, Quantity("kg", "5 kt", GRAM_KG, GIGA * TONNE_KG)]
+UpdatesPerYear = Annotated[float, Quantity("1", "12", MILLI, KILO**2, bare=True, zero=True)]
+Fraction = Annotated[float, Quantity("1", "0.08", MICRO, 1, bare=True, zero=True)]
+Rate = Annotated[float, Quantity("1", "7.2", NANO, GIGA, bare=True)]
+Amount = Annotated[tuple[float, str], Money("", "420M CNY", CENT, MOST_MONEY)]
+AmountPerSecond = Annotated[tuple[float, str], Money("s", "2M USD/year", CENT / YEAR_S, MOST_MONEY / YEAR_S)]
+BytePrice = Annotated[tuple[float, str], Money("byte", "0.02 USD/GB", NANO / TERA, CENT)]
+EnergyPrice = Annotated[tuple[float, str], Money("J", "0.08 USD/kWh", NANO / KWH_J, GIGA / KWH_J)]
+TokenPrice = Annotated[tuple[float, str], Money("token", "0.3 USD/1M tokens", NANO * MICRO, CENT)]
+PowerPrice = Annotated[tuple[float, str], Money("W", "150 USD/kW", NANO, GIGA)]
+PeakPrice = Annotated[tuple[float, str], Money("W s", "15 USD/kW-month", NANO / YEAR_S, GIGA / MONTH_S)]
 
 
 def offer_price(text: str, bought: bool) -> tuple[float, str]:

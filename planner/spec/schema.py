@@ -1,14 +1,23 @@
-"""The JSON Schemas of a spec and of a case, made from their types: what an editor needs to help with writing one."""
+"""The JSON Schemas of a spec and of a case, made from their types: for editors, and as a page of keys for people."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from catalog import units
 from planner.spec.model import PlanSpec
+from planner.tables import as_markdown
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+BLOCK = "#/$defs/"
+AMOUNTS = {"1": "a number or a percentage"}
+LEAD = {
+    "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; the SI unit of each is told.",
+    "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; the SI unit of each is told.",
+}  # fmt: skip
 
 
 def spec_schema() -> dict[str, Any]:
@@ -35,8 +44,6 @@ def schema_text(of: str = "spec", form: str = "json") -> str:
     """The schema of a "spec" or of a "case" as it is printed; "md": its keys as a page."""
     schema = {"spec": spec_schema, "case": case_schema}[of]()
     if form == "md":
-        from planner.spec.schema_page import schema_page
-
         return schema_page(schema, of)
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
@@ -60,3 +67,107 @@ def _as_written(node: Any) -> Any:
     for name, field in node.get("properties", {}).items():
         field["title"] = name[0].upper() + name[1:].replace("_", " ")
     return node
+
+
+# -- the page of keys --------------------------------------------------------------------------------------------------
+
+
+def schema_page(schema: dict[str, Any], of: str) -> str:
+    """Markdown of a JSON Schema whose `$defs` are blocks: the document itself first, then each block in the order in which one meets it."""
+    blocks, order = schema.get("$defs", {}), [schema["title"]]
+    found = {schema["title"]: schema}
+    for name in order:
+        for other in _named(found[name]):
+            if other not in found:
+                found[other] = blocks[other]
+                order.append(other)
+    text = f"# Keys of a {of}\n\n{LEAD[of]} Made by `flopwatt schema {of} --format md`.\n"
+    for name in order:
+        block = found[name]
+        text += f"\n## {name}\n" + (
+            f"\n{block['description']}\n" if "description" in block and block is not schema else ""
+        )
+        rows = [
+            {"key": f"`{key}`" + (" (needed)" if key in block.get("required", ()) else ""), "takes": _takes(field), "left out": _default(field), "": field.get("description") or _of_block(field, blocks)}
+            for key, field in block.get("properties", {}).items() if key != "$schema"
+        ]  # fmt: skip
+        text += (
+            "\n"
+            + as_markdown(
+                [{name: value.replace("|", "\\|").replace("\n", " ") for name, value in row.items()} for row in rows]
+            )
+            if rows
+            else ""
+        )
+    return text
+
+
+def _named(node: Any) -> Iterator[str]:
+    """Blocks that it refers to, in their order."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _named(item)
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"].removeprefix(BLOCK)
+        for key, item in node.items():
+            if key not in ("$defs", "discriminator"):
+                yield from _named(item)
+
+
+def _takes(field: dict[str, Any]) -> str:
+    if "$ref" in field:
+        name = field["$ref"].removeprefix(BLOCK)
+        return f"[{name}](#{re.sub(r'[^a-z0-9_-]', '', name.lower())})"
+    for several in ("anyOf", "oneOf"):
+        if several in field:
+            return " or ".join(dict.fromkeys(_takes(part) for part in field[several] if part.get("type") != "null"))
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if field.get("type") == "array":
+        return f"list of {_takes(field['items'])}" if "items" in field else "list"
+    if field.get("type") == "object":
+        part = field.get("additionalProperties") or next(iter(field.get("patternProperties", {}).values()), None)
+        return f"names with {_takes(part)} each" if isinstance(part, dict) else "names with values"
+    if "x-unit" in field:
+        amount = AMOUNTS.get(field["x-unit"], f"quantity [{field['x-unit']}]")
+        return amount + (f", {field['x-range']}" if "x-range" in field else "")
+    return _plain(field)
+
+
+def _plain(field: dict[str, Any]) -> str:
+    kind = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}.get(
+        str(field.get("type")), "any value"
+    )
+    if field.get("format") == "date":
+        kind = "date"
+    ends = [
+        (sign, field[name])
+        for name, sign in (
+            ("minimum", "from"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "to"),
+            ("exclusiveMaximum", "below"),
+        )
+        if name in field
+    ]
+    return " ".join([kind, *(f"{sign} {value:g}" for sign, value in ends)])
+
+
+def _of_block(field: dict[str, Any], blocks: dict[str, Any]) -> str:
+    """What the block says that a field holds, and lists of one kind."""
+    names = list(_named(field))
+    return blocks[names[0]].get("description", "") if len(names) == 1 else ""
+
+
+def _default(field: dict[str, Any]) -> str:
+    default = field.get("default")
+    return (
+        ""
+        if default is None or default in ("", [], {})
+        else f"`{default}`"
+        if not isinstance(default, bool)
+        else f"`{str(default).lower()}`"
+    )

@@ -1,6 +1,6 @@
 """What makes two plans differ, from their documents alone: the largest part of the objective first, and in words.
 
-Not here: the differences of the two specs (`planner.spec.diff`), and whether either plan holds (`planner.verify.plan`).
+Not here: the differences of the two specs (`planner.spec.changes`), and whether either plan holds (`planner.verify.plan`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from catalog.units import HOUR_S, MILLION, show
 from planner.errors import Problem, SpecError
 from planner.plan import Plan, binds
 from planner.report.report import COMPONENT_WORDS, STATUS_WORDS
-from planner.spec.diff import MISSING, spec_changes
-from planner.spec.edits import either
+from planner.spec.changes import MISSING, either, spec_changes
 
 Row = dict[str, Any]
 

@@ -17,9 +17,9 @@ from planner.errors import Problem, SpecError
 from planner.plan import Plan
 from planner.problem.quality import MEANS
 from planner.solving.answer import THREADS, Progress
-from planner.spec.document import Edits, at, edited
-from planner.spec.model import Serving, parse_spec
-from planner.spec.read import read_spec
+from planner.spec.document import Edits, at, edited, read_spec
+from planner.spec.model import parse_spec
+from planner.spec.workloads import Serving
 from planner.studies.sensitivity_factors import scaled
 from planner.studies.whatif import Changes, WhatIf
 

@@ -22,9 +22,10 @@ from planner.limits.phases import phase_limits
 from planner.problem.facts import Problem
 from planner.problem.provenance import Citation
 from planner.resolve.resolver import catalog_of
+from planner.spec.changes import scaled
 from planner.spec.document import Edits, at, edited
-from planner.spec.edits import scaled
-from planner.spec.model import Serving, parse_spec
+from planner.spec.model import parse_spec
+from planner.spec.workloads import Serving
 
 PRICE, ENERGY, DEMAND, AMOUNT, DEADLINE, LATENCY, ASKED = (
     "price",

@@ -18,7 +18,7 @@ from planner.plan import Plan
 from planner.resolve.resolver import resolve_document
 from planner.solving.answer import THREADS, Progress, options_of
 from planner.solving.variants import Answer, Variants
-from planner.spec.edits import either
+from planner.spec.changes import either
 from planner.studies.sharing_capabilities import (
     ALL_OFF,
     SILOED,

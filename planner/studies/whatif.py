@@ -16,8 +16,7 @@ from planner.candidates.points import Candidates
 from planner.plan import Plan
 from planner.problem.facts import Problem
 from planner.solving.answer import THREADS, Progress, answer
-from planner.spec.document import Edits, edited, path_parts
-from planner.spec.read import read_spec
+from planner.spec.document import Edits, edited, path_parts, read_spec
 
 MOST_KEPT = 2000  # things worked out of points; about 0.2 MB each
 Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> value; None to take the value away

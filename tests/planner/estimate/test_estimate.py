@@ -18,7 +18,7 @@ from planner.errors import SpecError
 from planner.estimate.answer import estimate, sections
 from planner.estimate.case import resolve_case
 from planner.estimate.serving_search import CONCURRENCY, MAX, RATE, Load, load_of, one_pool
-from planner.spec import model as spec
+from planner.spec import workloads as spec
 
 CASES = sorted((Path(__file__).parents[3] / "examples" / "cases").glob("*.json"))
 WORKLOAD = {

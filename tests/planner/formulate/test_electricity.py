@@ -18,8 +18,9 @@ from planner.problem.calendar import FULL_YEAR, TYPICAL_DAYS, Clock, build_calen
 from planner.resolve.demand import demand_by_hour
 from planner.resolve.representative_days import k_medoids
 from planner.resolve.resolver import resolve
-from planner.spec.model import Demand, parse_spec
+from planner.spec.model import parse_spec
 from planner.spec.series import at_instants, read_series, with_series
+from planner.spec.workloads import Demand
 from planner.verify.plan import findings, verify_plan
 
 YEAR = 8760

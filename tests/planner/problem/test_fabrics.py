@@ -31,10 +31,11 @@ from planner.problem.fabrics import (
     uneven,
     whole_network,
 )
-from planner.resolve.ledger import Ledger
+from planner.resolve.context import ResolveContext
 from planner.resolve.resolver import resolve_document
 from planner.resolve.systems import network_facts, system_facts
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS, fabric_name
+from planner.spec.model import parse_spec
 
 DENSE = {"architecture": "Qwen3-32B", "tokens": "600B", "deadline": "20 d"}
 EXPERTS = {"architecture": "DeepSeek-V3", "tokens": "1560B", "deadline": "60 d"}  # 300,000 tokens/s
@@ -53,9 +54,10 @@ def spec(fabrics: list[str], job: dict = DENSE, **more) -> dict:
 @pytest.fixture(scope="module")
 def parts():
     catalog = shipped_catalog()
-    ledger = Ledger(catalog)
-    network = network_facts(catalog.get("fabrics", "InfiniBand NDR"), ledger, lambda amount, currency: amount)
-    return network, {name: system_facts(catalog.get("systems", name), ledger) for name in ("DGX H100", "GB200 NVL72")}
+    context = ResolveContext.of(parse_spec(spec(["fat-tree"])), catalog)
+    network = network_facts(context, catalog.get("fabrics", "InfiniBand NDR"))
+    systems = {n: system_facts(catalog.get("systems", n), context.ledger) for n in ("DGX H100", "GB200 NVL72")}
+    return network, systems
 
 
 @pytest.fixture(scope="module")

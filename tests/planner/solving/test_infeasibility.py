@@ -12,10 +12,10 @@ import planner
 from planner.plan import parse_plan
 from planner.report.report import render
 from planner.solving import infeasibility
+from planner.spec.changes import written_up
 from planner.spec.document import at, edited
-from planner.spec.edits import written_up
 from planner.spec.fabrics import FABRIC_DESIGNS
-from planner.spec.model import PRECISIONS
+from planner.spec.workloads import PRECISIONS
 from planner.verify.plan import verify_plan
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 

@@ -11,8 +11,9 @@ from jsonschema import Draft202012Validator
 
 from catalog import units
 from planner.cli import main as cli
+from planner.spec.base import Block
 from planner.spec.document import read_document
-from planner.spec.model import Block, parse_spec
+from planner.spec.model import parse_spec
 from planner.spec.schema import schema_text, spec_schema
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,0 +1,83 @@
+"""Resolve the offers: the ways to obtain a system, with their prices at each site and how they change with time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
+from planner.resolve.context import ResolveContext
+from planner.resolve.phases import offer_in_time
+from planner.resolve.systems import least_prices
+from planner.spec.offers import Offer
+
+
+def resolve_offers(
+    context: ResolveContext, sites: Sequence[SiteFacts], phases: tuple[PhaseFacts, ...]
+) -> list[OfferFacts]:
+    """Resolve the spec's offers; without any, take all ways but the spot market to obtain a system that a site names."""
+    if context.spec.offers is None:
+        return list(_catalog_offers(context, sites))
+    offers = []
+    for i, offer in enumerate(context.spec.offers):
+        path = f"offers[{i}]"
+        system = context.find("systems", offer.system, f"{path}.system")
+        regions = context.find_all("regions", offer.regions or [], f"{path}.regions")
+        if system is None or regions is None:
+            continue
+        allowed = {region.name for region in regions}
+        here = [site for site in sites if not allowed or site.region in allowed]
+        prices = _prices(context, offer, path, system.name, here)
+        supply = math.inf if offer.supply is None else offer.supply
+        _book_terms(context, offer, path, system.name)
+        facts = OfferFacts(path, system.name, offer.how, prices, supply)
+        offers.append(offer_in_time(context, facts, offer, phases))
+    return offers
+
+
+def _catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> Iterable[OfferFacts]:
+    """Yield the catalog's offers of the systems that the sites name (of all systems where none does) with a price at a site."""
+    wanted = {name for site in sites for name in site.systems}
+    records = context.catalog.records("offers")
+    for system, how in dict.fromkeys((record.words("system"), record.words("how")) for record in records):
+        if how != "spot" and (not wanted or system in wanted):
+            prices = least_prices(context, system, how, sites)
+            if prices:
+                yield OfferFacts(f"offers/{system}/{how}", system, how, prices, math.inf)
+
+
+def _prices(
+    context: ResolveContext, offer: Offer, path: str, system: str, here: Sequence[SiteFacts]
+) -> dict[str, float]:
+    """Return the price at each site where the offer holds: the one that it states, else the catalog's least."""
+    amount = offer.amount()
+    if amount is None or offer.price is None:
+        prices = least_prices(context, system, offer.how, here)
+        if not prices and here:
+            example = '"310000 USD"' if offer.how == "buy" else '"55.04 USD/h"'
+            context.add_problem(
+                f"{path}.price",
+                f'the catalog has no {offer.how} price for "{system}" at these sites; state one such as {example}',
+            )
+        return prices
+    price = context.convert(amount, path=f"{path}.price")
+    context.assume_price(f"{path}.price", offer.how, offer.price, "", _scope(offer, system), note=offer.note)
+    return {site.region: price for site in here}
+
+
+def _book_terms(context: ResolveContext, offer: Offer, path: str, system: str) -> None:
+    """Book the terms of a spot offer and the prices by year and by phase as assumptions."""
+    scope = _scope(offer, system)
+    for term in sorted(offer.model_fields_set & {"interruption_interval", "restart", "headroom"}):
+        unit = "1" if term == "headroom" else "s"
+        context.assume_stated(f"{path}.{term}", getattr(offer, term), unit, scope, note=offer.note)
+    if offer.price_change_per_year:
+        where = f"{path}.price_change_per_year"
+        context.assume_stated(where, offer.price_change_per_year, "1", scope, note=offer.note)
+    for phase, price in offer.price_by_phase.items():
+        context.assume_price(f"{path}.price_by_phase.{phase}", offer.how, price, "", scope, note=offer.note)
+
+
+def _scope(offer: Offer, system: str) -> tuple[str, str, str]:
+    """Return the cost lines that an offer's price enters."""
+    return "systems" if offer.how == "buy" else "rent", "*", system

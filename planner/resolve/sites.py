@@ -1,0 +1,110 @@
+"""Resolve the sites: electricity, building or rented hall, the parts of their networks, and the power that they may draw."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from catalog.errors import MissingFigure
+from catalog.records import Record
+from planner.errors import SpecError
+from planner.problem.facts import Economics, PhaseFacts, SiteFacts
+from planner.resolve.context import ResolveContext
+from planner.resolve.electricity import electricity_facts
+from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
+from planner.resolve.phases import power_in_time, site_from_s
+from planner.resolve.power_caps import measured_curve
+from planner.resolve.systems import network_facts
+from planner.spec.sites import Site
+
+
+@dataclass(frozen=True, slots=True)
+class SitePlace:
+    """A site of the spec with the records that it names; `path`: its place in the spec."""
+
+    site: Site
+    path: str
+    region: Record
+    network: Record
+    systems: tuple[str, ...]
+
+
+def resolve_sites(context: ResolveContext, money: Economics, phases: tuple[PhaseFacts, ...]) -> list[SiteFacts]:
+    """Resolve every site of the spec; one with a wrong name or a missing figure is left out, with a problem added."""
+    stated = context.spec.sites
+    regions = [context.find("regions", site.region, f"sites[{i}].region") for i, site in enumerate(stated)]
+    context.check_distinct(regions, "sites", "join the two sites")
+    sites = []
+    for i, (site, region) in enumerate(zip(stated, regions, strict=True)):
+        path = f"sites[{i}]"
+        network = context.find("fabrics", site.network, f"{path}.network")
+        systems = context.find_all("systems", site.systems or [], f"{path}.systems")
+        if site.tariff is not None and context.find("tariffs", site.tariff, f"{path}.tariff") is None:
+            continue
+        if region is None or network is None or systems is None:
+            continue
+        place = SitePlace(site, path, region, network, tuple(record.name for record in systems))
+        try:
+            sites.append(_site(context, place, money, phases))
+        except MissingFigure as error:
+            context.add_problem(path, str(error))
+        except SpecError as error:
+            context.problems.extend(error.problems)
+    return sites
+
+
+def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: tuple[PhaseFacts, ...]) -> SiteFacts:
+    """Resolve one site. Raises MissingFigure or SpecError where it cannot go on."""
+    site, path, region = place.site, place.path, place.region
+    pue = _pue(context, place)
+    building, hall_per_w_s = _building_and_hall(context, place)
+    power = power_in_time(context, site, path, phases)
+    return SiteFacts(
+        path=path,
+        region=region.name,
+        price_per_j=price_by_hour(context, site, region, path),
+        carbon_kg_per_j=carbon_by_hour(context, site, region, path),
+        pue=pue,
+        facility_cost_per_w=context.convert((building, "USD")),
+        fixed_cost_per_s=0.0 if site.fixed_cost is None else context.convert(site.fixed_cost),
+        systems=place.systems,
+        fabrics=tuple(dict.fromkeys(site.fabrics)),
+        network=replace(network_facts(context, place.network), used_share=site.network_share),
+        export_zone=region.words("export_zone") or "none",
+        zones=tuple(filter(None, (region.words("residency"), region.words("country")))),
+        fails_with=site.zone or region.name,
+        power_caps=tuple(sorted(set(site.power_caps), reverse=True)),
+        cap_curve=measured_curve(context.ledger, path) if site.power_caps else None,
+        electricity=electricity_facts(context, site, region, path, money),
+        from_s=site_from_s(context, site, path),
+        hall_per_w_s=hall_per_w_s,
+        storage_bytes_per_s=math.inf if site.storage_bandwidth is None else site.storage_bandwidth,
+        power_limit_w=power.limit_w,
+        phase_power_w=power.by_phase_w,
+        first_power_w=power.first_w,
+    )
+
+
+def _pue(context: ResolveContext, place: SitePlace) -> float:
+    """Return the power usage effectiveness: the site's, the region's, or the catalog's default."""
+    here = place.region.name
+    pue = place.site.pue if place.site.pue is not None else context.ledger.optional("regions", here, "pue")
+    if pue is not None:
+        return pue
+    reason = "no PUE is published for this region"
+    return context.ledger.default("pue_default", f"{place.path}.pue", reason, ("energy", here, "*"))
+
+
+def _building_and_hall(context: ResolveContext, place: SitePlace) -> tuple[float, float]:
+    """Return (construction cost [USD/W], rent of a hall [plan currency/(W s)]); a rented hall takes the place of a building."""
+    here, site, path = place.region.name, place.site, place.path
+    if site.colocation is not None:
+        rent, where = context.convert(site.colocation, path=f"{path}.colocation"), f"{path}.colocation"
+        unit = f"{context.spec.currency}/W s"
+        context.assume_price(where, "colocation", rent, unit, ("colocation", here, "*"), note=site.note)
+        return 0.0, rent
+    building = context.ledger.optional("regions", here, "construction_cost")
+    if building is None:
+        reason = "no construction cost is published for this region"
+        building = context.ledger.default("facility_cost", f"{path}.construction_cost", reason, ("facility", here, "*"))
+    return building, 0.0

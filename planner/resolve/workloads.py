@@ -1,0 +1,148 @@
+"""Resolve the workloads: their architectures, the demand of each origin by hour, residency and quality floors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from catalog.errors import MissingFigure
+from catalog.records import Record
+from catalog.units import YEAR_S
+from models.transformer.architecture import Architecture
+from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
+from planner.resolve.architectures import shape_of, weights_bytes
+from planner.resolve.context import ResolveContext
+from planner.resolve.demand import demand_by_hour
+from planner.resolve.names import residency_zones, wrong_zone
+from planner.resolve.quality import members_of
+from planner.spec.workloads import Serving, Training, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedWorkloads:
+    """The workloads of a spec that could be resolved, and what each quality floor asks for."""
+
+    serving: list[ServingFacts] = field(default_factory=list)
+    training: list[TrainingFacts] = field(default_factory=list)
+    quality: list[QualityFacts] = field(default_factory=list)
+
+
+def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
+    """Resolve every workload of the spec; one with a wrong name or a missing figure is left out, with a problem added."""
+    result = ResolvedWorkloads()
+    for index, workload in enumerate(context.spec.workloads):
+        path = f"workloads[{index}]"
+        record = context.find("architectures", workload.architecture, f"{path}.architecture")
+        _check_residency(context, workload, path)
+        origins: list[Record] | None = []
+        if isinstance(workload, Training):
+            _check_deadline(context, workload, path)
+        else:
+            origins = _origins(context, workload, path)
+        if record is None or origins is None:
+            continue
+        try:
+            shape = shape_of(record, context.ledger)
+        except (MissingFigure, ValueError) as error:
+            context.add_problem(f"{path}.architecture", str(error))
+            continue
+        if isinstance(workload, Training):
+            result.training.append(_training(context, path, workload, shape))
+            continue
+        own = replace(_serving(context, path, workload, shape, origins), runs=record.name)
+        if workload.quality_floor is None:
+            result.serving.append(own)
+        else:
+            serving, quality = members_of(context, own, workload)
+            result.serving.extend(serving)
+            result.quality.extend(quality)
+    return result
+
+
+def _origins(context: ResolveContext, workload: Serving, path: str) -> list[Record] | None:
+    """Look up the regions of a workload's users; None unless all are known."""
+    found = [context.find("regions", o.region, f"{path}.origins[{i}].region") for i, o in enumerate(workload.origins)]
+    context.check_distinct(found, f"{path}.origins", "add its shares up in one entry")
+    known = [region for region in found if region is not None]
+    return known if len(known) == len(found) else None
+
+
+def _check_deadline(context: ResolveContext, workload: Training, path: str) -> None:
+    years = context.spec.horizon.years
+    if workload.deadline > years * YEAR_S:
+        context.add_problem(
+            f"{path}.deadline", f"lies after the horizon of {years} years; lengthen the horizon or bring it forward"
+        )
+
+
+def _check_residency(context: ResolveContext, workload: Workload, path: str) -> None:
+    zones = residency_zones(context.catalog)
+    for i, name in enumerate(workload.residency or []):
+        if message := wrong_zone(name, zones):
+            context.add_problem(f"{path}.residency[{i}]", message)
+
+
+def _training(context: ResolveContext, path: str, workload: Training, shape: Architecture) -> TrainingFacts:
+    """Resolve a training job, and book the batch where it had to be rounded."""
+    job = TrainingFacts(path, workload, shape)
+    batch_tokens = job.batch_sequences * workload.sequence_tokens
+    if batch_tokens != workload.batch_tokens:
+        reason = "batch rounded to whole sequences that divide among replicas"
+        context.ledger.assume(f"{path}.batch_tokens", float(batch_tokens), "token", reason)
+    if workload.preemption is not None and workload.preemption.restart is not None:
+        context.assume_stated(f"{path}.preemption.restart", workload.preemption.restart, "s", note=workload.note)
+    if workload.token_bytes is not None:
+        context.assume_stated(f"{path}.token_bytes", workload.token_bytes, "byte", note=workload.note)
+    return job
+
+
+def _serving(
+    context: ResolveContext, path: str, workload: Serving, shape: Architecture, origins: Sequence[Record]
+) -> ServingFacts:
+    """Resolve a serving workload: its demand by origin and hour, the source of its weights, and its selling price."""
+    demand, rate_per_s = workload.demand, workload.demand.mean_requests_per_s(workload.lengths.output)
+    by_hour = [
+        rate_per_s * origin.share * demand_by_hour(demand, region.words("timezone"), context.clock)
+        for origin, region in zip(workload.origins, origins, strict=True)
+    ]
+    for side in ("input_cv", "output_cv"):
+        if side not in workload.lengths.model_fields_set:
+            reason = "spread of the lengths not stated: as wide as an exponential distribution's"
+            context.ledger.assume(f"{path}.lengths.{side}", getattr(workload.lengths, side), "1", reason)
+    for i, tier in enumerate(workload.cache.tiers if workload.cache else []):
+        if tier.price is not None:
+            context.add_problem(
+                f"{path}.cache.tiers[{i}].price",
+                "counts in `estimate` only; remove it and add it to the price of the system's offer",
+            )
+    weights_from = origins[0].name
+    if workload.weights_from is not None:
+        source = context.find("regions", workload.weights_from, f"{path}.weights_from")
+        weights_from = workload.weights_from if source is None else source.name
+    named = [
+        origin.model_copy(update={"region": region.name})
+        for origin, region in zip(workload.origins, origins, strict=True)
+    ]
+    workload = workload.model_copy(update={"origins": named})  # from here on a region has one name, whatever its alias
+    return ServingFacts(
+        path,
+        workload,
+        shape,
+        np.array(by_hour),
+        weights_bytes(shape, workload.precision),
+        weights_from,
+        sold_at=_sold_at(context, workload, path),
+    )
+
+
+def _sold_at(context: ResolveContext, workload: Serving, path: str) -> float | None:
+    """Convert the selling price to the plan's currency per output token, with the prompt tokens that go with one."""
+    price = workload.selling_price
+    if price is None:
+        return None
+    prompt = workload.lengths.input / workload.lengths.output
+    return context.convert(price.output, path=f"{path}.selling_price.output") + prompt * context.convert(
+        *price.input, path=f"{path}.selling_price.input"
+    )

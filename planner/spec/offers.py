@@ -1,0 +1,74 @@
+"""Blocks of a spec about the ways to obtain a system: offers, and the terms of those on the spot market.
+
+What an interruption does to a job: `planner.evaluate.interruptions`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from planner.spec.base import SOME, Block
+from planner.spec.phases import OfferInTime
+from planner.spec.quantities import WHOLE, Fraction, Name, Seconds, SecondsFromStart, offer_price
+
+
+class SpotTerms(Block):
+    """The terms of an offer on the spot market; all of them belong to "how": "spot"."""
+
+    interruption_interval: Seconds | None = None
+    """Mean time until one system is taken away."""
+    restart: SecondsFromStart = 0.0
+    """Until another stands in its place, beside the time in which a job recovers from any failure."""
+    headroom: Fraction | None = None
+    """Part by which serving holds more systems than it needs, for those that are taken away; without it nothing is served there."""
+
+    def check_terms(self, how: str) -> None:
+        """Raises ValueError where a term is missing, or stands with another way to obtain."""
+        if how == "spot" and self.interruption_interval is None:
+            raise ValueError(
+                '"interruption_interval" is missing; state how long a system is kept on average, such as "12 h"'
+            )
+        terms = sorted(self.model_fields_set & set(SpotTerms.model_fields))
+        if how != "spot" and terms:
+            raise ValueError(f'"{terms[0]}" belongs to "how": "spot"; remove it')
+
+
+class Offer(SpotTerms, OfferInTime):
+    """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
+
+    system: Name
+    """A system of the catalog."""
+    how: Literal["buy", "reserved", "on_demand", "spot"]
+    price: (
+        Annotated[
+            str, Field(examples=["310000 USD", "55.04 USD/h"], json_schema_extra={"x-unit": "currency, or currency/s"})
+        ]
+        | None
+    ) = None
+    """Per system when bought, per system and time when rented."""
+    supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
+    """Most systems that can be had; any number where it is left out."""
+    regions: Annotated[list[Name], SOME] | None = None
+    """Regions where it holds; at all sites where it is left out."""
+    note: str = ""
+
+    def amount(self) -> tuple[float, str] | None:
+        """(amount, currency), per system when bought and per system and second when rented."""
+        return None if self.price is None else offer_price(self.price, self.how == "buy")
+
+    @field_validator("price", mode="before")
+    @classmethod
+    def _readable(cls, price: Any, known: ValidationInfo) -> Any:
+        if price is not None and "how" in known.data:
+            offer_price(price, known.data["how"] == "buy")
+        return price
+
+    @model_validator(mode="after")
+    def _in_time(self) -> Offer:
+        self.check_prices(self.how == "buy")
+        self.check_terms(self.how)
+        if self.life is not None and self.how != "buy":
+            raise ValueError('"life" belongs to what is bought; remove it')
+        return self

@@ -1,0 +1,226 @@
+"""Blocks of a spec about workloads: demand and its origins, requests to serve, and training runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from catalog.units import HOUR_S, YEAR_S
+from planner.spec.base import SOME, Block
+from planner.spec.lines import Security, Traffic
+from planner.spec.phases import DemandInTime
+from planner.spec.preemption import Preemption
+from planner.spec.quality import Alternative, QualityFloor, comparable, of_one_source
+from planner.spec.quantities import (
+    WHOLE,
+    Bytes,
+    Fraction,
+    Name,
+    Real,
+    RequestRate,
+    Seconds,
+    SecondsFromStart,
+    TokenRate,
+    Tokens,
+    UpdatesPerYear,
+)
+from planner.spec.serving import Drafting, PrefixSharing, SellingPrice
+from planner.spec.slo import Slo
+from planner.spec.spread import Spread
+
+LEAST_WEIGHT = 1e-6  # of an hour, a share
+Precision = Literal["bf16", "fp16", "fp8", "fp4", "int8"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+Engine = Literal["tensorrt_llm", "tensorrt_plan", "vllm", "sglang"]  # as in models.serving.constants
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+Precisions = Annotated[list[Precision], Field(min_length=1, max_length=len(PRECISIONS))]
+
+
+def _an_hour_or_none(wait: float) -> float:
+    if wait and not HOUR_S <= wait <= YEAR_S:
+        raise ValueError('expected a time from one hour to a year, such as "6 h"')
+    return wait
+
+
+class Demand(DemandInTime):
+    """Mean over the day, as requests or as output tokens; `profile`: 24 weights by local hour of the origin."""
+
+    requests_per_s: RequestRate | None = None
+    """Requests; give these or `output_tokens`."""
+    output_tokens: TokenRate | None = None
+    """Tokens of the answers; give these or `requests_per_s`."""
+    profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
+    """Weights of the hours of a day, of any size; flat where it is left out."""
+    week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = (
+        None
+    )
+    """Weights of the days of a week from Monday on; all the same where it is left out. A typical day is their mean."""
+    months: (
+        Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=12, max_length=12)] | None
+    ) = None
+    """Weights of the months from January on; all the same where it is left out. A typical day is their mean."""
+    deferral: Annotated[Seconds, AfterValidator(_an_hour_or_none)] = 0.0
+    """How long a request may wait until its hour is served, in whole hours; not at all where it is left out."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Demand:
+        if (self.requests_per_s is None) == (self.output_tokens is None):
+            raise ValueError(
+                'give exactly one of "requests_per_s" (such as 40) and "output_tokens" (such as "10B tokens/day")'
+            )
+        return self
+
+    def mean_requests_per_s(self, output_tokens: float) -> float:
+        """Return the mean demand [request/s] of requests with `output_tokens` tokens in the answer."""
+        if self.requests_per_s is not None:
+            return self.requests_per_s
+        return (self.output_tokens or 0.0) / output_tokens
+
+    @field_validator("profile")
+    @classmethod
+    def _some_demand(cls, profile: list[float] | None) -> list[float] | None:
+        if profile is not None and max(profile) < LEAST_WEIGHT:
+            raise ValueError(f"expected at least one hour with a weight of {LEAST_WEIGHT} or more")
+        if profile is not None and any(0 < weight < LEAST_WEIGHT * max(profile) for weight in profile):
+            raise ValueError(
+                f"expected each weight to be 0, or at least {LEAST_WEIGHT} of the largest; write 0 for next to nothing"
+            )
+        return profile
+
+
+class Lengths(Block):
+    """Mean tokens of a request, and the coefficients of variation of both (0: all requests alike)."""
+
+    input: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
+    """Tokens of the prompt."""
+    output: Annotated[int, Field(ge=2, le=1_000_000), WHOLE]
+    """Tokens of the answer."""
+    input_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
+    """Standard deviation of the prompts over their mean."""
+    output_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
+    """Standard deviation of the answers over their mean."""
+
+
+class Origin(Block):
+    """A region whose users send requests."""
+
+    region: Name
+    """A region of the catalog."""
+    share: Annotated[Real, Field(ge=LEAST_WEIGHT, le=1)]
+    """Its part of the demand; the shares of all origins add up to 1."""
+
+
+class Workload(Block):
+    """What serving and training workloads have in common."""
+
+    name: Name
+    kind: str
+    architecture: Name
+    """An architecture of the catalog."""
+    precision: Precisions
+    """Precisions of the weights and matrix products that may be used."""
+    residency: Annotated[list[Name], SOME] | None = None
+    """Regions or residency zones within which the data must stay; anywhere where it is left out."""
+
+
+class Serving(Workload):
+    """Requests to answer, day after day."""
+
+    kind: Literal["serving"]
+    alternatives: Annotated[list[Alternative], SOME, AfterValidator(of_one_source)] | None = None
+    """Architectures that could run in its place: plans choose among them under a `quality_floor`, `frontier --against quality` over all floors."""
+    quality_floor: QualityFloor | None = None
+    """How good the answers must be, by the scores of the `alternatives`; without it the workload runs its `architecture`."""
+    demand: Demand
+    lengths: Lengths
+    origins: Annotated[list[Origin], SOME]
+    """Where the users are."""
+    slo: Slo = Slo()
+    grade: Literal["consumer", "professional", "frontier"] | None = None
+    """Grade of the tokens; a label, by which costs and margins are summed up."""
+    selling_price: SellingPrice | None = None
+    """What its tokens are sold at; it decides nothing, and gives the plan a margin."""
+    precision: Precisions = ["fp8", "bf16"]
+    """Precisions of the weights that may be used."""
+    disaggregation: Literal["allowed", "never", "always"] = "allowed"
+    """Whether prefill and decode may, must not or must run in separate pools."""
+    engine: Engine | None = None
+    """Serving software, of which the times of host, launch and first token are taken; any other where it is left out."""
+    cache: PrefixSharing | None = None
+    """KV caches of earlier requests that are kept; none where it is left out."""
+    speculation: Drafting | None = None
+    """Speculative decoding or multi-token prediction; none where it is left out."""
+    weights_from: Name | None = None
+    """Region from which new weights are sent to the sites; the first origin where it is left out."""
+    weight_updates_per_year: UpdatesPerYear = 12.0
+    security: Security = "public"
+    """Least class of the lines that carry its traffic; needs `lines`."""
+    availability: Fraction = 0.0
+    """Least availability of the lines that carry its traffic; needs `lines`."""
+    traffic: Traffic = Traffic()
+    """What it sends beside its requests; needs `lines`."""
+    spread: Spread | None = None
+    """How it must be spread over zones; anyhow where it is left out."""
+    note: str = ""
+
+    @field_validator("quality_floor")
+    @classmethod
+    def _scored(cls, floor: QualityFloor | None, known: ValidationInfo) -> QualityFloor | None:
+        return comparable(floor, known.data["alternatives"]) if "alternatives" in known.data else floor
+
+    @field_validator("origins")
+    @classmethod
+    def _shares(cls, origins: list[Origin]) -> list[Origin]:
+        total = sum(origin.share for origin in origins)
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
+        return origins
+
+    @field_validator("cache")
+    @classmethod
+    def _a_part_of_the_prompt(cls, cache: PrefixSharing | None, known: ValidationInfo) -> PrefixSharing | None:
+        lengths = known.data.get("lengths")
+        if cache is not None and lengths is not None and cache.prefix_tokens >= lengths.input:
+            raise ValueError(
+                f"prefix_tokens is {cache.prefix_tokens}; expected fewer than the {lengths.input} tokens of the prompt"
+            )
+        return cache
+
+
+class Training(Workload):
+    """A run over `tokens` between `start` and `deadline`, both counted from the start of the horizon."""
+
+    kind: Literal["training"]
+    tokens: Tokens
+    start: SecondsFromStart = 0.0
+    deadline: Seconds
+    sequence_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] = 4096
+    """Tokens of one sequence."""
+    batch_tokens: Tokens = 4_194_304.0
+    """Tokens of one optimizer step."""
+    precision: Precisions = ["bf16"]
+    """Precisions of the matrix products that may be used."""
+    preemption: Preemption | None = None
+    """What it costs to interrupt it; nothing where it is left out."""
+    token_bytes: Bytes | None = None
+    """Bytes of stored data that it reads per token, such as "60 kB" of video; those of text where it is left out."""
+    availability: Annotated[Real, Field(gt=0, lt=1)] | None = None
+    """Share of the time in which it is to have all its systems: spares of our own are held for that. 0.95 where it is left out."""
+    note: str = ""
+
+    @field_validator("deadline")
+    @classmethod
+    def _after_start(cls, deadline: float, known: ValidationInfo) -> float:
+        if deadline <= known.data.get("start", 0.0):
+            raise ValueError("lies before the start; bring the start forward or put the deadline off")
+        return deadline
+
+    @field_validator("batch_tokens")
+    @classmethod
+    def _a_sequence(cls, batch: float, known: ValidationInfo) -> float:
+        if batch < known.data.get("sequence_tokens", 1):
+            raise ValueError(
+                f"expected at least the {known.data['sequence_tokens']} tokens of one sequence, got {batch:g}"
+            )
+        return batch
