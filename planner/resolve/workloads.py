@@ -142,7 +142,6 @@ def _sold_at(context: ResolveContext, workload: Serving, path: str) -> float | N
     price = workload.selling_price
     if price is None:
         return None
-    prompt = workload.lengths.input / workload.lengths.output
-    return context.convert(price.output, path=f"{path}.selling_price.output") + prompt * context.convert(
-        *price.input, path=f"{path}.selling_price.input"
-    )
+    per_output = context.convert(price.output, path=f"{path}.selling_price.output")
+    per_input = context.convert(price.input, path=f"{path}.selling_price.input")
+    return per_output + workload.lengths.input / workload.lengths.output * per_input
