@@ -41,14 +41,21 @@ ASKED = {"small": (0.001, 60.0), "medium": (0.003, 200.0), "large": (0.01, 865.0
 SEEDS = (3, 4, 5)  # 0 to 2 were looked at while the questions were made
 PLAIN_LIMIT_S, PLAIN_MEMORY = 150.0, 14 << 30
 STAGES = {
-    "names and figures": ("planner.resolve.resolver", "resolve_document"), "operating points": ("planner.candidates.search", "find_candidates"),
-    "arrays": ("planner.formulate.formulation", "formulate"), "solver": ("solvers.joint", "solve"), "marginal values": ("planner.solving.marginal_values", "compute_marginal_values"),
+    "names and figures": ("planner.resolve.resolver", "resolve_document"),
+    "operating points": ("planner.candidates.search", "find_candidates"),
+    "arrays": ("planner.formulate.formulation", "formulate"),
+    "solver": ("solvers.joint", "solve"),
+    "marginal values": ("planner.solving.marginal_values", "compute_marginal_values"),
     "plan document": ("planner.interpret.document", "interpret"),
-}  # fmt: skip
-WITHIN = {  # the solver, where it goes slot by slot
-    "linear part": ("solvers.decomposition.search", "linear"), "choices": ("solvers.decomposition.search", "choices"), "counts": ("solvers.decomposition.search", "_over_all_slots"),
-    "settled": ("solvers.decomposition.search", "_settled"), "looks, whatever they are for": ("solvers.decomposition.node_relaxation", "inside"), "small programs of proposals": ("solvers.decomposition.benders_master", "solve_mip"),
-}  # fmt: skip
+}
+WITHIN = {  # parts of the solver, where it decomposes the program by slots
+    "root LP relaxation": ("solvers.decomposition.search", "linear"),
+    "first-stage search": ("solvers.decomposition.search", "choices"),
+    "unit counts": ("solvers.decomposition.search", "_over_all_slots"),
+    "final repair": ("solvers.decomposition.search", "_settled"),
+    "node relaxations": ("solvers.decomposition.node_relaxation", "inside"),
+    "Benders master": ("solvers.decomposition.benders_master", "solve_mip"),
+}
 BUILD = ("names and figures", "operating points", "arrays")
 
 
