@@ -1,4 +1,4 @@
-"""What exists, what it costs and who says so: units, figures with citations, records and their lookup."""
+"""Catalog of hardware, prices, regions and architectures: units, figures with citations, records and their lookup."""
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName
 from catalog.figures import Figure, Source

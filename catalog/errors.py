@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 def name_key(name: str) -> str:
-    """Form of a name in which spelling variants are equal: "H100-SXM" and "h100 sxm".
+    """Normalise a name so that spelling variants are equal: "H100-SXM" and "h100 sxm".
 
     >>> name_key("H100-SXM_5 ")
     'h100 sxm 5'
@@ -17,7 +17,7 @@ def name_key(name: str) -> str:
 
 
 def close_names(name: str, known: Iterable[str], count: int = 4) -> tuple[str, ...]:
-    """Known names that resemble `name`, best first: by spelling, then by the letters they share in front.
+    """Find known names that resemble `name`, best first: by spelling, then by the letters they share in front.
 
     >>> close_names("hbm_byte_per_s", ["hbm_bytes_per_s", "tdp_w"])
     ('hbm_bytes_per_s',)
@@ -34,7 +34,7 @@ def close_names(name: str, known: Iterable[str], count: int = 4) -> tuple[str, .
 
 
 def did_you_mean(close: Sequence[str]) -> str:
-    """Tail of an error message that lists close names; empty without any."""
+    """Write the tail of an error message that lists close names; empty without any."""
     return "; close names: " + ", ".join(f'"{n}"' for n in close) if close else ""
 
 

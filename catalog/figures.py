@@ -19,7 +19,7 @@ Report = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Who says so: a document, its date where known, and how far to trust it (A primary, B secondary, C unverified)."""
+    """Source of a figure: a document, its date where known, and how far to trust it (A primary, B secondary, C unverified)."""
 
     id: str
     title: str
@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a figure gets when its entry does not say: data of our own states all, a user's overlay need not."""
+    """Defaults of a figure where its entry does not state them: shipped data state all, a user's overlay need not."""
 
     source: tuple[str, ...] = ()
     confidence: str = ""
@@ -61,7 +61,7 @@ class Origin:
 
 
 def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report: Report) -> Figure | None:
-    """Figure that a JSON entry states, in one of the `allowed` SI units (any unit where that is empty).
+    """Read the figure that a JSON entry states, in one of the `allowed` SI units (any unit where that is empty).
 
     Problems go to `report(key, message)`, all of them; the result is then None.
     """
@@ -170,7 +170,7 @@ def _from_text(value: object, allowed: tuple[str, ...]) -> tuple[float | tuple[f
 
 
 def _same_quantity(found: str, wanted: str) -> bool:
-    """Equal units, where any currency stands for any other."""
+    """Tell whether two units are of one quantity; any currency stands for any other."""
     if units.is_money(found) and units.is_money(wanted):
         return found.partition("/")[2] == wanted.partition("/")[2]
     return found == wanted

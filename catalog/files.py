@@ -18,7 +18,7 @@ Blocks = list[tuple[Place, Mapping[str, Any]]]
 
 
 def data_path(kind: str) -> Path:
-    """Path of the shipped data of one kind."""
+    """Give the path of the shipped data of one kind."""
     return DATA / f"{kind}.json"
 
 

@@ -13,7 +13,7 @@ from catalog.huggingface_reader import ConfigReader, part_of
 
 
 def from_config(config: object, name: str, stated: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Entry of an overlay for the architecture that a config.json describes: figures with the key each comes from.
+    """Turn a Hugging Face config.json into an entry of an overlay: figures with the key each comes from.
 
     `stated` is an entry of the same form whose figures and texts hold before the config's and fill what it leaves open.
     Raises CatalogError with every key that is missing, malformed or of a kind without a closed form.
@@ -170,7 +170,7 @@ def _dense_ffn(reader: ConfigReader, hidden: int | None, family: Family | None) 
 
 
 def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
-    """Reads the experts and returns how many layers have a dense block instead."""
+    """Read the experts and count the layers that have a dense block instead."""
     if not reader.value("experts"):
         reader.texts["type"] = "dense"
         return layers

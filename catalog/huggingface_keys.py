@@ -1,4 +1,4 @@
-"""How a Hugging Face config.json names things: keys of each figure, what a model_type fixes without printing it, and what has
+"""Names in a Hugging Face config.json: keys of each figure, what a model_type fixes without printing it, and what has
 no closed form here. How they are read is in huggingface.py."""
 
 from __future__ import annotations

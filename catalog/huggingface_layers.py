@@ -65,7 +65,7 @@ def layer_kinds(reader: ConfigReader, layers: int, family: Family | None) -> Non
 
 
 def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, str]:
-    """Kind of attention of each layer where a key lists them."""
+    """Read the kind of attention of each layer where a key lists them."""
     config = reader.config
     for key in ("layer_types", "attention_layers"):
         if isinstance(config.get(key), list):
@@ -88,7 +88,7 @@ def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, 
 
 
 def _kinds_by_rule(reader: ConfigReader, layers: int, family: Family | None) -> tuple[list[Any], str]:
-    """Kind of attention of each layer where no key lists them: a pattern, a window on all, or full."""
+    """Derive the kind of attention of each layer where no key lists them: a pattern, a window on all, or full."""
     config = reader.config
     pattern = config.get("sliding_window_pattern")
     off = any(key in config and not config[key] for key in KEYS["window_tokens"])

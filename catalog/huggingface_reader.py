@@ -30,11 +30,11 @@ class ConfigReader:
         return self.place != "config"
 
     def key_of(self, figure: str) -> str | None:
-        """The name by which the config states the figure."""
+        """Find the name by which the config states the figure."""
         return next((key for key in KEYS[figure] if self.config.get(key) not in (None, False, [], 0)), None)
 
     def value(self, figure: str, most: int = 10**9) -> int | None:
-        """The figure as stated beside the config, else as in it; None where neither has it or it is malformed."""
+        """Read the figure as stated beside the config, else as in it; None where neither has it or it is malformed."""
         entry = part_of(self.stated, "figures").get(figure)
         given = whole(entry.get("value") if isinstance(entry, Mapping) else entry)
         if given is not None:
@@ -56,7 +56,7 @@ class ConfigReader:
         return number
 
     def number(self, default: int, *keys: str) -> int:
-        """The whole number of the first of the keys that is there."""
+        """Read the whole number of the first key that is there."""
         key = next((key for key in keys if self.config.get(key) is not None), None)
         if key is None:
             return default
@@ -121,13 +121,13 @@ class ConfigReader:
 
 
 def part_of(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """An object inside an entry; empty where it is none, which reading the entry reports."""
+    """Get an object inside an entry; empty where it is none, which reading the entry reports."""
     part = entry.get(key)
     return part if isinstance(part, Mapping) else {}
 
 
 def whole(value: object) -> int | None:
-    """A whole number written as a number or as its digits; None for anything else."""
+    """Parse a whole number written as a number or as its digits; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():

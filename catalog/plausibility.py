@@ -1,4 +1,4 @@
-"""How large a figure may be: wider than anything that is known, so that a slip of the pen is told and not computed with."""
+"""Plausible ranges of figures: wider than anything known, so that a typing error is reported and not computed with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Range:
     whole: bool = False
 
     def problem(self, value: float, unit: str) -> str:
-        """What is wrong with a value; empty where nothing is."""
+        """Describe what is wrong with a value; empty where nothing is."""
         size = abs(value) if self.signed else value
         if self.whole and value != int(value):
             return f"expected a whole number, got {value:g}"
@@ -77,14 +77,14 @@ FACTORS = {"constants": 10.0, "defaults": 1000.0}  # by which one may be moved e
 
 
 def range_of(figure: str, unit: str) -> Range | None:
-    """The range of a figure by its name, else by its SI unit; None where any value will do."""
+    """Look up the range of a figure by its name, else by its SI unit; None where any value will do."""
     if figure in _BY_FIGURE:
         return _BY_FIGURE[figure]
     return _BY_UNIT.get("USD" + unit[3:] if units.is_money(unit) else unit)
 
 
 def range_around(kind: str, value: float, unit: str) -> Range | None:
-    """The range of a fitted constant or a default when a user moves it; a share stays one. Of one that is 0 that of its unit."""
+    """Compute the range within which a user may move a fitted constant or a default; a share stays one, and 0 takes the range of its unit."""
     if value == 0:
         return range_of("", unit)
     least, most = value / FACTORS[kind], value * FACTORS[kind]

@@ -30,7 +30,7 @@ class Place:
     whole: bool = False
 
     def at(self, *keys: str) -> str:
-        """Path of something inside the entry."""
+        """Write the path of something inside the entry."""
         if self.bare:
             keys = keys[2:]
         inside = ".".join(k for k in keys if k)
@@ -40,7 +40,7 @@ class Place:
 
 
 def read_record(kind: str, entry: object, place: Place, base: Record | None, report: Report) -> Record | None:
-    """The record of an entry; with a `base`, that record with the entry's figures and texts in place of its own."""
+    """Read the record of an entry; with a `base`, that record with the entry's figures and texts in place of its own."""
     schema = SCHEMAS[kind]
     if not isinstance(entry, Mapping):
         report(place.path, f"expected an object, got {type(entry).__name__}")
@@ -83,7 +83,7 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
 
 
 def _from_config(entry: Mapping[str, Any], name: str, place: Place, report: Report) -> Mapping[str, Any]:
-    """The entry with its Hugging Face config read into figures and texts; without it where it cannot be read."""
+    """Read the Hugging Face config of an entry into figures and texts; leave it out where it cannot be read."""
     try:
         return from_config(entry["config"], name, entry)
     except CatalogError as error:
@@ -131,7 +131,7 @@ def _figures(
     report: Report,
     before: Mapping[str, Figure] = {},
 ) -> dict[str, Figure]:
-    """Figures of an entry; what a user states must lie in the range of its kind, or around the one it takes the place of."""
+    """Read the figures of an entry; a user's must lie in the range of their kind, or around the one they replace."""
     out: dict[str, Figure] = {}
     for name, figure in _mapping(entry, key, place, report).items():
         spec = schema.figure(name)
@@ -158,7 +158,7 @@ def _report_at(report: Report, place: Place, *keys: str) -> Report:
 
 
 def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: Figure | None) -> str:
-    """Why a figure cannot be of this name; empty where it can."""
+    """Describe why a figure cannot be of this name; empty where it can."""
     given = len(figure.value) if isinstance(figure.value, tuple) else 1
     if spec.values and given != spec.values and not schema.open:
         return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"

@@ -29,11 +29,11 @@ class Record:
     brief_only: bool = False
 
     def get(self, figure: str) -> Figure | None:
-        """The figure, or None where the record has none."""
+        """Get the figure, or None where the record has none."""
         return self.figures.get(figure)
 
     def figure(self, figure: str) -> Figure:
-        """The figure; MissingFigure says how to state it where the record has none."""
+        """Get the figure; MissingFigure says how to state it where the record has none."""
         found = self.figures.get(figure)
         if found is None:
             spec = SCHEMAS[self.kind].figures.get(figure)
@@ -41,16 +41,16 @@ class Record:
         return found
 
     def value(self, figure: str) -> float:
-        """The figure's number in SI."""
+        """Get the figure's number in SI."""
         return self.figure(figure).number
 
     def series(self, figure: str) -> tuple[float, ...]:
-        """The figure's values over the day in SI."""
+        """Get the figure's values over the day in SI."""
         value = self.figure(figure).value
         return value if isinstance(value, tuple) else (value,)
 
     def words(self, key: str) -> str:
-        """A text that is one string, "" where the record has none."""
+        """Get a text that is one string, "" where the record has none."""
         value = self.text.get(key, "")
         return value if isinstance(value, str) else str(value)
 

@@ -45,7 +45,7 @@ class Schema:
     open: bool = False
 
     def figure(self, name: str) -> FigureSpec | None:
-        """Specification of a figure by its name; None where the kind has no such figure."""
+        """Look up the specification of a figure by its name; None where the kind has no such figure."""
         if name in self.figures:
             return self.figures[name]
         for pattern, spec in self.families.items():

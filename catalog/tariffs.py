@@ -34,7 +34,7 @@ class Band:
     figure: Figure | None
 
     def holds(self, month: int, weekday: int) -> bool:
-        """Whether it holds in this month (1 to 12) on this day of the week (Monday is 0)."""
+        """Tell whether it holds in this month (1 to 12) on this day of the week (Monday is 0)."""
         return month in self.months and weekday in _DAYS[self.days]
 
 
@@ -48,12 +48,12 @@ def tariff_bands(tariff: Record) -> tuple[Band, ...]:
 
 
 def band_at(tariff: Record, month: int, weekday: int, hour: float) -> Band | None:
-    """The band that holds at a local time; None where the tariff has none."""
+    """Find the band that holds at a local time; None where the tariff has none."""
     return next((b for b in tariff_bands(tariff) if b.holds(month, weekday) and b.start_h <= hour < b.end_h), None)
 
 
 def hourly_values(tariff: Record, month: int, weekday: int) -> tuple[float | None, ...]:
-    """Price or multiplier of each local hour of a day, averaged within an hour in which the band changes;
+    """Compute the price or multiplier of each local hour of a day, averaged within an hour in which the band changes;
     None for an hour without a figure."""
     weights = [0.0] * HOURS_PER_DAY
     sums = [0.0] * HOURS_PER_DAY
@@ -68,7 +68,7 @@ def hourly_values(tariff: Record, month: int, weekday: int) -> tuple[float | Non
 
 
 def malformed_texts(record: Record) -> Iterator[tuple[str, str]]:
-    """(key, message) for each text of a region or tariff that says more than a schema can check."""
+    """Check the texts of a region or tariff that a schema cannot check, and yield (key, message) for each problem."""
     zone = record.text.get("timezone")
     if record.kind == "regions" and isinstance(zone, str) and not _is_zone(zone):
         yield "timezone", f'expected an IANA time zone such as "Asia/Shanghai", got "{zone}"'
@@ -96,7 +96,7 @@ _ROW = '[[1, 2, 12], "weekday", 8, 22, "peak", "price_peak"] (months, days, hour
 
 
 def _malformed_band(row: object, record: Record) -> str:
-    """What is wrong with a row of bands; empty where nothing is."""
+    """Describe what is wrong with a row of bands; empty where nothing is."""
     if not isinstance(row, tuple) or len(row) != 6:
         return f"expected a row such as {_ROW}"
     months, days, start, end, name, figure = row

@@ -178,7 +178,7 @@ def _quoted(value: object) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of a JSON document is a number that a float can hold; true and false are none.
+    """Tell whether a value of a JSON document is a number that a float can hold; true and false are none.
 
     >>> is_number(3), is_number(True), is_number(float("nan")), is_number(10**400)
     (True, False, False, False)
@@ -187,7 +187,7 @@ def is_number(value: object) -> bool:
 
 
 def parse(value: str | int | float, unit: str) -> float:
-    """Number in the SI `unit` that a text such as "4.8 TB/s" states.
+    """Parse a text such as "4.8 TB/s" to a number in the SI `unit`.
 
     Bare numbers are taken for counts and dimensionless quantities only.
 
@@ -215,7 +215,7 @@ def parse(value: str | int | float, unit: str) -> float:
 
 
 def parse_money(text: str, per: str = "") -> tuple[float, str]:
-    """Amount (per SI unit `per`) and currency of a text such as "2.95 USD/h".
+    """Parse a text such as "2.95 USD/h" to an amount (per SI unit `per`) and a currency.
 
     >>> parse_money("420M CNY"), parse_money("11.7M USD/MW", "W")
     ((420000000.0, 'CNY'), (11.7, 'USD'))
@@ -234,7 +234,7 @@ def parse_money(text: str, per: str = "") -> tuple[float, str]:
 
 @cache
 def si_unit(unit: str) -> tuple[str, float]:
-    """SI unit and factor of a unit as written in data: "TB/s" -> ("byte/s", 1e12).
+    """Look up the SI unit and factor of a unit as written in data: "TB/s" -> ("byte/s", 1e12).
 
     >>> si_unit("USD/kWh")[0], si_unit("USD/kW-month")[0], si_unit("")
     ('USD/J', 'USD/W s', ('1', 1.0))
@@ -255,7 +255,7 @@ def si_unit(unit: str) -> tuple[str, float]:
 
 
 def is_money(unit: str) -> bool:
-    """Whether an SI unit is an amount of money, possibly per something."""
+    """Tell whether an SI unit is an amount of money, possibly per something."""
     return unit not in _TABLES and _CURRENCY.fullmatch(unit) is not None
 
 
@@ -273,7 +273,7 @@ def parse_any(value: str | int | float, unit: str) -> tuple[float, str]:
 
 
 def noun(unit: str) -> str:
-    """What a quantity of an SI unit is called in a message.
+    """Name the quantity of an SI unit in a message.
 
     >>> noun("byte/s"), noun("s")
     ('a bandwidth', 'a time')
@@ -282,7 +282,7 @@ def noun(unit: str) -> str:
 
 
 def example(unit: str) -> str:
-    """A well-formed text for an SI unit, for error messages.
+    """Give a well-formed text for an SI unit, for error messages.
 
     >>> example("byte/s"), example("USD/s")
     ('4.8 TB/s', '2.95 USD/h')
@@ -355,7 +355,7 @@ def _count(value: float) -> str:
 
 
 def show(value: float, unit: str) -> str:
-    """Text for people of a number in the SI `unit`; `parse` reads it back to four digits.
+    """Write a number in the SI `unit` as text for people; `parse` reads it back to four digits.
 
     >>> show(4.8e12, "byte/s"), show(0.5, "s"), show(2e7, "USD"), show(1e-8, "USD/J")
     ('4.8 TB/s', '500 ms', '20M USD', '0.036 USD/kWh')

@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Result = Floats | float
-"""What a closed form returns: an array where an argument is one, a number where all are numbers."""
+"""Result of a closed form: an array where an argument is one, a number where all are numbers."""
 
 
 def as_result(values: NDArray[Any] | float) -> Result:

@@ -13,7 +13,7 @@ from models.arrays import Result, as_result
 
 
 def discount_factor(rate: ArrayLike, years: ArrayLike) -> Result:
-    """Worth today of one unit paid after `years`:  v = (1 + r)^-n.
+    """Discount one unit paid after `years`:  v = (1 + r)^-n.
 
     Shapes: broadcast. Units: rate [1/year], years [year], result [1]. Valid for rate > -1.
     Reference: Park, Contemporary Engineering Economics, 6th ed. (2016), chapter 3 (single payment, P/F).
@@ -25,7 +25,7 @@ def discount_factor(rate: ArrayLike, years: ArrayLike) -> Result:
 
 
 def present_worth_factor(rate: ArrayLike, years: ArrayLike) -> Result:
-    """Worth today of one unit at the end of each of n years:  (1 - (1 + r)^-n) / r, and n when r = 0.
+    """Sum the present worth of one unit at the end of each of n years:  (1 - (1 + r)^-n) / r, and n when r = 0.
 
     Shapes: broadcast. Units: rate [1/year], years [year], result [year]. Valid for rate > -1, years >= 0.
     Reference: Park (2016), chapter 3 (uniform series, P/A).
@@ -42,7 +42,7 @@ def present_worth_factor(rate: ArrayLike, years: ArrayLike) -> Result:
 
 
 def capital_recovery_factor(rate: ArrayLike, years: ArrayLike) -> Result:
-    """Equal payment at the end of each of n years that repays one unit:  r (1 + r)^n / ((1 + r)^n - 1).
+    """Compute the equal payment at the end of each of n years that repays one unit:  r (1 + r)^n / ((1 + r)^n - 1).
 
     Shapes: broadcast. Units: rate [1/year], years [year], result [1/year]. Valid for rate > -1, years > 0.
     Reference: Park (2016), chapter 3 (capital recovery, A/P); Short, Packey and Holt, NREL/TP-462-5173 (1995), section 2.
@@ -54,7 +54,7 @@ def capital_recovery_factor(rate: ArrayLike, years: ArrayLike) -> Result:
 
 
 def annuity(price: ArrayLike, rate: ArrayLike, life_years: ArrayLike, residual_fraction: ArrayLike = 0.0) -> Result:
-    """Yearly cost of owning:  (P - R) CRF(r, n) + R r,  R = residual_fraction P recovered at the end of life.
+    """Compute the yearly cost of owning:  (P - R) CRF(r, n) + R r,  R = residual_fraction P recovered at the end of life.
 
     Shapes: broadcast. Units: price [money], rate [1/year], life [year], residual [1], result [money/year].
     Valid for life > 0 and 0 <= residual <= 1.
@@ -73,7 +73,7 @@ def annuity(price: ArrayLike, rate: ArrayLike, life_years: ArrayLike, residual_f
 def horizon_share(
     rate: ArrayLike, life_years: ArrayLike, horizon_years: ArrayLike, residual_fraction: ArrayLike = 0.0
 ) -> Result:
-    """Present worth, per unit of price, of owning through a horizon:  a(r, n, R) x PW(r, h).
+    """Compute the present worth, per unit of price, of owning through a horizon:  a(r, n, R) x PW(r, h).
 
     A system that outlives the horizon is charged its annuities up to the horizon only; one that wears out earlier
     is replaced at the same price. Shapes: broadcast. Units: rate [1/year], years [year], result [1].
@@ -88,7 +88,7 @@ def horizon_share(
 
 
 def window_present_worth(rate: ArrayLike, start_year: ArrayLike, end_year: ArrayLike, horizon_years: int) -> Result:
-    """Worth today of one unit per year that flows during [a, b), each year's share paid at that year's end.
+    """Compute the present worth of one unit per year that flows during [a, b), each year's share paid at that year's end.
 
     sum over k of |[a, b) n [k, k+1)| (1 + r)^-(k+1),  k = 0 .. horizon - 1;  equals PW(r, h) for [0, h).
     Shapes: broadcast. Units: rate [1/year], start and end [year], result [year]. What lies outside the horizon counts 0.
@@ -104,7 +104,7 @@ def window_present_worth(rate: ArrayLike, start_year: ArrayLike, end_year: Array
 
 
 def cost_per_million_tokens(cost: ArrayLike, tokens: ArrayLike) -> Result:
-    """Price of a million tokens:  10^6 cost / tokens; infinite where nothing is produced.
+    """Compute the price of a million tokens:  10^6 cost / tokens; infinite where nothing is produced.
 
     Shapes: broadcast. Units: cost [money] and tokens [token], or both per second, result [money per million tokens].
     Reference: Barroso, Hölzle and Ranganathan, The Datacenter as a Computer, 3rd ed. (2018), chapter 6 (TCO per unit of work).

@@ -1,4 +1,4 @@
-"""Time of one operator on one chip: peak arithmetic against memory traffic. What the operators are is in operators.py."""
+"""Time of one operator on one chip: peak arithmetic against memory traffic. What the operators are is in models/transformer/architecture.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Precision = str | Ints  # a name, or an array of places in PRECISIONS
 
 
 def element_bytes(precision: Precision) -> Result:
-    """Stored bytes of an element at a precision, block scales included.
+    """Look up the stored bytes of an element at a precision, block scales included.
 
     Shapes: a name, or an array of places in PRECISIONS. Units: [byte].
     Reference: OCP Microscaling Formats specification 1.0 (2023), section 5 (block scales).
@@ -42,7 +42,7 @@ def element_bytes(precision: Precision) -> Result:
 
 
 def operand_bits(precision: Precision) -> Result:
-    """Bits of the operands of a product with weights at a precision. Raises ValueError for an unknown name.
+    """Look up the bits of the operands of a product with weights at a precision. Raises ValueError for an unknown name.
 
     Shapes: a name, or an array of places in PRECISIONS. Units: [1].
     Reference: Frantar et al., MARLIN, arXiv:2408.11743, section 3 (weights of 4 bits are widened to 16).
@@ -93,7 +93,7 @@ def _all(holds: Floats | bool) -> bool:
 
 
 def roofline_s(flop: ArrayLike, moved_bytes: ArrayLike, flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result:
-    """Time of an operator that overlaps arithmetic with memory traffic perfectly:  max(F / P, B / beta).
+    """Compute the roofline time of an operator that overlaps arithmetic with memory traffic perfectly:  max(F / P, B / beta).
 
     Shapes: broadcast. Units: work [FLOP], traffic [byte], rates [FLOP/s] and [byte/s], result [s]. Both rates positive.
     Reference: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), equation 1.
@@ -105,7 +105,7 @@ def roofline_s(flop: ArrayLike, moved_bytes: ArrayLike, flop_per_s: ArrayLike, b
 
 
 def ridge_flop_per_byte(flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result:
-    """Arithmetic intensity at which a chip is as busy computing as loading:  P / beta.
+    """Compute the ridge point, the arithmetic intensity at which a chip is as busy computing as loading:  P / beta.
 
     Shapes: broadcast. Units: rates [FLOP/s] and [byte/s], result [FLOP/byte].
     Reference: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), section 4 (ridge point).
@@ -117,7 +117,7 @@ def ridge_flop_per_byte(flop_per_s: ArrayLike, bytes_per_s: ArrayLike) -> Result
 
 
 def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: ArrayLike) -> Result:
-    """How much longer a GEMM takes because it is small:  (1 + n0/M)(1 + n0/N)(1 + n0/K).
+    """Compute how much longer a GEMM takes because it is small:  (1 + n0/M)(1 + n0/N)(1 + n0/K).
 
     n0 is the extent at which one dimension alone halves the rate: prologue, tile and wave quantisation in one smooth term.
     Shapes: broadcast. Units: extents and n0 [1], result [1]. Extents positive.
@@ -131,7 +131,7 @@ def saturation_factor(m: ArrayLike, n: ArrayLike, k: ArrayLike, half_size: Array
 
 
 def misalignment_factor(n: ArrayLike, k: ArrayLike, penalty: ArrayLike, multiple: int = 128) -> Result:
-    """How much longer a GEMM takes when N or K per rank is no multiple of the tile:  1 + penalty, else 1.
+    """Compute how much longer a GEMM takes when N or K per rank is no multiple of the tile:  1 + penalty, else 1.
 
     Shapes: broadcast. Units: extents [1], penalty [1], result [1].
     Reference: NVIDIA, Matrix Multiplication Background User's Guide, section 3.1 (tensor core requirements) and tile quantisation.
@@ -147,7 +147,7 @@ def gemm_s(
     m: ArrayLike, n: ArrayLike, k: ArrayLike, flop_per_s: ArrayLike, bytes_per_s: ArrayLike,
     bytes_per_element: ArrayLike, half_size: ArrayLike = 0.0, misalignment: ArrayLike = 0.0,
 ) -> Result:  # fmt: skip
-    """Time of an M x N x K matrix product: saturated arithmetic against reading both operands and writing the result.
+    """Predict the time of an M x N x K matrix product: saturated arithmetic against reading both operands and writing the result.
 
     max(2 M N K / P x saturation x alignment, b (M K + K N + M N) / beta).
     Shapes: broadcast. Units: extents [1], rates [FLOP/s] and [byte/s], bytes per element [byte], result [s].

@@ -14,7 +14,7 @@ from models.arrays import Result, as_result
 
 
 def reading_bytes_per_s(tokens_per_s: ArrayLike, bytes_per_token: ArrayLike) -> Result:
-    """Bytes per second that a run reads while it computes:  q b.
+    """Compute the rate at which a run reads while it computes:  q b.
 
     Every replica reads samples of its own, so the rate grows with the width of the run.
     Shapes: broadcast. Units: tokens q [token/s], stored size of a token b [byte/token], result [byte/s].
@@ -27,7 +27,7 @@ def reading_bytes_per_s(tokens_per_s: ArrayLike, bytes_per_token: ArrayLike) -> 
 
 
 def checkpoint_bytes_per_s(checkpoint_bytes: ArrayLike, interval_s: ArrayLike, write_s: ArrayLike = 0.0) -> Result:
-    """Mean rate at which checkpoints are written:  C / (tau + d).
+    """Compute the mean rate at which checkpoints are written:  C / (tau + d).
 
     Written in the background (d = 0) it is also the least bandwidth at which one is done before the next begins; a run that
     stands still while it writes needs the mean only.
@@ -47,7 +47,7 @@ def checkpoint_stall_s(
     host_bytes_per_s: ArrayLike = 0.0,
     interval_s: ArrayLike = np.inf,
 ) -> Result:
-    """Time for which a run stands still for a checkpoint:  C / B, or in the background  C / H + max(0, C / B - tau).
+    """Compute the time for which a run stands still for a checkpoint:  C / B, or in the background  C / H + max(0, C / B - tau).
 
     In the background the run waits for the copy to the memory of the hosts (H > 0), and for the last checkpoint where storage is
     too slow to have taken it in.
@@ -70,7 +70,7 @@ def load_s(
     bytes_per_s: Sequence[ArrayLike],
     last_bytes_per_s: ArrayLike = np.inf,
 ) -> Result:
-    """Time until weights that lie in several tiers are in the chips:  max(W max_i s_i / B_i, W / L).
+    """Compute the time to load weights that lie in several tiers into the chips:  max(W max_i s_i / B_i, W / L).
 
     Tiers are read beside one another and what arrives is passed on at once, so the slowest part decides. Weights that lie in one
     place only have one share of 1; a cache that is warm has the whole.
@@ -92,7 +92,7 @@ def load_s(
 
 
 def computing_share(needed_bytes_per_s: ArrayLike, storage_bytes_per_s: ArrayLike) -> Result:
-    """Share of the time in which compute does not wait for data:  min(1, B / q).
+    """Compute the share of the time in which compute does not wait for data:  min(1, B / q).
 
     Reading runs ahead of the computation, so the slower of the two sets the pace.
     Shapes: broadcast. Units: bytes that the computation asks for at full pace q, storage B [byte/s], result [1] in [0, 1].

@@ -9,7 +9,7 @@ from models.arrays import Result, as_result
 
 
 def embodied_carbon_kg(made_kg: ArrayLike, used_s: ArrayLike, life_s: ArrayLike) -> Result:
-    """Share of the carbon of manufacture that a use answers for:  M = TE x (time reserved / life).
+    """Compute the share of embodied carbon that a use answers for:  M = TE x (time reserved / life).
 
     Shapes: broadcast. Units: made TE [kg], used and life [s], result [kg]. Valid for life > 0; a use longer than the life
     answers for the replacements too.

@@ -27,7 +27,7 @@ class PowerConstants:
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> PowerConstants:
-        """From plain numbers by name [1]. Raises ValueError naming what is missing, unknown, or not in (0, 1].
+        """Build from plain numbers by name [1]. Raises ValueError naming what is missing, unknown, or not in (0, 1].
 
         Reference: ML.ENERGY power against batch; node figures arXiv:2412.08602 and arXiv:2506.14551; see the catalog.
 
@@ -50,7 +50,7 @@ class PowerConstants:
 
 
 def chip_power_share(shares: Mapping[str, ArrayLike], constants: PowerConstants) -> Result:
-    """Mean power of a chip relative to its TDP:  p = sum over activities of share x p_activity, idle for what is left of 1.
+    """Compute the mean power of a chip relative to its TDP:  p = sum over activities of share x p_activity, idle for what is left of 1.
 
     `shares`: fraction of time in compute, memory, communication and host, as `ServingPoint.bound_shares` gives them.
     Shapes: broadcast; result [1]. Median error 9 % over 113 measured points (H100 and B200, dense and MoE, batch 8 to 3,072);
@@ -67,7 +67,7 @@ def chip_power_share(shares: Mapping[str, ArrayLike], constants: PowerConstants)
 
 
 def chip_utilisation(power_share: ArrayLike, constants: PowerConstants) -> Result:
-    """Position of a chip between idle and full power:  u = (p - p_idle)/(1 - p_idle), within 0 to 1.
+    """Compute the utilisation of a chip between idle and full power:  u = (p - p_idle)/(1 - p_idle), within 0 to 1.
 
     Shapes: as power_share [1]; result [1]. Reference: Barroso and Hölzle, Computer 40 (2007) (energy proportionality).
 
@@ -79,7 +79,7 @@ def chip_utilisation(power_share: ArrayLike, constants: PowerConstants) -> Resul
 
 
 def system_power_w(idle_w: ArrayLike, max_w: ArrayLike, utilisation: ArrayLike) -> Result:
-    """Power of a system:  P = P_idle + (P_max - P_idle) u.
+    """Compute the power of a system:  P = P_idle + (P_max - P_idle) u.
 
     The curvature that is known of batch size is in the activity shares behind `utilisation`, not here.
     Shapes: broadcast. Units: [W], utilisation 0 to 1 [1], result [W].
@@ -95,7 +95,7 @@ def system_power_w(idle_w: ArrayLike, max_w: ArrayLike, utilisation: ArrayLike) 
 def serving_power_w(
     shares: Mapping[str, ArrayLike], idle_w: ArrayLike, rated_w: ArrayLike, constants: PowerConstants
 ) -> Result:
-    """Power of a system whose chips spend their time as `shares`:  system power at the utilisation that follows from them.
+    """Compute the power of a system whose chips spend their time as `shares`:  system power at the utilisation that follows from them.
 
     Full utilisation draws node_peak x rating. Shapes: broadcast. Units: idle and rated [W], result [W].
     Reference: models/energy/power.py chip_power_share and system_power_w; node_peak from arXiv:2412.08602 (8.4 of 10.2 kW).
@@ -110,7 +110,7 @@ def serving_power_w(
 
 
 def training_power_w(rated_w: ArrayLike, constants: PowerConstants) -> Result:
-    """Sustained power of a system in training:  training x rating.
+    """Compute the sustained power of a system in training:  training x rating.
 
     Shapes: as rated_w [W]; result [W]. Reference: arXiv:2506.14551 (8x H100 nodes draw 76 % of their rating).
 
@@ -122,7 +122,7 @@ def training_power_w(rated_w: ArrayLike, constants: PowerConstants) -> Result:
 
 
 def facility_power_w(it_power_w: ArrayLike, pue: ArrayLike) -> Result:
-    """Power at the meter of the site:  P = P_IT x PUE.
+    """Compute the power at the meter of the site:  P = P_IT x PUE.
 
     Shapes: broadcast. Units: [W], PUE at least 1 [1], result [W].
     Reference: ISO/IEC 30134-2:2016 (power usage effectiveness).
@@ -134,7 +134,7 @@ def facility_power_w(it_power_w: ArrayLike, pue: ArrayLike) -> Result:
 
 
 def energy_per_token_j(power_w: ArrayLike, tokens_per_s: ArrayLike) -> Result:
-    """Energy of a token:  P / rate; infinite where nothing is produced.
+    """Compute the energy per token:  P / rate; infinite where nothing is produced.
 
     Shapes: broadcast. Units: [W], [token/s], result [J/token].
     Reference: Samsi et al., From Words to Watts, IEEE HPEC 2023.

@@ -12,7 +12,7 @@ DAYS = 365.0
 
 
 def declination_deg(day_of_year: ArrayLike) -> Floats | float:
-    """Angle between the sun and the equator at noon:  23.45 sin(360 (284 + n)/365).
+    """Compute the solar declination:  23.45 sin(360 (284 + n)/365).
 
     Shapes: broadcast. Units: day of the year, 1 on 1 January [1], result [degree]. Valid to about half a degree.
     Reference: Cooper, Solar Energy 12 (1969); Duffie and Beckman, Solar Engineering of Thermal Processes, equation 1.6.1a.
@@ -26,7 +26,7 @@ def declination_deg(day_of_year: ArrayLike) -> Floats | float:
 def sine_of_elevation(
     latitude_deg: ArrayLike, longitude_deg: ArrayLike, day_of_year: ArrayLike, hour_utc: ArrayLike
 ) -> Floats | float:
-    """Output of a level panel in a clear sky, relative to the sun overhead:  max(0, sin f sin d + cos f cos d cos w).
+    """Compute the output of a level panel in a clear sky, relative to the sun overhead:  max(0, sin f sin d + cos f cos d cos w).
 
     f latitude, d declination, w hour angle: 15 degrees per hour from solar noon. The equation of time (at most 16 minutes) is
     left out. Shapes: broadcast. Units: degrees, north and east positive [degree], day [1], hour of the day [h], result [1].
@@ -46,7 +46,7 @@ def sine_of_elevation(
 
 
 def with_mean(shape: ArrayLike, capacity_factor: float) -> Floats:
-    """Output over capacity, of a given mean:  min(1, a s)  with a such that the mean is the capacity factor.
+    """Scale a profile of output over capacity to a given mean:  min(1, a s)  with a such that the mean is the capacity factor.
 
     Shapes: any, at least one value above 0. Units: shape and result [1]. Where too few hours have output for that mean, the
     output is 1 in all of them.

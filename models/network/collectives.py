@@ -12,7 +12,7 @@ from models.arrays import Result, as_result
 
 
 def members_per_domain(group: ArrayLike, stride: ArrayLike, domain: ArrayLike) -> Result:
-    """Members of a group that share a scale-up domain, when they are `stride` ranks apart:  min(g, max(1, D / stride)).
+    """Count the members of a group that share a scale-up domain, `stride` ranks apart:  min(g, max(1, D / stride)).
 
     Ranks are numbered tensor, context, data, then pipeline; the stride of a group is the product of those before it.
     Shapes: broadcast. Units: counts [1].
@@ -32,7 +32,7 @@ def group_bytes_per_s(
     inter_bytes_per_s: ArrayLike,
     nic_exponent: ArrayLike = 1.0,
 ) -> Result:
-    """Bandwidth at which a rank takes part in a ring over two levels.
+    """Compute the bandwidth at which a rank takes part in a ring over two levels.
 
     beta_intra inside one domain; else min(beta_intra, beta_NIC r^x): each of the r members in a domain drives its own
     NIC with a share of the data. x below 1 says how much of those NICs a framework's rings reach.
@@ -49,7 +49,7 @@ def group_bytes_per_s(
 
 
 def all_gather_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0) -> Result:
-    """Time after which every rank holds all `size_bytes`, of which each began with 1/g:  (g - 1)/g S / beta + alpha.
+    """Predict the time of an all-gather of `size_bytes`, of which each rank begins with 1/g:  (g - 1)/g S / beta + alpha.
 
     Shapes: broadcast. Units: size [byte], group [1], bandwidth [byte/s], start-up of the whole collective [s], result [s].
     A group of one, or nothing to send, costs nothing; no bandwidth costs infinity.
@@ -68,7 +68,7 @@ def all_gather_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike
 def reduce_scatter_s(
     size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0
 ) -> Result:
-    """Time after which every rank holds its 1/g of the sum of `size_bytes` per rank:  (g - 1)/g S / beta + alpha.
+    """Predict the time of a reduce-scatter of `size_bytes` per rank:  (g - 1)/g S / beta + alpha.
 
     Shapes: broadcast. Units: size [byte], group [1], bandwidth [byte/s], start-up [s], result [s]. The mirror image of an
     all-gather; the additions are free beside the links.
@@ -81,7 +81,7 @@ def reduce_scatter_s(
 
 
 def all_reduce_s(size_bytes: ArrayLike, group: ArrayLike, bytes_per_s: ArrayLike, start_s: ArrayLike = 0.0) -> Result:
-    """Time after which every rank holds the sum of `size_bytes` per rank: a reduce-scatter and an all-gather.
+    """Predict the time of an all-reduce of `size_bytes` per rank: a reduce-scatter and an all-gather.
 
     Shapes: broadcast. Units: size [byte], group [1], bandwidth [byte/s], start-up of each half [s], result [s].
     Reference: Thakur, Rabenseifner and Gropp, Int. J. High Performance Computing Applications 19 (2005), section 4.4;
@@ -102,7 +102,7 @@ def all_to_all_s(
     inter_bytes_per_s: ArrayLike,
     start_s: ArrayLike = 0.0,
 ) -> Result:
-    """Time of a personalised exchange whose traffic over the two levels runs side by side: the slower level counts.
+    """Predict the time of an all-to-all whose traffic over the two levels runs side by side: the slower level counts.
 
     max(in / beta_intra, out / beta_NIC) + alpha.
     Shapes: broadcast. Units: bytes that a rank sends inside its domain and over its NIC [byte], bandwidths [byte/s],
@@ -121,7 +121,7 @@ def all_to_all_s(
 
 
 def exposed_s(communication_s: ArrayLike, window_s: ArrayLike, overlap: ArrayLike) -> Result:
-    """Communication that stays visible beside computation:  C - f min(C, W).
+    """Compute the communication that computation does not hide:  C - f min(C, W).
 
     Shapes: broadcast. Units: communication and window of computation [s], overlap f within 0..1 [1], result [s].
     Reference: Rajbhandari et al., ZeRO, arXiv:1910.02054, section 7; Li et al., PyTorch Distributed, arXiv:2006.15704, section 3.2.3.

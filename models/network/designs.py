@@ -1,7 +1,7 @@
 """Scale-out designs side by side: what each costs, draws, carries and reaches for any number of systems.
 
 A design is a way to wire the NIC ports of equal systems; `network` gives its parts and capacities in closed form. Parts and
-their prices are inputs. What a group of ranks gets out of a design is in `fabric_links`, where to put the ranks in `placement`.
+their prices are inputs. What a group of ranks gets out of a design is in `group_links`, where to put the ranks in `placement`.
 
 * scale-up         no scale-out network; a replica stays inside one system
 * rail-only        port i of every system on tree i, the trees not joined: other traffic is forwarded through the scale-up domain
@@ -48,7 +48,7 @@ class Design:
 
     @classmethod
     def named(cls, name: str) -> Design:
-        """The design of a name such as "torus", "fat-tree" or "rail-optimised:3/2".
+        """Parse the name of a design, such as "torus", "fat-tree" or "rail-optimised:3/2".
 
         Shapes: scalar. Units: taper [1]. Reference: as this module.
 
@@ -92,13 +92,13 @@ class Network:
 def network(
     design: Design, systems: ArrayLike, ports_per_system: ArrayLike, radix: ArrayLike, *, rack_systems: int = 1
 ) -> Network:
-    """Parts and capacities of a design for so many systems of so many NIC ports, with switches of one radix.
+    """Count parts and capacities of a design for so many systems of so many NIC ports, with switches of one radix.
 
     A link is copper where both its ends stand in one rack of `rack_systems`: host links if all systems of a leaf (router) do,
     local links of a dragonfly if its group does, links between leaves if all systems do, links of a torus within a brick.
     Hops and uniform traffic of rail-only are those within a rail.
     Shapes: broadcast over systems, ports, radix. Units: [1] throughout. Valid for at least 1 port per system and radix >= 8.
-    Reference: Wang et al., Rail-only, arXiv:2307.12169, section 4; see also `fabric_trees.tree`, `fabric_direct`.
+    Reference: Wang et al., Rail-only, arXiv:2307.12169, section 4; see also `trees.tree`, `direct`.
 
     >>> [float(network(Design.named(name), 256, 8, 64).switches) for name in ("rail-only", "rail-optimised", "torus", "dragonfly")]
     [96.0, 96.0, 0.0, 128.0]
@@ -174,7 +174,7 @@ def _torus(design: Design, n: Floats, p: Floats, k: Floats, rack_systems: int) -
 
 
 def torus_trunk(dims: ArrayLike, ports_per_system: ArrayLike) -> Floats:
-    """NIC ports of a node that go to each neighbour of a torus:  floor(p / neighbours of a node).
+    """Count the NIC ports of a node that go to each neighbour of a torus:  floor(p / neighbours of a node).
 
     Shapes: dimensions along the last axis, of which three. Units: [1] throughout. 0 where a node has too few ports.
     Reference: Dally and Towles (2004), section 5.1 (2 neighbours per dimension longer than two nodes).
@@ -201,10 +201,10 @@ def _dragonfly(design: Design, n: Floats, p: Floats, k: Floats, rack_systems: in
 
 
 def largest_network(design: Design, ports_per_system: ArrayLike, radix: ArrayLike) -> Floats | float:
-    """Most systems that a design can join with switches of one radix.
+    """Compute the largest number of systems that a design joins with switches of one radix.
 
     A tree of three tiers: k floor(k/2) d ports, of one rail or (fat tree) of all; joined rails: d systems to each of
-    `fabric_trees.rows_reach` rows; dragonfly: a p (a h + 1) ports; no switch bounds a torus.
+    `trees.rows_reach` rows; dragonfly: a p (a h + 1) ports; no switch bounds a torus.
     Shapes: broadcast. Units: [1] throughout.
     Reference: Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, section 3; Kim et al., ISCA 2008, section 3.1.
 
@@ -229,7 +229,7 @@ def largest_network(design: Design, ports_per_system: ArrayLike, radix: ArrayLik
 def network_price(
     net: Network, switch_price: ArrayLike, copper_link_price: ArrayLike, optical_link_price: ArrayLike
 ) -> Floats | float:
-    """Purchase price:  N_switch p_switch + N_copper p_copper + N_optical p_optical, an optical link with both its transceivers.
+    """Sum the purchase price:  N_switch p_switch + N_copper p_copper + N_optical p_optical, an optical link with both its transceivers.
 
     Shapes: broadcast. Units: prices [money each], result [money].
     Reference: Wang et al., Rail-only, arXiv:2307.12169, section 4 (switches and transceivers as the cost of a network).
@@ -245,7 +245,7 @@ def network_price(
 
 
 def network_power_w(net: Network, switch_power_w: ArrayLike, optic_power_w: ArrayLike) -> Floats | float:
-    """Power of switches and transceivers:  N_switch P_s + 2 N_optical P_o; copper draws nothing of its own.
+    """Sum the power of switches and transceivers:  N_switch P_s + 2 N_optical P_o; copper draws nothing of its own.
 
     Shapes: broadcast. Units: power of a switch, of one transceiver, result [W].
     Reference: Wang et al., Rail-only, arXiv:2307.12169, section 4.
@@ -257,7 +257,7 @@ def network_power_w(net: Network, switch_power_w: ArrayLike, optic_power_w: Arra
 
 
 def bisection_bytes_per_s(net: Network, port_bytes_per_s: ArrayLike) -> Floats | float:
-    """What crosses the middle of a network in one direction:  cut links times the rate of a port.
+    """Compute the bisection bandwidth of a network in one direction:  cut links times the rate of a port.
 
     Shapes: broadcast. Units: port, result [byte/s], one direction.
     Reference: Dally and Towles (2004), section 3.3.
@@ -269,7 +269,7 @@ def bisection_bytes_per_s(net: Network, port_bytes_per_s: ArrayLike) -> Floats |
 
 
 def latency_s(hops: ArrayLike, alpha_s: ArrayLike, hop_latency_s: ArrayLike) -> Floats | float:
-    """Time of an empty message over so many links:  alpha + (hops - 1) t_switch; alpha alone within a node.
+    """Compute the latency of an empty message over so many links:  alpha + (hops - 1) t_switch; alpha alone within a node.
 
     Shapes: broadcast. Units: hops [1], start-up of a message and time in a switch (or a node passed) with its cable [s], result [s].
     Reference: Dally and Towles (2004), section 3.3.2 (zero-load latency).

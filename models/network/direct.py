@@ -1,6 +1,6 @@
 """Networks whose nodes or routers are joined directly: the torus of up to three dimensions, and the dragonfly.
 
-Parts, bisection, hops and what uniform traffic gets through; prices and the designs that a user can name are in `fabric_designs`.
+Parts, bisection, hops and what uniform traffic gets through; prices and the designs that a user can name are in `designs`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Torus:
 
 
 def ring_links(length: ArrayLike) -> Floats:
-    """Links of a ring: its length, 1 for two nodes, 0 for one.
+    """Count the links of a ring: its length, 1 for two nodes, 0 for one.
 
     Shapes: as length. Units: [1].
     Reference: Dally and Towles, Principles and Practices of Interconnection Networks (2004), section 5.1 (k-ary n-cubes).
@@ -47,7 +47,7 @@ def ring_links(length: ArrayLike) -> Floats:
 
 
 def mean_ring_distance(length: ArrayLike) -> Floats:
-    """Mean distance from a node of a ring to all its nodes, itself included:  floor(m^2 / 4) / m.
+    """Compute the mean distance from a node of a ring to all its nodes, itself included:  floor(m^2 / 4) / m.
 
     Shapes: as length. Units: [1].
     Reference: Dally and Towles (2004), section 5.2, equation 5.3 (k/4 for even k, k/4 - 1/(4 k) for odd k).
@@ -61,7 +61,7 @@ def mean_ring_distance(length: ArrayLike) -> Floats:
 
 
 def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[ArrayLike] = (1, 1, 1)) -> Torus:
-    """Parts and capacities of an x by y by z torus.
+    """Count parts and capacities of an x by y by z torus.
 
     Links n/m rings(m) per dimension of length m. Bisection: the least over the orders of the dimensions of
     w_1 C_1 + w_2 C_2 + ... up to the first even one, C_i the product of the dimensions after it and w = 2 cut links per ring (1 for two
@@ -102,7 +102,7 @@ def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[A
 
 @lru_cache(maxsize=4096)
 def torus_dims(nodes: int, most: int = 3) -> tuple[int, int, int]:
-    """Dimensions, `most` of them longer than one, of a torus that holds so many nodes: the fewest nodes, then the least longest dimension.
+    """Choose the dimensions, at most `most` of them longer than one, of a torus for so many nodes: fewest nodes, then shortest longest side.
 
     No dimension is longer than twice the root of the nodes, since the longest one bounds uniform traffic; numbers without
     such a product get some spare nodes. Shapes: scalars. Units: [1].
@@ -123,7 +123,7 @@ def torus_dims(nodes: int, most: int = 3) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=4096)
 def rack_brick(dims: tuple[int, int, int], rack_nodes: int) -> tuple[int, int, int]:
-    """The brick of at most so many nodes, dividing the torus evenly, that the fewest links leave.
+    """Choose the brick of at most so many nodes that divides the torus evenly and that fewest links leave.
 
     Shapes: scalars. Units: [1].
     Reference: Jouppi et al., TPU v4, arXiv:2304.01433, section 2 (4 x 4 x 4 in a rack, copper within, optics between).
@@ -153,7 +153,7 @@ class Dragonfly:
 
 
 def balanced_dragonfly(radix: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """(ports per router p, routers per group a, global links per router h) with a = 2 p = 2 h:  h = floor((k + 1) / 4).
+    """Balance a dragonfly: (ports per router p, routers per group a, global links per router h) with a = 2 p = 2 h:  h = floor((k + 1) / 4).
 
     Shapes: as radix. Units: radix k [1], results [1]. Valid for radix >= 3; a router uses p + a - 1 + h = 4 h - 1 ports.
     Reference: Kim, Dally, Scott and Abts, ISCA 2008, section 3.1 (balanced dragonfly).
@@ -166,7 +166,7 @@ def balanced_dragonfly(radix: ArrayLike) -> tuple[Floats, Floats, Floats]:
 
 
 def dragonfly(ends: ArrayLike, radix: ArrayLike) -> Dragonfly:
-    """Parts and capacities of a balanced dragonfly built in whole groups of full meshes.
+    """Count parts and capacities of a balanced dragonfly built in whole groups of full meshes.
 
     g = ceil(n / (a p)) groups, at most a h + 1; m = floor(a h / (g - 1)) global links between each two. Bisection
     floor(g/2) ceil(g/2) m links; of one group, a^2/4 local ones. Uniform traffic r <= m (n - 1)/(a p)^2 for the global links

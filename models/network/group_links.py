@@ -1,6 +1,6 @@
-"""What a group of ranks gets out of a scale-out design: bandwidth per chip and start-up time, by the group's size and stride.
+"""Bandwidth of groups of ranks on a scale-out design: bandwidth per chip and start-up time, by the group's size and stride.
 
-All groups of a parallel dimension work at once, placed in rank order. The network's parts are in `fabric_designs`; a better
+All groups of a parallel dimension work at once, placed in rank order. The network's parts are in `designs`; a better
 order of the dimensions is found in `placement`.
 """
 
@@ -54,7 +54,7 @@ class GroupLinks:
 
 
 def admits(design: Design, group: ArrayLike, stride: ArrayLike, chips_per_system: int) -> Bools | bool:
-    """Whether a design has a way between the members of a group: always within a system, else only where there is a network.
+    """Tell whether a design connects the members of a group: always within a system, else only where there is a network.
 
     Shapes: broadcast. Units: counts [1], result boolean. Rail-only carries every pattern, but forwards between rails in the system.
     Reference: Wang et al., Rail-only, arXiv:2307.12169, section 4 (no traffic between rails but through the scale-up domain).
@@ -68,7 +68,7 @@ def admits(design: Design, group: ArrayLike, stride: ArrayLike, chips_per_system
 
 
 def group_links(plant: Plant, group: ArrayLike, stride: ArrayLike, pattern: str = "ring") -> GroupLinks:
-    """Bandwidth and start-up of groups of g ranks, s apart, that all exchange at once in one pattern.
+    """Predict bandwidth and start-up time of groups of g ranks, s apart, that all exchange at once in one pattern.
 
     r = members in a system, R = members in a cell (the systems under one leaf, or one router or group of routers):
     a ring leaves a cell once for R/r systems, so rho = beta min(1, (R/r) c), with c the links out of a cell per port in it
@@ -100,7 +100,7 @@ def group_links(plant: Plant, group: ArrayLike, stride: ArrayLike, pattern: str 
 
 
 def has_full_rate(plant: Plant) -> bool:
-    """Whether every group that a network of its size carries has the NICs' rate in every pattern: trees without taper, and of those
+    """Tell whether every group that a network of its size carries has the NICs' rate in every pattern: trees without taper, and of those
     rail-only where the scale-up domain forwards as fast as the NICs send, beta_up D/(D - 1) >= beta.
 
     Shapes: scalar. Units: as `Plant`. Sufficient, not necessary: a tapered tree of one tier is left out.
@@ -118,7 +118,7 @@ def has_full_rate(plant: Plant) -> bool:
 def dimension_links(
     plant: Plant, tp: ArrayLike, cp: ArrayLike, dp: ArrayLike, pp: ArrayLike, ep: ArrayLike
 ) -> dict[str, GroupLinks]:
-    """What every parallel dimension of a training layout gets out of the design, ranks numbered tensor, context, data, pipeline.
+    """Predict the bandwidth that each parallel dimension of a training layout gets out of the design, ranks numbered tensor, context, data, pipeline.
 
     tp: 1 apart; cp and the ranks cp dp that share dense parameters: tp apart; ep: 1 apart, all-to-all; "expert_dp", the
     tp cp dp / ep ranks that share an expert: ep apart (without expert parallelism as dp); pp: tp cp dp apart.
@@ -143,7 +143,7 @@ Found = tuple[Floats, Floats, Bools | bool]  # share of the NIC's rate, hops, fo
 
 
 def _cell_share(g: Floats, r: Floats, in_cell: Floats, out: Floats | float, pattern: str) -> Floats:
-    """Share of the NIC's rate that the links out of a cell leave, `out` of them per port in the cell."""
+    """Compute the share of the NIC's rate that the links out of a cell leave, `out` of them per port in the cell."""
     leaves = g > in_cell
     if pattern == "ring":
         return np.where(leaves, np.minimum(1.0, in_cell / r * out), 1.0)
@@ -212,7 +212,7 @@ def _dragonfly_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str)
 
 
 def _torus_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> Found:
-    """What a node sends over the load of the busiest link, when a group's nodes lie along the dimensions row by row.
+    """Divide what a node sends by the load of the busiest link, when a group's nodes lie along the dimensions row by row.
 
     Interleaved groups share links: a stride of t nodes takes t times the load. A ring that does not span a whole dimension
     closes over its own links. See `placement_torus.best_torus_placement` for the pieces of a ring.
@@ -245,7 +245,7 @@ def _torus_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> 
 
 
 def _ring_volumes(extents: list[Floats]) -> list[Floats]:
-    """`placement_torus.ring_volumes` per byte that a member sends in all, for arrays of bricks."""
+    """Compute `placement_torus.ring_volumes` per byte that a member sends in all, for arrays of bricks."""
     long = [(here > 1).astype(float) for here in extents]
     count = np.maximum(sum(long), 1.0)
     volumes = [np.zeros_like(here) for here in extents]
@@ -260,7 +260,7 @@ def _ring_volumes(extents: list[Floats]) -> list[Floats]:
 
 
 def levels_of(plant: Plant) -> tuple[Level, ...]:
-    """The design as domains within domains, for `placement.best_placement`: systems, and the cells whose ways out are thinner.
+    """Describe the design as domains within domains, for `placement.best_placement`: systems, and the cells with thinner links out.
 
     Systems leave at the NICs' rate, leaves at 1/taper of it; groups of a dragonfly at a/2 h links for a p ports (third parties
     carry the other half). A torus has no such levels: see `placement_torus`.

@@ -1,7 +1,7 @@
-"""Where to put the ranks of a parallel run: the order of the parallel dimensions that loads the busiest links least.
+"""Placement of the ranks of a parallel run: the order of the parallel dimensions that loads the busiest links least.
 
 A fabric is a hierarchy here: domains within domains, each with what its chips can send out of it. Ranks fill positions in
-order, the first dimension fastest. Tori are in `placement_torus`; the bandwidth of one group alone is in `fabric_links`.
+order, the first dimension fastest. Tori are in `placement_torus`; the bandwidth of one group alone is in `group_links`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Placements:
 
 
 def crossing_share(inside: ArrayLike, group: ArrayLike, pattern: str) -> Floats | float:
-    """Share of a rank's traffic that leaves a domain with r of the g members of its group, mean over the r.
+    """Compute the share of a rank's traffic that leaves a domain with r of the g members of its group, mean over the r.
 
     Ring 1/r and line 1/r (of two domains 1/(2 r), since an end has one neighbour); all-to-all (g - r)/(g - 1); 0 for r = g.
     Shapes: broadcast. Units: counts [1], result [1]. Valid where every domain that the group touches holds r members.
@@ -85,7 +85,7 @@ def crossing_share(inside: ArrayLike, group: ArrayLike, pattern: str) -> Floats 
 
 
 def best_placement(degrees: Mapping[str, int], flows: Sequence[Flow], levels: Sequence[Level]) -> Placements:
-    """The order of dimensions whose busiest domain boundary needs the least time, of all orders.
+    """Find the order of dimensions whose busiest domain boundary needs the least time, of all orders.
 
     min over orders of max over levels l of sum over flows V_f share_f,l / beta_l. Exact: every order is tried, and where a
     domain's boundary cuts through a group unevenly, the links are counted one by one. Ties go to the less total load, then
@@ -111,7 +111,7 @@ def best_placement(degrees: Mapping[str, int], flows: Sequence[Flow], levels: Se
 def place_in_order(
     order: Sequence[str], degrees: Mapping[str, int], flows: Sequence[Flow], levels: Sequence[Level]
 ) -> Placement:
-    """Times of every flow over every level's busiest boundary for one order of the dimensions, fastest first.
+    """Compute the time of every flow over every level's busiest boundary for one order of the dimensions, fastest first.
 
     Shapes: scalars. Units: as `best_placement`.
     Reference: as `best_placement`.
@@ -137,7 +137,7 @@ def _time_s(size_bytes: float, bytes_per_s: float) -> float:
 
 
 def _shares(flows: Sequence[Flow], degrees: Mapping[str, int], strides: Mapping[str, int], chips: int) -> list[Floats]:
-    """Per flow: bytes that leave each domain per chip of it and per byte of the flow."""
+    """Count, per flow, the bytes that leave each domain per chip of it and per byte of the flow."""
     members = {axis: _members(strides[axis], degrees[axis], chips) for axis in degrees}
     if not all(members.values()):
         return [_counted(flow, degrees, strides, chips) for flow in flows]
@@ -149,7 +149,7 @@ def _shares(flows: Sequence[Flow], degrees: Mapping[str, int], strides: Mapping[
 
 
 def _members(stride: int, degree: int, chips: int) -> int:
-    """Members of a group in each domain that it touches; 0 where that is not the same number everywhere."""
+    """Count the members of a group in each domain that it touches; 0 where that is not the same number everywhere."""
     if stride % chips == 0:
         return 1
     if chips % stride:
@@ -161,7 +161,7 @@ def _members(stride: int, degree: int, chips: int) -> int:
 
 
 def _counted(flow: Flow, degrees: Mapping[str, int], strides: Mapping[str, int], chips: int) -> Floats:
-    """The shares counted link by link over all ranks."""
+    """Count the shares link by link over all ranks."""
     order = sorted(degrees, key=lambda axis: (strides[axis], degrees[axis] > 1))
     ranks = np.arange(math.prod(degrees.values())).reshape([degrees[axis] for axis in reversed(order)])
     own = [order[::-1].index(axis) for axis in flow.axes]

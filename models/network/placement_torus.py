@@ -1,4 +1,4 @@
-"""Where to put the ranks of a parallel run on a torus: each parallel dimension divided over the node and the torus's dimensions.
+"""Placement of the ranks of a parallel run on a torus: each parallel dimension divided over the node and the torus's dimensions.
 
 A factorisation says how many ranks of a dimension lie along x, y, z and within a node; along each of them an order says which
 are neighbours. Hierarchies of domains are in `placement`.
@@ -54,7 +54,7 @@ def best_torus_placement(
     *,
     node_chips: int = 1,
 ) -> TorusPlacements:
-    """The factorisation and order whose busiest link needs the least time, of all of them.
+    """Find the factorisation and order whose busiest link needs the least time, of all of them.
 
     Rings run along every dimension that their group spans: the data in as many pieces as dimensions, each piece through the
     dimensions in turn, beginning with another one, half each way around; a ring that spans a whole dimension closes over its wrap,
@@ -114,7 +114,7 @@ def place_on_torus(
     factors: Mapping[str, tuple[int, ...]], flows: Sequence[Flow], dims: Sequence[int], link_bytes_per_s: float,
     *, orders: Sequence[Sequence[str]] | None = None, node_chips: int = 1,
 ) -> TorusPlacement:  # fmt: skip
-    """Times of the busiest link of each dimension for one factorisation; along a dimension in the order of `factors` by default.
+    """Compute the time of the busiest link of each dimension for one factorisation; along a dimension in the order of `factors` by default.
 
     Shapes: scalars. Units: as `best_torus_placement`. Reference: as `best_torus_placement`.
 
@@ -133,7 +133,7 @@ def place_on_torus(
 
 
 def factorisations(degrees: Mapping[str, int], sizes: Sequence[int]) -> Iterator[Factors]:
-    """Every way to write the degrees as products over the sizes such that each size is filled exactly.
+    """Enumerate the ways to write the degrees as products over the sizes such that each size is filled exactly.
 
     Shapes: scalars. Units: [1]. Reference: as `best_torus_placement`.
 
@@ -153,7 +153,7 @@ def factorisations(degrees: Mapping[str, int], sizes: Sequence[int]) -> Iterator
 
 
 def row_by_row(degrees: Mapping[str, int], sizes: Sequence[int]) -> Factors | None:
-    """The factorisation of ranks numbered in the order of the degrees over positions numbered in the order of the sizes; None where it is none.
+    """Factorise ranks numbered in the order of the degrees over positions numbered in the order of the sizes; None where that fails.
 
     Shapes: scalars. Units: [1]. Reference: Bokhari, IEEE Trans. Computers 30 (1981) (mapping as the problem; this is the naive one).
 
@@ -174,7 +174,7 @@ def row_by_row(degrees: Mapping[str, int], sizes: Sequence[int]) -> Factors | No
 
 
 def ring_volumes(lengths: Sequence[int]) -> tuple[float, ...]:
-    """Bytes that a node sends along each dimension when all nodes of a brick gather one byte in all, by pieces.
+    """Count the bytes that a node sends along each dimension when all nodes of a brick gather one byte in all, by pieces.
 
     Of K = number of dimensions pieces, piece i begins with dimension i: (g - 1)/g of a piece there, then (g' - 1)/g' of the
     1/g that is left to gather, and so on. They add up to 1 - 1/(g g' ...).
@@ -203,7 +203,7 @@ def _load(
     order: Sequence[str],
     node_chips: int,
 ) -> float:
-    """Bytes on the busiest link of a dimension, one direction."""
+    """Count the bytes on the busiest link of a dimension, one direction."""
     total = np.zeros(length)
     sizes = tuple(factors[axis][d + 1] for axis in order)
     for flow in flows:
@@ -229,7 +229,7 @@ def _load(
 
 @lru_cache(maxsize=65536)
 def _coverage(length: int, sizes: tuple[int, ...], own: tuple[bool, ...], pattern: str) -> Floats:
-    """How often each link of one line of a dimension is used in one direction, per unit of each step of a ring, a line, an exchange.
+    """Count how often each link of one line of a dimension is used in one direction, per unit of each step of a ring, a line, an exchange.
 
     Link i joins positions i and i + 1, the last one wraps. Each group uses its links in both directions alike.
     """

@@ -1,8 +1,8 @@
-"""Folded Clos trees of one to three tiers as mathematics: parts, bisection, hops, and what uniform traffic gets through.
+"""Folded Clos trees of one to three tiers: parts, bisection, hops, and what uniform traffic gets through.
 
 A tree is `columns` columns of `per_column` end ports each: a fat tree is one column of all ports; on rails, port i of every
 system is in column i, so that a leaf joins ports of one rail only. Columns share one spine or have each their own. Prices and
-the designs that a user can name are in `fabric_designs`.
+the designs that a user can name are in `designs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Tree:
 
 
 def leaf_ports(radix: ArrayLike, taper: ArrayLike) -> tuple[Floats, Floats]:
-    """(down, up) ports of a leaf:  u = floor(k / (1 + taper)), d = min(k - u, floor(taper u)).
+    """Split the ports of a leaf into (down, up):  u = floor(k / (1 + taper)), d = min(k - u, floor(taper u)).
 
     Shapes: broadcast. Units: radix k [1], taper (ports down per port up) [1], results [1]. Valid for radix >= 2 + taper.
     Reference: Leiserson, IEEE Trans. Computers 34 (1985) (capacities that thin out towards the root).
@@ -46,7 +46,7 @@ def leaf_ports(radix: ArrayLike, taper: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def rows_reach(radix: ArrayLike, columns: ArrayLike, tiers: int) -> Floats:
-    """Most rows of leaves, one leaf per column, that a spine of so many tiers joins.
+    """Count the most rows of leaves, one leaf per column, that a spine of so many tiers joins.
 
     Two tiers: a spine switch reaches each of k leaves. Three: k blocks of whole rows, each within k/2 leaves.
     Shapes: broadcast. Units: [1] throughout. Valid for two or three tiers.
@@ -61,7 +61,7 @@ def rows_reach(radix: ArrayLike, columns: ArrayLike, tiers: int) -> Floats:
 
 
 def tiers_of_tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: ArrayLike) -> Floats:
-    """Fewest tiers that join all ports: 0 for none, 1 where one switch holds them, -1 where three tiers do not suffice.
+    """Count the fewest tiers that join all ports: 0 for none, 1 where one switch holds them, -1 where three tiers do not suffice.
 
     Shapes: broadcast. Units: [1] throughout.
     Reference: Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, section 3.
@@ -76,7 +76,7 @@ def tiers_of_tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, t
 
 
 def tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: ArrayLike, *, joined: bool = True) -> Tree:
-    """Parts and capacities of a tree, or of one tree per column where they are not joined.
+    """Count parts and capacities of a tree, or of one tree per column where they are not joined.
 
     With R = ceil(n / d) rows and u ports up per leaf: U = c R u uplinks; two tiers: c R + ceil(U/k) switches and U links;
     three: ceil(U/(k/2)) aggregation switches and U links more. Columns apart, of one tier, share switches: ceil(c / floor(k/n)). Bisection with R even c u R/2, else half a leaf's ports more.
@@ -122,7 +122,7 @@ def tree(per_column: ArrayLike, columns: ArrayLike, radix: ArrayLike, taper: Arr
 
 
 def _column_cut(n: Floats, down: Floats, up: Floats) -> Floats:
-    """Least cut between the first half of n ports and the rest, above full leaves: at the leaves of either side.
+    """Compute the least cut between the first half of n ports and the rest, above full leaves: at the leaves of either side.
 
     A leaf with a ports of the first half and b of the second is cut at min(u + b, a), or at min(u + a, b).
     """
@@ -138,7 +138,7 @@ def _column_cut(n: Floats, down: Floats, up: Floats) -> Floats:
 
 
 def _same_part(count: Floats, part: Floats, times: Floats | float, of: Floats) -> Floats:
-    """Chance that two different ones of `of` share a part, when `count` fill parts in order, `times` alike."""
+    """Compute the chance that two different ones of `of` share a part, when `count` fill parts in order, `times` alike."""
     whole = np.floor(count / part)
     rest = count - whole * part
     return times * (whole * part * (part - 1.0) + rest * (rest - 1.0)) / np.where(of > 1, of * (of - 1.0), 1.0)

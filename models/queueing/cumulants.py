@@ -35,13 +35,13 @@ class Cumulants:
         return Cumulants(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
 
     def times(self, factor: ArrayLike) -> Cumulants:
-        """The time scaled by a constant."""
+        """Scale the time by a constant."""
         factor = np.asarray(factor, float)
         return Cumulants(factor * self.mean, factor**2 * self.variance, factor**3 * self.third)
 
 
 def gamma_cumulants(mean_s: ArrayLike, scv: ArrayLike) -> Cumulants:
-    """A gamma variable of given mean [s] and squared coefficient of variation [1]:  (m, c m^2, 2 c^2 m^3).
+    """Describe a gamma variable of given mean [s] and squared coefficient of variation [1]:  (m, c m^2, 2 c^2 m^3).
 
     Shapes: broadcast. Reference: Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions 1, 2nd ed. (1994), chapter 17.
 
@@ -53,7 +53,7 @@ def gamma_cumulants(mean_s: ArrayLike, scv: ArrayLike) -> Cumulants:
 
 
 def delayed_cumulants(mean_s: ArrayLike, probability: ArrayLike, scv: ArrayLike) -> Cumulants:
-    """A time that is 0 with chance 1 - p and else gamma of squared coefficient of variation c [1], of mean W [s] in all.
+    """Describe a time that is 0 with chance 1 - p and else gamma of squared coefficient of variation c [1], of mean W [s] in all.
 
     E[t^2] = W^2 (1 + c)/p,  E[t^3] = W^3 (1 + c)(1 + 2 c)/p^2. Shapes: broadcast. Units: seconds and [1].
     Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5 (atom at zero of a waiting time).
@@ -71,7 +71,7 @@ def delayed_cumulants(mean_s: ArrayLike, probability: ArrayLike, scv: ArrayLike)
 
 
 def quantile_s(normal: ArrayLike, time: Cumulants) -> Result:
-    """Quantile of a time of three cumulants, at a deviate z of the normal distribution:
+    """Compute the quantile of a time of three cumulants at a normal deviate z:
 
     m + s [6 a + 6 g a^2 + 2 g^2 a^3],  a = z/6 - g/36,  g = third / s^3 (Wilson-Hilferty; the bracket is z for g = 0).
     Shapes: broadcast. Units: z [1], result [s]. Exact for a normal variable, within 2 % for an exponential one between its 10th
@@ -88,7 +88,7 @@ def quantile_s(normal: ArrayLike, time: Cumulants) -> Result:
 
 
 def share_below(limit_s: ArrayLike, time: Cumulants) -> Result:
-    """P(time <= limit), the inverse of `quantile_s`:  Phi(3 k / (y^2 + y + 1) + g/6),  y = (1 + g k/2)^(1/3),  k = (limit - m)/s.
+    """Compute P(time <= limit), the inverse of `quantile_s`:  Phi(3 k / (y^2 + y + 1) + g/6),  y = (1 + g k/2)^(1/3),  k = (limit - m)/s.
 
     Shapes: broadcast. Units: limit [s], result [1]. Reference: Wilson and Hilferty, PNAS 17 (1931).
 
@@ -106,7 +106,7 @@ def _shape(time: Cumulants) -> tuple[Result, Result]:
 
 
 def _deviate(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result, Result]:
-    """Normal deviate of the limit, with the scale and the square that its slope takes."""
+    """Compute the normal deviate of the limit, with the scale and the square that its slope takes."""
     scale = np.maximum(deviation, 1e-9 * np.abs(mean) + 1e-300)
     k = (limit - mean) / scale
     y = np.cbrt(np.maximum(1.0 + 0.5 * skew * k, 1e-30))
@@ -115,13 +115,13 @@ def _deviate(limit: Result, mean: Result, deviation: Result, skew: Result) -> tu
 
 
 def _below(limit: Result, mean: Result, deviation: Result, skew: Result) -> tuple[Result, Result]:
-    """Share below the limit, and how fast it grows with it [1/s]."""
+    """Compute the share below the limit and its derivative by the limit [1/s]."""
     z, scale, square = _deviate(limit, mean, deviation, skew)
     return ndtr(z), np.exp(-0.5 * z * z) / (2.5066282746310002 * scale * square)
 
 
 def mixture_share(limit_s: ArrayLike, weights: Floats, time: Cumulants) -> Result:
-    """Share below a limit of a mixture: cumulants and weights have the components as their first axis.
+    """Compute the share of a mixture below a limit; the first axis of cumulants and weights holds the components.
 
     sum_i w_i P_i(limit). Shapes: limit broadcasts to the rest. Units: limit [s], result [1].
     Reference: Johnson, Kotz and Balakrishnan (1994), chapter 17 (mixtures of gamma distributions).
@@ -134,7 +134,7 @@ def mixture_share(limit_s: ArrayLike, weights: Floats, time: Cumulants) -> Resul
 
 
 def mixture_shares(limits_s: Iterable[ArrayLike], weights: Floats, time: Cumulants) -> Iterator[Result]:
-    """`mixture_share` at one limit after the other. Units: limits [s], results [1]. Reference: as `mixture_share`.
+    """Compute `mixture_share` at one limit after the other. Units: limits [s], results [1]. Reference: as `mixture_share`.
 
     >>> two = Cumulants(np.array([1.0, 3.0]), np.array([0.01, 0.01]), np.zeros(2))
     >>> [round(float(share), 6) for share in mixture_shares([2.0, 9.0], np.array([0.3, 0.7]), two)]
@@ -147,7 +147,7 @@ def mixture_shares(limits_s: Iterable[ArrayLike], weights: Floats, time: Cumulan
 
 
 def mixture_quantile_s(quantile: float, weights: Floats, time: Cumulants) -> Result:
-    """Quantile of a mixture: Newton steps on the logarithm of what lies above, between the smallest and the largest component's quantile.
+    """Find the quantile of a mixture by Newton steps on the logarithm of the upper tail, between the smallest and the largest component's quantile.
 
     Shapes: as `mixture_share`. Units: quantile [1], result [s]. Reference: as `mixture_share`.
 
@@ -178,7 +178,7 @@ def mixture_quantile_s(quantile: float, weights: Floats, time: Cumulants) -> Res
 
 
 def length_nodes(scv: ArrayLike) -> tuple[Floats, Floats]:
-    """(weights, relative lengths) that stand for a gamma distribution of lengths; one node where lengths are equal.
+    """Discretise a gamma distribution of lengths into (weights, relative lengths); one node where lengths are equal.
 
     Each node is the quantile in the middle of its weight. Shapes: scalar scv [1] in, two arrays [node] out; of several, the nodes
     are the first axis and the weights broadcast. Units: [1]. Reference: Johnson, Kotz and Balakrishnan (1994), chapter 17.
@@ -192,7 +192,7 @@ def length_nodes(scv: ArrayLike) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _nodes_of(scv: float) -> tuple[Floats, Floats]:
-    """Of one spread, which all points of a search have in common; not to be written to."""
+    """Cache the nodes of one spread, which all points of a search share; callers must not write to them."""
     found = _nodes(np.asarray(scv))
     for array in found:
         array.flags.writeable = False
@@ -209,7 +209,7 @@ def _nodes(scv: Floats) -> tuple[Floats, Floats]:
 
 
 def either(probability: ArrayLike, without: Cumulants, more: Cumulants) -> tuple[Floats, Cumulants]:
-    """(weights, mixture) of a time to which another is added with some chance.
+    """Mix a time with its sum with another, added with some chance: (weights, mixture).
 
     Shapes: broadcast; the two cases are the first axis. Units: probability [1]. Reference: as `mixture_share`.
 

@@ -18,7 +18,7 @@ _ROUNDS = 3
 
 
 def erlang_c(servers: ArrayLike, offered: ArrayLike) -> Result:
-    """Probability that a Poisson arrival has to wait for one of c servers.
+    """Compute the probability that a Poisson arrival waits for one of c servers (Erlang C).
 
     B = (a^c / c!) / sum_{k<=c} a^k / k!  (= pmf / cdf of a Poisson variable);  C = B / (1 - rho (1 - B)),  rho = a / c.
     Shapes: broadcast. Units: servers [1] (at least 1; fractions interpolate), offered load a = rate x service time [1], result [1].
@@ -44,7 +44,7 @@ def wait_mean_s(
     wait_probability: ArrayLike | None = None,
     arrival_scv: ArrayLike = 1.0,
 ) -> Result:
-    """Mean wait of G/G/c:  W = [(1 + cs^2) C + (ca^2 - 1) C^0.4] / 2 x s / (c - a),  C = C(c, a);  M/G/1: Pollaczek-Khinchine.
+    """Compute the mean wait of G/G/c:  W = [(1 + cs^2) C + (ca^2 - 1) C^0.4] / 2 x s / (c - a),  C = C(c, a);  M/G/1: Pollaczek-Khinchine.
 
     `wait_probability` is C(c, a) where it is known already, so that it need not be computed again. Arrivals of ca^2 > 1 come in
     clumps, in which one waits at any load: hence the power, which follows event simulations of gamma gaps of ca^2 from 2 to 6 and
@@ -71,7 +71,7 @@ def wait_mean_s(
 
 
 def clumped_wait_probability(wait_probability: ArrayLike, arrival_scv: ArrayLike) -> Result:
-    """Chance to wait where arrivals come in clumps, from that of Poisson arrivals:  C^(ca^-1.6)  for ca^2 > 1.
+    """Compute the probability to wait where arrivals come in clumps, from that of Poisson arrivals:  C^(ca^-1.6)  for ca^2 > 1.
 
     Shapes: broadcast [1]. Follows event simulations of G/G/1 with gamma gaps of ca^2 from 2 to 6 within 0.03; C for ca^2 <= 1.
     Reference: Whitt, The queueing network analyzer, Bell System Technical Journal 62 (1983) (the chance grows with ca^2).
@@ -86,7 +86,7 @@ def clumped_wait_probability(wait_probability: ArrayLike, arrival_scv: ArrayLike
 
 
 def delayed_scv(load: ArrayLike, service_scv: ArrayLike) -> Result:
-    """Squared coefficient of variation of the wait of those who wait:  2 rho - 1 + 4/3 (1 - rho)(1 + 2 c)/(1 + c),  c = cs^2.
+    """Compute the squared coefficient of variation of the wait of those who wait:  2 rho - 1 + 4/3 (1 - rho)(1 + 2 c)/(1 + c),  c = cs^2.
 
     From the second moment of the wait, 2 W^2 + rate E[s^3]/(3 (1 - rho)), with gamma service times. Shapes: broadcast [1].
     Exact for M/G/1 of such times: 1 for cs^2 = 1 at any load, 1/3 for cs^2 = 0 at none.
@@ -100,7 +100,7 @@ def delayed_scv(load: ArrayLike, service_scv: ArrayLike) -> Result:
 
 
 def departure_scv(load: ArrayLike, service_scv: ArrayLike, servers: ArrayLike, arrival_scv: ArrayLike = 1.0) -> Result:
-    """Squared coefficient of variation of the gaps between departures:  1 + (1 - rho^2)(ca^2 - 1) + rho^2 (cs^2 - 1)/sqrt(c).
+    """Compute the squared coefficient of variation of the gaps between departures:  1 + (1 - rho^2)(ca^2 - 1) + rho^2 (cs^2 - 1)/sqrt(c).
 
     Shapes: broadcast [1]. Exact for M/M/c. Reference: Whitt, The queueing network analyzer, Bell System Technical Journal 62 (1983), eq. 39.
 
@@ -116,7 +116,7 @@ def departure_scv(load: ArrayLike, service_scv: ArrayLike, servers: ArrayLike, a
 
 
 def dispersion(utilisation: ArrayLike, service_scv: ArrayLike, arrival_scv: ArrayLike = 1.0) -> Result:
-    """Variance over mean of the number of requests that a server sends on, counted in the time that it leaves to others:
+    """Compute the index of dispersion of the requests that a server sends on, counted in the time that it leaves to others:
 
     I = (ca^2 + u^2 cs^2) / (1 - u)^2.  All that arrive during a service come on at one instant of that time; for Poisson arrivals
     the number in a busy period has mean 1/(1 - u) and second moment (1 + u^2 cs^2)/(1 - u)^3.
@@ -132,7 +132,7 @@ def dispersion(utilisation: ArrayLike, service_scv: ArrayLike, arrival_scv: Arra
 def left_behind_s(
     utilisation: ArrayLike, service_s: ArrayLike, service_scv: ArrayLike, arrival_scv: ArrayLike, steps: ArrayLike
 ) -> Result:
-    """Time that those who came during a request's own wait and service take from it once it is served, with all that follows them:
+    """Compute the time that arrivals during a request's wait and service take from it once it is served, with all that follows them:
 
     e = u S/(1 - u) x [1 + u (ca^2 + cs^2)(u + (1 - u) min(x, 1)/2)/(1 - u^2)].  Services shorter than a step (x < 1 of it) are
     gathered and end together, so that fewer are left. Shapes: broadcast. Units: utilisation u [1], service S [s], result [s].
@@ -158,7 +158,7 @@ def shared_rate(
     output_scv: ArrayLike,
     arrival_scv: ArrayLike,
 ) -> tuple[Result, Result]:
-    """(rate, variance of the number in decode) at which so many requests decode on average, in an engine that serves prompts in between.
+    """Solve for (rate, variance of the number in decode) at which so many requests decode on average, in an engine that serves prompts in between.
 
     In the time left to decode, requests join at g = rate/(1 - u) and step times T = a + c b give, exactly for Poisson arrivals
     (processor sharing with a rate that depends on the number, a negative binomial),  b = (n g a + n g c D)/(1 - n g c),  D = 1.
@@ -178,7 +178,7 @@ def shared_rate(
     spread = 1.0 / (1.0 + np.asarray(output_scv, float))
 
     def response(rate: Result) -> tuple[Result, Result, Result, Result]:
-        """(b/rate, D, e, share of time that neither prompts nor the requests' own weight takes)"""
+        """Evaluate (b/rate, D, e, share of time that neither prompts nor the requests' own weight takes)."""
         u = rate * service
         clumps = dispersion(u, service_scv, arrival_scv) - 1.0
         wide = 1.0 + clumps * spread * n / (n + np.maximum(together * clumps, 0.0))
@@ -187,7 +187,7 @@ def shared_rate(
         return n * (base + c * wide) / left + behind, wide, behind, left
 
     def short(rate: Result) -> Result:
-        """Positive where the rate keeps fewer than b requests in decode."""
+        """Compute the residual, positive where the rate keeps fewer than b requests in decode."""
         return 1.0 / response(rate)[0] - rate / b
 
     # Ridders' method between no load and the rate without swings, which is the most.
@@ -219,7 +219,7 @@ def place_wait(
     most_rate: ArrayLike,
     variety: ArrayLike,
 ) -> tuple[Result, Result]:
-    """(chance, mean of those who do [s]) to wait for one of so many places, where the number in them swings about its mean.
+    """Predict the wait for one of so many places whose occupancy swings about its mean: (chance, mean of those who wait [s]).
 
     Below the limit the number is gamma with share F and density f, above it the queue falls off exponentially with
     h = 2 (1 - rate/most)/variety per request; both join where all places are full:  p = f/(F h + f),  wait 1/(h most).
@@ -247,7 +247,7 @@ def place_wait(
 
 
 def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:
-    """Quantile of a gamma variable of mean one and given squared coefficient of variation:  c^2 x G^-1(1/c^2; q).
+    """Compute the quantile of a gamma variable of mean one and given squared coefficient of variation:  c^2 x G^-1(1/c^2; q).
 
     Stands for lengths of which only mean and spread are known: 1 for c^2 = 0, exponential for c^2 = 1.
     Shapes: broadcast. Units: quantile, scv [1], result [1].
@@ -263,7 +263,7 @@ def gamma_quantile(quantile: ArrayLike, scv: ArrayLike) -> Result:
 
 
 def closed_loop_response_s(customers: ArrayLike, service_s: ArrayLike, think_s: ArrayLike) -> Result:
-    """Wait plus service at one server visited in turn by c customers that each stay away for Z in between.
+    """Compute wait plus service at one server visited in turn by c customers with think time Z.
 
     R = [(c S - Z) + sqrt((c S - Z)^2 + 4 S Z)] / 2,  the fixed point of  R = S (1 + (c - 1) R / (R + Z)).
     Shapes: broadcast. Units: customers [1], service S and stay Z [s], result [s]. Exact for c = 1 and as c grows; in between

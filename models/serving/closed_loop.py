@@ -1,6 +1,6 @@
-"""A replica driven by a fixed number of clients that each send the next request when the last one ends: what benchmarks measure.
+"""Closed loop: a replica driven by a fixed number of clients that each send the next request when the last one ends, as benchmarks do.
 
-Open arrivals, which plans are made for, are in batching.py; the parts of the engine are the same.
+Open arrivals, which plans are made for, are in continuous_batching.py; the parts of the engine are the same.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def closed_loop(
     speculation: Speculation | None = None,
     cache: PrefixCache | None = None,
 ) -> ClosedLoop:
-    """Prefill as one server that clients visit in turn, decode as a delay Z = (O - 1) TPOT.
+    """Predict a closed loop of clients: prefill is one server that they visit in turn, decode a delay Z = (O - 1) TPOT.
 
     TPOT = T(b) + S b/(O - 1) x (c - 1)/c;  R = closed-loop response of S, Z;  b = n Z/(R + Z) for the n = min(c, slots) that run;
     TTFT = R - S + unloaded + kappa (n - 1)/2 S Z/(R + Z) + (c - n)/X, where kappa is the share of clients that
@@ -104,5 +104,5 @@ def closed_loop(
 
 
 def _client_rate(clients: Result, decoding_s: Result, occupancy_s: Result) -> Result:
-    """Rate at which clients send requests that each take so long in decode and in prefill [1/s]."""
+    """Compute the rate at which clients send requests that each take so long in decode and in prefill [1/s]."""
     return clients / (decoding_s + occupancy_s)

@@ -20,7 +20,7 @@ _ROUNDS = 12
 def closed_pools(
     point_at: Callable[[Result], DisaggregatedPoint], clients: ArrayLike, constants: ServingConstants
 ) -> tuple[DisaggregatedPoint, Result]:
-    """(the group as c clients keep it busy, how long those wait that do not run at once): each sends its next request upon an answer.
+    """Predict separate pools under a closed loop of c clients: (the group, the wait of clients beyond the slots).
 
     Prefill is one server of S / n_p that the n = min(c, slots) clients that run visit in turn, decode a delay Z = (O - 1) TPOT:
     R = closed-loop response, b = n Z / (R + Z) / n_d,  TTFT = unloaded + f (R - S/n_p + kappa (n - 1)/2 Z/(R + Z) S/n_p) + (c - n)/X,

@@ -110,13 +110,13 @@ class ServingConstants:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """All constants by their names in the catalog: the fields, and the factors of engines and chip generations."""
+        """List the constants by their names in the catalog: the fields, and the factors of engines and chip generations."""
         plain = (each.name for each in fields(cls) if each.name not in ("engines", "families"))
         return (*plain, *factor_names())
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> ServingConstants:
-        """From plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
+        """Build from plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
 
         Units: as each field states [SI]. Reference: fit on published serving measurements, see the catalog.
 
@@ -142,7 +142,7 @@ class ServingConstants:
         )
 
     def compute_efficiency(self, precision: Precision) -> Result:
-        """Share of the peak that large GEMMs reach with weights of `precision` ("bf16", "fp8", "fp4", ...) [1].
+        """Look up the share of the peak that large GEMMs reach with weights of `precision` ("bf16", "fp8", "fp4", ...) [1].
 
         Integer 4-bit weights are widened before the product and reach the 16-bit share.
         Reference: fit on published serving measurements, see the catalog.
@@ -160,7 +160,7 @@ class ServingConstants:
     def profile(
         self, engine: Name = "other", family: Name = "other", release_year: ArrayLike = REFERENCE_YEAR
     ) -> ServingConstants:
-        """The constants of an engine of a date on a generation of chips; of several at once, as arrays of one shape.
+        """Scale the constants to an engine of a date on a generation of chips; for several at once, to arrays of one shape.
 
         Host and launch times: x engine x exp(-rate (year - 2025.5)), launch x generation; efficiencies: x generation.
         Engines and generations without figures of their own take 1.
@@ -199,7 +199,7 @@ class ServingConstants:
 
 
 def _factor(known: Mapping[str, EngineFactors] | Mapping[str, FamilyFactors], names: Name, part: str) -> Result:
-    """One factor of an engine or a generation, or of several; 1 for those without factors of their own."""
+    """Look up one factor of an engine or a generation, or of several; 1 for those without factors of their own."""
     if isinstance(names, str):
         return float(getattr(known[names], part)) if names in known else 1.0
     found = {name: float(getattr(known[name], part)) if name in known else 1.0 for name in set(names)}

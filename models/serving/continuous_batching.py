@@ -1,7 +1,7 @@
 """Continuous batching at a steady load: rate, TPOT and TTFT of a replica that mixes prefill and decode.
 
 One prompt costs the engine S, one step of b decoding requests T(b); requests arrive as a Poisson stream. Times of a
-single step are in decode.py, of a prompt in prefill.py, queues in queueing.py, separate pools in disaggregation.py,
+single step are in decode.py, of a prompt in prefill.py, queues in models/queueing/queues.py, separate pools in disaggregation.py,
 percentiles in percentiles.py.
 """
 
@@ -77,7 +77,7 @@ class ServingPoint:
     shares: dict[str, Result]  # of the engine's time by part; they add up to one
 
     def pick(self, index: tuple[int, ...] | Ints) -> ServingPoint:
-        """The points at an index of the broadcast shape, without the shares of their time; plain numbers stay what they are."""
+        """Pick the points at an index of the broadcast shape, without their time shares; plain numbers stay as they are."""
         shape = np.shape(self.requests_per_s)
         numbers: dict[str, Any] = {name: _picked(getattr(self, name), shape, index) for name in _NUMBERS}
         return ServingPoint(**numbers, shares={})
@@ -93,7 +93,7 @@ class ServingPoint:
         return self.unloaded_ttft_s + self.prefill_wait_s + self.slot_wait_s
 
     def bound_shares(self) -> dict[str, Result]:
-        """Shares of the engine's time by what it waits for; they add up to one."""
+        """Sum the engine's time by bound (compute, memory, communication, host); the shares add up to one."""
         return {name: sum(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
 
 
@@ -168,10 +168,10 @@ def aggregated(
 ) -> ServingPoint:
     """Predict one pool that prefills and decodes, at the arrival rate that keeps `batch` requests in decode on average.
 
-    rate: `queueing.shared_rate`, whose first term is  b = rate x [(O - 1) T(b) + b S];  TPOT = b / (rate (O - 1)) (Little).
+    rate: `queues.shared_rate`, whose first term is  b = rate x [(O - 1) T(b) + b S];  TPOT = b / (rate (O - 1)) (Little).
     S is the cost of a prompt among the b/(O - 1) that come in per step and share its fixed part.
     TTFT = constant + prefill + whole steps of the prompt and k + 1/2 more, T(b)/(1 - u) under load + wait for prefill
-    + wait for a slot (`queueing.place_wait`); u = rate S. The parts are in `steady_state.SteadyState`.
+    + wait for a slot (`queues.place_wait`); u = rate S. The parts are in `steady_state.SteadyState`.
     Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; lengths [token];
     `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
     (O - 1)/E steps of E tokens; with `cache` S and its second moment are those over hits and misses. Valid for batch > 0,

@@ -1,4 +1,4 @@
-"""Time of one engine step that carries decode tokens and, mixed in, prefill tokens. Rates over time live in batching.py.
+"""Time of one engine step that carries decode tokens and, mixed in, prefill tokens. Rates over time live in continuous_batching.py.
 
 A step passes every layer once. Its parts add up: published runs show no overlap of compute and memory across a real layer.
 A replica is pp stages of tp x dp chips: tensor parallel tp inside an attention rank, dp attention ranks with a batch and
@@ -40,7 +40,7 @@ REFERENCE_EXPERTS = 128.0  # for which the launch of a MoE layer is stated
 
 @dataclass(frozen=True, slots=True)
 class ServingLayouts:
-    """How a replica is spread over chips; four arrays of one shape, or four numbers."""
+    """Parallel layouts of a serving replica; four arrays of one shape, or four numbers."""
 
     tp: Ints | int
     pp: Ints | int
@@ -61,7 +61,7 @@ class ServingLayouts:
         return np.size(self.tp)
 
     def take(self, index: Index) -> ServingLayouts:
-        """The layouts at `index`; `take((slice(None), None))` adds an axis for the batch."""
+        """Pick the layouts at `index`; `take((slice(None), None))` adds an axis for the batch."""
         return ServingLayouts(*(np.asarray(a)[index] for a in (self.tp, self.pp, self.dp, self.ep)))
 
 
@@ -141,7 +141,7 @@ def dense_times_s(
     tokens: ArrayLike,
     logits: ArrayLike,
 ) -> tuple[Result, Result]:
-    """(compute, memory) seconds of everything but experts and attention core.
+    """Predict (compute, memory) seconds of everything but experts and attention core.
 
     compute = 2 [N_d (m + s m / (m + s)) + N_h (b + 1)] / (tp F e_c),  s = s0 (F/B) / I0;  memory = (N_d w + N_h max(w, 1)) / (tp B e_m)
     with m, b tokens and logits per attention rank. Shapes: tokens [token], logits [token] of the whole micro-batch and
@@ -166,7 +166,7 @@ def dense_times_s(
 
 
 def experts_touched(experts: float, topk: float, tokens: ArrayLike, skew: float) -> Result:
-    """Mean number of experts that a batch touches:  E max(k/E, 1 - (1 + lambda/a)^-a),  lambda = m k / E.
+    """Compute the mean number of experts that a batch touches:  E max(k/E, 1 - (1 + lambda/a)^-a),  lambda = m k / E.
 
     Tokens per expert are negative binomial with mean lambda and shape a; a -> infinity gives balls in bins.
     Shapes: as tokens [token]; experts, topk, skew [1]; result [1]. Valid for tokens >= 0; at least k, at most E.
@@ -187,7 +187,7 @@ def expert_times_s(
     constants: ServingConstants,
     tokens: ArrayLike,
 ) -> tuple[Result, Result]:
-    """(compute, memory) seconds of the routed experts; (0, 0) for a dense architecture.
+    """Predict (compute, memory) seconds of the routed experts; (0, 0) for a dense architecture.
 
     compute = 2 m k P_e L_m (1 + s_e/(m_e + s_e)) imb / (R F e_c e_x);  memory = touched P_e L_m w (1 + imb)/2 / (R B e_m)
     with R = tp dp, m_e = m k / touched, imb = 1 + i ln(ep), e_x falling with the width f of an expert as 1 / (1 + f0 / f). Shapes: tokens [token] and layouts broadcast; result [s].
@@ -225,7 +225,7 @@ def decode_attention_s(
     constants: ServingConstants,
     queries: ArrayLike = 1.0,
 ) -> Result:
-    """Attention of the decoding sequences, read from the KV cache:  b x kv elements x q / (share B e_kv).
+    """Predict the attention of decoding sequences, which reads the KV cache:  b x kv elements x q / (share B e_kv).
 
     share = min(tp, KV heads): further tensor ranks hold copies; latent attention keeps one copy per tensor rank, and is
     bound by max(memory, compute), compute = b n 2 H (2 r_kv + r_rope) ctx / (tp F16 e_a). The n queries of a sequence read it once.
@@ -257,7 +257,7 @@ def prefill_attention_s(
     constants: ServingConstants,
     cached_tokens: ArrayLike = 0.0,
 ) -> Result:
-    """Attention core of prefill tokens spread evenly over a causal prompt:  m 4 H d x mean(attended) / (tp F16 e_a).
+    """Predict the attention core of prefill tokens spread evenly over a causal prompt:  m 4 H d x mean(attended) / (tp F16 e_a).
 
     Latent attention: 2 H (nope + rope + v) instead of 4 H d. Mean attended = causal pairs of the prompt over its tokens,
     so every chunk is charged the mean of the prompt; where its first c tokens lie in the cache, the pairs of the others over
@@ -283,7 +283,7 @@ def prefill_attention_s(
 def communication_s(
     arch: Architecture, chip: ChipRates, layouts: ServingLayouts, tokens: ArrayLike, constants: ServingConstants
 ) -> Result:
-    """All-reduces of tensor parallelism, dispatch and combine of experts, hand-over between stages.
+    """Predict the communication of a step: all-reduces of tensor parallelism, dispatch and combine of experts, hand-over between stages.
 
     all-reduce (tp > 1): 2 L [a (1 + log2 tp)/2 + 4 m h (tp - 1)/tp / (W e)];  all-to-all (dp > 1, MoE):
     2 L_m [a (1, or 2 beyond the domain) + 1.5 m h n / (W e)], n = R - 1 up to 8 ranks, min(k, R) beyond;  stages: (pp - 1)[a + 2 m h / W].
@@ -319,7 +319,7 @@ def communication_s(
 
 
 def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingConstants) -> Result:
-    """Launching the layers of a step:  L t_L + L_m t_Lm, and L t_Lc + L_m t_Lmc more where the step carries prefill.
+    """Predict the launch time of the layers of a step:  L t_L + L_m t_Lm, and L t_Lc + L_m t_Lmc more where the step carries prefill.
 
     Times of a MoE layer are those with 128 experts, and grow with their number to a power: sorting tokens and small products.
     Shapes: as prefill_tokens [token]; result [s].
@@ -336,13 +336,13 @@ def launch_s(arch: Architecture, prefill_tokens: ArrayLike, constants: ServingCo
 
 
 def _body(arch: Architecture) -> float:
-    """Weights of all layers but the routed experts; the vocabulary is apart, since only some tokens visit the head."""
+    """Count the weights of all layers but the routed experts; the vocabulary is apart, since only some tokens visit the head."""
     count = parameter_counts(arch)
     return count.attention + count.dense_ffn + count.router
 
 
 def _intensity(chip: ChipRates, constants: ServingConstants) -> float:
-    """Peak over bandwidth, relative to the chip at which the saturation constants are stated."""
+    """Compute peak over bandwidth, relative to the chip at which the saturation constants are stated."""
     return chip.flop_per_s / chip.hbm_bytes_per_s / constants.reference_intensity
 
 
@@ -360,7 +360,7 @@ def _attention_efficiency(arch: Architecture, constants: ServingConstants) -> fl
 
 
 def _transfer_s(chip: ChipRates, group: Floats, moved_bytes: Result) -> Result:
-    """Seconds at the scale-up rate inside the domain, else at the slower of both; infinite where there is no network."""
+    """Compute the transfer time at the scale-up rate inside the domain, else at the slower of both; infinite without a network."""
     slow = np.minimum(chip.scaleup_bytes_per_s, chip.scaleout_bytes_per_s)
     rate = np.where(group <= chip.scaleup_chips, chip.scaleup_bytes_per_s, slow)
     with np.errstate(divide="ignore", invalid="ignore"):

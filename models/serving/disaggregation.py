@@ -1,7 +1,7 @@
 """Separate pools for prefill and decode: rates, latencies and how many workers of each belong together.
 
 A group is n_p prefill workers and n_d decode workers that share a stream of requests; it is to two pools what a replica is
-to one, and is described by the same ServingPoint. One pool for both is in batching.py.
+to one, and is described by the same ServingPoint. One pool for both is in continuous_batching.py.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DisaggregatedPoint:
 
 
 def worker_ratios(most: int) -> tuple[Floats, Floats]:
-    """All pairs (n_p, n_d) of at most so many workers each that are no multiple of a smaller pair.
+    """List the pairs (n_p, n_d) of at most so many workers each that are no multiple of a smaller pair.
 
     A multiple of a pair serves the multiple of its rate, so only the smallest need be looked at: a plan takes any number
     of groups. Shapes: two arrays of one length. Units: [1]. Their number grows as 6/pi^2 x most^2.
@@ -175,7 +175,7 @@ def _steady_group(
     cache: PrefixCache | None,
     arrival_scv: ArrayLike,
 ) -> tuple[_Group, CachedPrefill | None]:
-    """(the group at the rate that keeps its decode workers at `batch`, how prompts come out of the prefix cache)."""
+    """Find (the group at the rate that keeps its decode workers at `batch`, the prefill of its prompts by cache tier)."""
     per_step = 1.0 if speculation is None else speculation.tokens_per_step
     steps = lengths.later_tokens / per_step
     times = decode_times(
@@ -205,7 +205,7 @@ def _moving_s(
     lengths: Lengths,
     precisions: Precisions,
 ) -> Result:
-    """Moving the KV cache of a prompt from a prefill to a decode worker [s]."""
+    """Predict the transfer of a prompt's KV cache from a prefill to a decode worker [s]."""
     links = np.minimum(prefill.tp * prefill.pp, decode.tp * decode.pp)
     return transfer_s(arch, lengths.prompt, precisions.kv_cache, link.bytes_per_s, links, link.start_s)
 
@@ -250,7 +250,7 @@ class _Group:
         return requests / self.relaxation * (1.0 + (self.joining_scv - 1.0) / (1.0 + self.lengths.scv_of_output))
 
     def tpot(self) -> dict[str, Result]:
-        """The terms of TPOT, which varies with the number in decode alone."""
+        """Compute the terms of TPOT, which varies with the number in decode alone."""
         step_s, slope = self.times.step.total_s, self.times.slope_s
         deviation = np.sqrt(self.variance) / self.decode_workers
         return {
@@ -271,7 +271,7 @@ class _Group:
     def ttft(
         self, arch: Architecture, constants: ServingConstants, transfer_s: Result, places: Result
     ) -> dict[str, Result]:
-        """The terms of TTFT: prefill and transfer, the wait for a prefill worker, the wait for one of so many places in decode."""
+        """Compute the terms of TTFT: prefill and transfer, the wait for a prefill worker, the wait for one of so many places in decode."""
         prompts, rate, step_s, slope = self.prompts, self.requests_per_s, self.times.step.total_s, self.times.slope_s
         factor = constants.disaggregated_first_token_factor
         constant = constants.first_token_s * (constants.moe_first_token_factor if np.any(arch.experts) else 1.0)

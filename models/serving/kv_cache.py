@@ -1,6 +1,6 @@
 """Memory of serving: weights and KV cache per chip, how many sequences fit, moving a cache between chips.
 
-Per-layer shapes of the cache are in operators.py; when sequences arrive and leave is in batching.py.
+Per-layer shapes of the cache are in models/transformer/architecture.py; when sequences arrive and leave is in continuous_batching.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CORNER = 3.0
 
 
 def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_precision: Precision) -> Result:
-    """Weights on the fullest chip:  w [N_d ceil(L/pp)/L / tp + N_e ceil(L/pp)/L / (tp dp)] + max(w, 1) N_h (1 or 2) / tp.
+    """Compute the weights on the fullest chip:  w [N_d ceil(L/pp)/L / tp + N_e ceil(L/pp)/L / (tp dp)] + max(w, 1) N_h (1 or 2) / tp.
 
     Dense weights are copied on each attention rank, routed experts are not. With pp > 1 embedding and head sit on
     different stages, so the fullest holds one of them. Shapes: as layouts; result [byte].
@@ -47,7 +47,7 @@ def weight_bytes_per_chip(arch: Architecture, layouts: ServingLayouts, weight_pr
 def kv_bytes_per_chip(
     arch: Architecture, layouts: ServingLayouts, context_tokens: ArrayLike, kv_precision: Precision
 ) -> Result:
-    """KV cache of one sequence per chip that holds it, spread over the attention ranks:  bytes / (share pp dp).
+    """Compute the KV cache of one sequence per chip that holds it, spread over the attention ranks:  bytes / (share pp dp).
 
     share = min(tp, KV heads); the latent of latent attention is copied on every tensor rank. Times the sequences of
     the replica this is the cache of a chip. Shapes: layouts and context [token] broadcast; result [byte].
@@ -65,7 +65,7 @@ def kv_bytes_per_chip(
 
 
 def held_context_tokens(input_tokens: ArrayLike, output_tokens: ArrayLike, constants: ServingConstants) -> Result:
-    """Tokens that a running request holds when memory is filled:  I + u O.
+    """Compute the tokens that a running request holds in the KV cache when memory is full:  I + u O.
 
     Shapes: broadcast [token]; result [token]. Larger than the mean I + O/2, since blocks are reserved ahead and
     long requests stay longest. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4; u: first fit.
@@ -86,7 +86,7 @@ def slots(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> Result:
-    """Most requests that a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
+    """Compute how many requests a replica runs at once, by memory and by the engine's cap:  (n_kv^-3 + n_cap^-3)^(-1/3).
 
     n_kv = (u M - weights - runtime) / cache of a request, n_cap = cap x dp; 0 where not one request fits.
     Shapes: layouts and lengths [token] broadcast; result [request].
@@ -117,7 +117,7 @@ def memory_bytes_per_chip(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> Result:
-    """Memory in use on the fullest chip:  weights + sequences x cache + runtime.
+    """Compute the memory in use on the fullest chip:  weights + sequences x cache + runtime.
 
     Shapes: layouts, sequences [request of the replica] and lengths [token] broadcast; result [byte].
     Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.
@@ -141,7 +141,7 @@ def transfer_s(
     links: ArrayLike,
     start_s: ArrayLike,
 ) -> Result:
-    """Moving the cache of a prompt from prefill to decode chips:  start + bytes / (links x rate).
+    """Predict the transfer of a prompt's KV cache from prefill to decode chips:  start + bytes / (links x rate).
 
     Shapes: broadcast. Units: tokens [token], rate of a link [byte/s], links used at once [1], start [s], result [s].
     No overlap with prefill is assumed. Reference: Zhong et al., DistServe, OSDI 2024, section 3; Qin et al., Mooncake, FAST 2025.

@@ -90,7 +90,7 @@ class Batch:
     release_years: Floats
 
     def served(self, constants: ServingConstants) -> Served:
-        """What the clients of every run see; throughput of all workers."""
+        """Predict TPOT, TTFT and batch of every run, and the throughput of all its workers."""
         profile = constants.profile(self.engines, self.families, self.release_years)
         profile = replace(profile, batch_cap=profile.batch_cap * np.where(self.columns["capped"] > 0.0, 1.0, UNCAPPED))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -123,7 +123,7 @@ class Batch:
 
 
 def stack(cases: Sequence[Case]) -> list[Batch]:
-    """Runs grouped by what the closed forms branch on, each group as arrays.
+    """Group runs by what the closed forms branch on, and stack each group into arrays.
 
     Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `offered_load`, `closed_loop`.
 
@@ -199,7 +199,7 @@ class Predictor:
         return predicted
 
     def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
-        """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
+        """Set the point near which the next calls lie, and learn once which of `names` affect which batch."""
         constants = ServingConstants.from_values(values)
         for i, batch in enumerate(self._batches):
             known, last = self._touching[i], self._last[i]

@@ -1,6 +1,6 @@
 """A replica under the loads of benchmarks other than a fixed number of clients: best batch, static batch, burst, request rate, two pools.
 
-Clients in a closed loop are in closed_loop.py; the percentiles that plans are made for, in batching.py and percentiles.py.
+Clients in a closed loop are in closed_loop.py; the percentiles that plans are made for, in continuous_batching.py and percentiles.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RESIDUAL = 0.5 * (1.0 + _PROMPT_SCV)  # mean residual occupancy over the mean
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a client sees of one replica, and the sequences in decode."""
+    """TPOT, TTFT and throughput that clients see of one replica, and the sequences in decode."""
 
     tpot_s: Result
     ttft_s: Result
@@ -40,7 +40,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica and what it is asked: everything but the load. Lengths in tokens."""
+    """A serving replica and its workload, everything but the load."""
 
     arch: Architecture
     chip: ChipRates
@@ -73,7 +73,7 @@ class Replica:
         )  # fmt: skip
 
     def places(self, most: ArrayLike = 0.0) -> Result:
-        """Requests that run at once, at most `most` where that is positive, and one at least."""
+        """Count the requests that run at once, at most `most` where that is positive, and one at least."""
         found = slots(
             self.arch, self.chip, self.layouts, lengths=self.lengths, precisions=self.precisions, constants=self.constants
         )  # fmt: skip
@@ -81,7 +81,7 @@ class Replica:
         return np.maximum(np.where(most > 0, np.minimum(found, most), found), 1.0)
 
     def all_prompts_s(self, count: ArrayLike) -> Result:
-        """Prefill of so many prompts together, without decode [s]."""
+        """Predict the prefill of so many prompts together, without decode [s]."""
         tokens = np.asarray(count, float) * self.lengths.prompt
         chunk = np.minimum(self.constants.chunk_tokens * self.layouts.dp, tokens)
         passes = tokens / chunk
@@ -92,7 +92,7 @@ class Replica:
 def best_batch(
     replica: Replica, most: ArrayLike = 0.0, tpot_limit_s: ArrayLike = 0.0, ttft_limit_s: ArrayLike = 0.0
 ) -> Served:
-    """Highest throughput of a replica: the largest batch that memory, engine and limits on the p99 of TPOT and TTFT allow.
+    """Find the highest throughput of a replica: the largest batch that memory, engine and limits on the p99 of TPOT and TTFT allow.
 
     X(b) = b / (b S + (O - 1) T(b)) rises with b, so b = b_max; with a limit l on TPOT the b at which T(b) + S b/(O - 1) = paced l, by
     regula falsi between one and b_max; with one on TTFT at most the rate u/S whose wait passes l - L once in a hundred,
@@ -131,7 +131,7 @@ def best_batch(
 
 
 def _batch_within(tpot_s: Callable[[Result], Result], most: Result, limit: Result) -> Result:
-    """Largest batch up to `most` whose TPOT keeps to the limit, by regula falsi: TPOT rises nearly in a straight line."""
+    """Find the largest batch up to `most` whose TPOT keeps to the limit, by regula falsi: TPOT rises nearly in a straight line."""
     low, high, middle = np.ones_like(most), most, most
     low_tpot, high_tpot = tpot_s(low), tpot_s(high)
     over = high_tpot > limit
@@ -147,7 +147,7 @@ def _batch_within(tpot_s: Callable[[Result], Result], most: Result, limit: Resul
 def _batch_in_time(
     at: Callable[[Result], tuple[Result, StepTime, PrefillTime]], most: Result, later: Result, limit: Result
 ) -> Result:
-    """Largest batch up to `most` at whose rate all but one prompt in a hundred wait no longer than the limit allows."""
+    """Find the largest batch up to `most` at whose rate 99 % of prompts wait no longer than the limit allows."""
     batch = most
     for _ in range(_ROUNDS):
         tpot, _, prompts = at(batch)
@@ -160,7 +160,7 @@ def _batch_in_time(
 
 
 def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
-    """All prompts together, then all steps of decode: TTFT = prefill of all, TPOT = T(b), throughput b O / (TTFT + (O - 1) TPOT).
+    """Predict a static batch, all prompts together, then all decode steps: TTFT = prefill of all, TPOT = T(b), throughput b O / (TTFT + (O - 1) TPOT).
 
     Shapes: broadcast; sequences [1]. No queue and no server in front.
     Reference: Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, section 2.
@@ -177,7 +177,7 @@ def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
 
 
 def burst(replica: Replica, requests: ArrayLike) -> Served:
-    """So many requests at once: waves of as many as fit, each prefilled while the one before decodes.
+    """Predict a burst of requests: waves of as many as fit, each prefilled while the one before decodes.
 
     TTFT = half of all prefill, and of the waves that an average request waits for. A rough form: ramp and drain are not resolved.
     Shapes: broadcast; requests [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.5.
@@ -197,7 +197,7 @@ def burst(replica: Replica, requests: ArrayLike) -> Served:
 
 
 def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
-    """Poisson arrivals at a rate, at most what the replica serves: b = rate (O - 1) TPOT, TPOT = T(b) / (1 - rate S), TTFT with an M/D/1 wait.
+    """Predict a replica under Poisson arrivals, at most at the rate that it serves: b = rate (O - 1) TPOT, TPOT = T(b) / (1 - rate S), TTFT with an M/D/1 wait.
 
     Shapes: broadcast; rate [1/s]. Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Pollaczek-Khinchine formula.
 
@@ -228,7 +228,7 @@ def request_rate(replica: Replica, requests_per_s: ArrayLike) -> Served:
 def two_pools(
     prefill: Replica, decode: Replica, prefill_workers: ArrayLike, decode_workers: ArrayLike, clients: ArrayLike, link_bytes_per_s: ArrayLike,
 ) -> Served:  # fmt: skip
-    """A closed loop over separate pools: n_p workers of service S before a delay Z = (O - 1) T(b / n_d).
+    """Predict a closed loop over separate pools: n_p workers of service S before a delay Z = (O - 1) T(b / n_d).
 
     R = closed-loop response of one server of S / n_p, and S - S / n_p more; TTFT = f (R + transfer + constant) + the wait of clients
     beyond the slots of the decode pool. No prompt is mixed into decode.

@@ -1,6 +1,6 @@
 """Percentiles of the latencies of a serving point, limits held against them, and the share of requests within limits (goodput).
 
-The points come from batching.py and disaggregation.py, curves of sums and mixtures from tails.py.
+The points come from continuous_batching.py and disaggregation.py, curves of sums and mixtures from models/queueing/cumulants.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Points = ServingPoint | _Chosen
 
 
 def first_token_cumulants(point: Points) -> Cumulants:
-    """Time to first token but for a slot:  unloaded + wait for prefill, from independent parts.
+    """Describe the time to first token (TTFT) without the wait for a slot:  unloaded + wait for prefill, from independent parts.
 
     Prompt: gamma of its squared coefficient of variation; the end of the step under way: uniform; the wait: an atom at 0 and a
     gamma part. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Kleinrock, Queueing Systems 1 (1975), chapter 5.
@@ -64,7 +64,7 @@ def first_token_cumulants(point: Points) -> Cumulants:
 
 
 def output_token_mixture(point: Points) -> tuple[Floats, Cumulants]:
-    """(weights, time per output token) of requests of several lengths, which are the first axis.
+    """Describe the time per output token (TPOT) as (weights, cumulants) of requests of several lengths, which are the first axis.
 
     A request of n = x N steps (N the mean): mean tpot + e (1/n - 1/N), e the time that prompts behind it take; variance
     s^2 psi(r x) + v/n + (2/u - 1) (e/n)^2, s by the number in decode, whose swings fade at r and average out by psi(y) = 2 (y - 1 + exp(-y))/y^2
@@ -112,7 +112,7 @@ def _averaged(stay: ArrayLike) -> Result:
 
 
 def decode_cumulants(point: Points) -> Cumulants:
-    """Time from first to last token over requests of all lengths:  n t for n steps of mean time t, gamma n.
+    """Describe the time from first to last token over requests of all lengths:  n t for n steps of mean time t, gamma n.
 
     Variance E[n^2] s^2 psi + E[n] v + var(n) t^2; the third cumulant with the moments of the gamma distribution and the terms in which
     both vary. Shapes: as the point; result [s], [s^2], [s^3]. Reference: Brillinger, Annals of the Institute of Statistical
@@ -139,7 +139,7 @@ def decode_cumulants(point: Points) -> Cumulants:
 
 
 def latency_mixture(point: Points, metric: str) -> tuple[Floats, Cumulants]:
-    """(weights, cumulants) of the components of a latency, which are the first axis:  "ttft", "tpot" or "e2e".
+    """Describe a latency as (weights, cumulants) of its components, which are the first axis:  "ttft", "tpot" or "e2e".
 
     "ttft" and "e2e" have two, without and with a wait for a slot (exponential); "tpot" one for each of several lengths.
     Shapes: components x point. Units: [1] and [s]. Reference: as the parts.
@@ -162,14 +162,14 @@ def latency_mixture(point: Points, metric: str) -> tuple[Floats, Cumulants]:
 
 @np.errstate(invalid="ignore", over="ignore")  # infinity less infinity, where there is no network to cross
 def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
-    """Mean or quantile of a latency of a point:  "ttft", "tpot" or "e2e" (arrival to last token, all waits counted).
+    """Predict the mean or a quantile of a latency of a point:  "ttft", "tpot" or "e2e" (arrival to last token, all waits counted).
 
     Quantiles are those of `latency_mixture`. Shapes: as the point; result [s]. Units: quantile [1] from 0.5 up to below 1, or "mean".
     Against an event simulation of the same engine (benchmarks/percentiles.md), Poisson arrivals, utilisation up to 0.85: median error of
     each figure within 10 % at most (of p99 of TTFT 16 %), 86 % of all figures within 10 %. Beyond that: TTFT with fewer than about 50
     slots at 0.85, where the wait for a slot sets the tail (factor 2 and more); TPOT of prompts that take several chunks before answers of
     some ten tokens (up to 90 % high); clumped arrivals, ca^2 = 3, p99 of TPOT 14 % low at light load. At 0.92 TTFT is 10-30 % off.
-    Reference: the parts' own; `tails` for curves of sums and mixtures.
+    Reference: the parts' own; `cumulants` for curves of sums and mixtures.
 
     >>> from models.serving import examples
     >>> point = examples.POINT
@@ -193,7 +193,7 @@ def latency_s(point: Points, metric: str, quantile: Quantile) -> Result:
 
 @np.errstate(invalid="ignore", over="ignore")
 def share_within(point: ServingPoint, metric: str, limit_s: ArrayLike) -> Result:
-    """Share of the requests whose latency is within a limit; the inverse of `latency_s`.
+    """Predict the share of requests whose latency is within a limit; the inverse of `latency_s`.
 
     Shapes: limit broadcasts to the point. Units: limit [s], result [1]. Reference: as `latency_s`.
 
@@ -212,7 +212,7 @@ def _known(point: Points, metric: str) -> Bools:
 
 
 def _ceiling_s(point: Points, metric: str) -> Result:
-    """A step beside a full chunk of prompts, with twice the deviation of the number in decode: no mean of steps is above."""
+    """Bound TPOT from above by a step beside a full chunk of prompts, with twice the deviation of the number in decode."""
     if metric != "tpot":
         return np.inf
     alone = point.tpot_s - point.tpot_prompt_s
@@ -221,7 +221,7 @@ def _ceiling_s(point: Points, metric: str) -> Result:
 
 
 def goodput(point: ServingPoint, ttft_s: ArrayLike, tpot_s: ArrayLike) -> Result:
-    """Share of the requests that meet a limit on TTFT and one on TPOT together:  P(ttft) x P(tpot), as if independent.
+    """Predict the share of requests that meet a limit on TTFT and one on TPOT together:  P(ttft) x P(tpot), as if independent.
 
     Both are worse in a busy spell, so the true share is at least this, and at most the smaller of the two.
     Shapes: limits broadcast to the point. Units: limits [s], result [1].
@@ -238,8 +238,9 @@ def goodput(point: ServingPoint, ttft_s: ArrayLike, tpot_s: ArrayLike) -> Result
 
 @np.errstate(invalid="ignore", over="ignore")
 def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> Bools:
-    """The limits held against points that are already known, so that another set of limits costs little.
+    """Tell which points meet every limit; `slo` maps "ttft", "tpot", "e2e" to (quantile, limit [s]).
 
+    satisfied = fits, waits are finite, and latency(metric, q) <= limit for all; the rate of such a point is its capacity under the SLO.
     Shapes: as the point; limits [s]. Reference: Zhong et al., DistServe, OSDI 2024, section 2.
 
     >>> from models.serving import examples
@@ -263,14 +264,14 @@ def within_slo(point: ServingPoint, slo: Mapping[str, Sequence[tuple[Quantile, f
 
 
 def _tails(limits: Sequence[tuple[Quantile, float]]) -> list[tuple[float, float]]:
-    """The limits on quantiles, without those on means."""
+    """Select the limits on quantiles, without those on means."""
     return [(float(quantile), limit) for quantile, limit in limits if quantile != MEAN]
 
 
 def _below_limits(
     point: Points, metric: str, tails: Sequence[tuple[float, float]], mixture: tuple[Floats, Cumulants]
 ) -> Bools:
-    """Whether quantiles are below their limits, which takes one evaluation each where the quantile itself takes several."""
+    """Tell whether quantiles are below their limits; one evaluation each, where the quantile itself takes several."""
     ceiling, shares = np.asarray(_ceiling_s(point, metric)), mixture_shares((limit for _, limit in tails), *mixture)
     below: Bools = np.logical_and.reduce(
         [(limit >= ceiling) | (share >= quantile) for (quantile, limit), share in zip(tails, shares, strict=True)]
@@ -279,7 +280,7 @@ def _below_limits(
 
 
 class SloScreen:
-    """Points that meet the limits which all requests have in common; those of each origin are held against what is left.
+    """Points that meet the limits common to all requests, to be checked against the further limits of each origin.
 
     The distributions of the latencies are worked out once for all origins.
     """
@@ -291,7 +292,7 @@ class SloScreen:
 
     @np.errstate(invalid="ignore", over="ignore")
     def satisfied(self, slo: Mapping[str, Sequence[tuple[Quantile, float]]]) -> Bools:
-        """Which points meet further limits, too; of the shape of the points. Units: limits [s]."""
+        """Tell which points also meet further limits, in the shape of the points. Units: limits [s]."""
         found = self._mask.copy()
         if not found.any():
             return found

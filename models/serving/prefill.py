@@ -1,4 +1,4 @@
-"""What a prompt costs an engine: the time it takes from the decode of others, and its own latency. Queues are in queueing.py."""
+"""Prefill: the engine time that a prompt takes from the decode of others, and its own latency. Queues are in models/queueing/queues.py."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from models.transformer.architecture import Architecture
 
 @dataclass(frozen=True, slots=True)
 class PrefillTime:
-    """`occupancy_s`: engine time that one prompt takes; `latency_s`: from its first chunk to its last, alone;
-    `steps`: steps' worth of chunk budget that it fills (a fraction for a short prompt, which shares its step)."""
+    """Time of the prefill of one prompt."""
 
-    occupancy_s: Result
-    latency_s: Result
-    steps: Result
+    occupancy_s: Result  # engine time that the prompt takes
+    latency_s: Result  # from its first chunk to its last, alone
+    steps: Result  # of chunk budget that it fills; a fraction for a short prompt, which shares its step [1]
     breakdown: dict[str, Result]  # of the occupancy
 
 

@@ -1,6 +1,6 @@
-"""KV caches kept for later requests: how often a prefix is found, in which tier, and whether loading beats computing it again.
+"""Prefix cache (KV caches kept for later requests): hit rates by tier, and whether loading beats recomputing.
 
-Hit rates are those of least-recently-used caches. What the rest of a prompt costs is in prefill.py, queues are in queueing.py.
+Hit rates are those of least-recently-used caches. What the rest of a prompt costs is in prefill.py, queues are in models/queueing/queues.py.
 """
 
 from __future__ import annotations
@@ -109,16 +109,16 @@ class CachedPrefill:
     recompute_s: Result  # computing the prefix again
 
     def occupancy_scv(self, input_scv: ArrayLike) -> Result:
-        """Squared coefficient of variation of the occupancy, from that of the prompt's length [1]."""
+        """Compute the squared coefficient of variation of the occupancy, from that of the prompt's length [1]."""
         return (1.0 + np.asarray(input_scv, float)) * self.occupancy_moment - 1.0
 
     def latency_scv(self, input_scv: ArrayLike) -> Result:
-        """The same of the latency [1]."""
+        """Compute the squared coefficient of variation of the latency, from that of the prompt's length [1]."""
         return (1.0 + np.asarray(input_scv, float)) * self.latency_moment - 1.0
 
 
 def zipf_groups(prefixes: float, exponent: float) -> tuple[Floats, Floats]:
-    """(number of prefixes, chance of each) of groups of ranks, whose chances add up to one over all prefixes:  p_k ~ k^-a.
+    """Group the ranks of Zipf popularity: (number of prefixes, chance of each), chances adding up to one over all prefixes:  p_k ~ k^-a.
 
     The first ranks stand alone, later ones in groups of growing width with their mean chance, so that any population takes
     the same time. Shapes: scalars in, two arrays out. Units: [1]. The sum over a group is the integral with half-integer ends.
@@ -139,7 +139,7 @@ def zipf_groups(prefixes: float, exponent: float) -> tuple[Floats, Floats]:
 
 
 def zipf_hit_rate(places: ArrayLike, prefixes: float, exponent: float) -> Result:
-    """Hit rate of a least-recently-used cache with room for C of N prefixes of Zipf popularity:  sum_i p_i (1 - exp(-p_i t)).
+    """Predict the hit rate of a least-recently-used cache with room for C of N prefixes of Zipf popularity:  sum_i p_i (1 - exp(-p_i t)).
 
     The characteristic time t solves  sum_i (1 - exp(-p_i t)) = C;  requests are independent of each other.
     Shapes: as places [1]; prefixes N [1], exponent [1]; result [1]. Exact as N grows; within 1-2 points from N of a few hundred.
@@ -164,7 +164,7 @@ def zipf_hit_rate(places: ArrayLike, prefixes: float, exponent: float) -> Result
 
 
 def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: float, gap_s: float) -> Result:
-    """Hit rate of a least-recently-used cache under sessions:  r (1 - exp(-t / g)),  r = 1 - 1/n the share of repeats.
+    """Predict the hit rate of a least-recently-used cache under sessions:  r (1 - exp(-t / g)),  r = 1 - 1/n the share of repeats.
 
     A prefix stays until it is asked for again or for t: C = rate [r g (1 - exp(-t/g)) + (1 - r) t] gives the characteristic time t,
     with exponential gaps of mean g and sessions of n requests. Shapes: places C [1] and rate [1/s] broadcast; result [1].
@@ -186,7 +186,7 @@ def session_hit_rate(places: ArrayLike, requests_per_s: ArrayLike, requests: flo
 
 
 def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s: ArrayLike) -> tuple[Result, ...]:
-    """Share of requests that find their prefix in each tier:  H(C_1 + ... + C_j) - H(C_1 + ... + C_{j-1}).
+    """Predict the share of requests that find their prefix in each tier:  H(C_1 + ... + C_j) - H(C_1 + ... + C_{j-1}).
 
     What a tier drops falls to the next, and a hit lifts it to the first, so that all tiers are one stack in the order of last use.
     Shapes: places [1] of each tier and rate [1/s], both of the chips that share the tiers, broadcast; result [1].
@@ -217,7 +217,7 @@ def tier_hits(cache: PrefixCache, places: tuple[ArrayLike, ...], requests_per_s:
 def tier_places(
     arch: Architecture, layouts: ServingLayouts, cache: PrefixCache, kv_precision: Precision
 ) -> tuple[Result, ...]:
-    """Prefixes that the tiers of `domain_chips` chips hold:  capacity / cache of a prefix.
+    """Count the prefixes that the tiers of `domain_chips` chips hold:  capacity / cache of a prefix.
 
     In the chips' memory tensor ranks beyond the KV heads hold copies, and latent attention a copy on each; elsewhere there is one.
     Shapes: as layouts; result [1]. Reference: Kwon et al., PagedAttention, SOSP 2023, section 4.4 (shared prefixes);
@@ -238,7 +238,7 @@ def tier_places(
 
 
 def loaded_share(alone_s: ArrayLike, latency_s: ArrayLike, recompute_s: ArrayLike, hits_per_s: ArrayLike) -> Result:
-    """Share of the hits in a tier that are best loaded, the others computed again:  min(1, u / (hits a)),  u = 1 - sqrt(a / (R - l)).
+    """Compute the share of hits in a tier that are best loaded, the others recomputed:  min(1, u / (hits a)),  u = 1 - sqrt(a / (R - l)).
 
     Loads share the bandwidth of the tier, one taking l + a / (1 - u) when they keep it busy for u of the time; that u makes the
     sum of the time saved over computing, u (R - l - a / (1 - u)), largest. 0 where even a load by itself takes longer than R.
@@ -261,7 +261,7 @@ def loaded_share(alone_s: ArrayLike, latency_s: ArrayLike, recompute_s: ArrayLik
 
 
 def load_s(alone_s: ArrayLike, latency_s: ArrayLike, loads_per_s: ArrayLike) -> Result:
-    """Loading from a tier whose bandwidth all loads at a time share:  l + a / (1 - u),  u = loads a.
+    """Predict a load from a tier whose bandwidth concurrent loads share:  l + a / (1 - u),  u = loads a.
 
     Infinite where more is asked for than the tier can give. Shapes: broadcast. Units: load by itself a [s], latency l [s],
     loads [1/s]; result [s].
@@ -289,7 +289,7 @@ def cached_prefill(
     most_requests_per_s: ArrayLike,
     kv_precision: Precision,
 ) -> CachedPrefill:
-    """Prefill where a request finds its prefix in tier j with chance h_j, and loads it if that is faster than computing it.
+    """Predict prefill where a request finds its prefix in tier j with chance h_j, and loads it if that is faster than recomputing it.
 
     S = S_whole + sum_j h_j d_j (S_rest - S_whole), d_j = `loaded_share` with R = L_whole - L_rest; the second moment likewise over
     the same outcomes; latency of a loaded prefix = load_j + L_rest. Loading keeps the engine free. Hit rates of sessions and the wait
@@ -359,7 +359,7 @@ def prompt_cost(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> tuple[PrefillTime, CachedPrefill | None]:
-    """Predict (the mean prefill of a prompt, how it came about) with a prefix cache, or for None the plain prefill and None.
+    """Predict (mean prefill of a prompt, its outcomes per tier) with a prefix cache, or for None the plain prefill and None.
 
     `most_requests_per_s` gives the rate of a replica [1/s] whose prompts occupy it for so long [s]; it is called with the occupancy
     at which every prefix that may be found is loaded. `prompts` and `decode` as in `prefill.prefill_time`.
@@ -403,7 +403,7 @@ def prompt_cost(
 
 
 def without(chip: ChipRates, held_bytes: ArrayLike, constants: ServingConstants) -> ChipRates:
-    """The chip as the running batch sees it, once `held_bytes` [byte] of the memory that an engine fills belong to something else.
+    """Take `held_bytes` [byte] of the memory that an engine fills from a chip.
 
     Shapes: as held_bytes; memory M - held / u, with u the share that is filled. Reference: Kwon et al., PagedAttention, SOSP 2023,
     section 4 (the pool of blocks that requests and cached prefixes share).
@@ -425,7 +425,7 @@ def held_bytes(
     speculation: Speculation | None,
     cache: PrefixCache | None,
 ) -> Result | None:
-    """Memory of a chip that neither weights nor running requests have [byte]: the cache's own tier and a prediction layer; or None.
+    """Sum the memory of a chip that neither weights nor running requests use [byte]: the cache's tier in HBM and a prediction layer; None without.
 
     Shapes: as layouts. Reference: as `without`.
 

@@ -1,4 +1,4 @@
-"""What is believed of the serving constants before any measurement: a centre and a spread each. The fitted values are in the catalog.
+"""Priors of the serving constants, a centre and a spread each, before any measurement. The fitted values are in the catalog.
 
 A constant without an entry is not fitted: it is physics, a convention, or too weakly seen to move.
 """

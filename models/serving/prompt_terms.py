@@ -14,7 +14,7 @@ from models.transformer.architecture import Architecture
 
 
 def prompts_together(batch: ArrayLike, steps: ArrayLike, ranks: ArrayLike) -> Result:
-    """Mean number of prompts in a step of an attention rank that has any:  v / (1 - exp(-v)),  v = b / (n ranks) for b requests of n steps.
+    """Compute the mean number of prompts in a step of an attention rank that has any:  v / (1 - exp(-v)),  v = b / (n ranks) for b requests of n steps.
 
     Each request starts once in n steps, whatever their time. Shapes: broadcast [1]. Reference: Johnson, Kemp and Kotz, Univariate
     Discrete Distributions, 3rd ed. (2005), chapter 4 (Poisson without its zero).
@@ -27,7 +27,7 @@ def prompts_together(batch: ArrayLike, steps: ArrayLike, ranks: ArrayLike) -> Re
 
 
 def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> Result:
-    """Squared coefficient of variation of the time of a prompt, from that of its length:  c^2 (1 + a - f (1 - w))^2.
+    """Compute the squared coefficient of variation of the time of a prompt from that of its length:  c^2 (1 + a - f (1 - w))^2.
 
     a: share of attention, which goes with the square of the length; f: share of what a step takes however many tokens it carries,
     w = e/(x (1 - e)), e = exp(-1/x), how far that goes with the length where it fills x chunks. Shapes: broadcast [1].
@@ -50,7 +50,7 @@ def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> R
 def prompt_scvs(
     prompts: PrefillTime, found: CachedPrefill | None, lengths: Lengths, constants: ServingConstants
 ) -> tuple[Result, Result]:
-    """Squared coefficients of variation of (occupancy, latency) of a prompt: by its length, and by hits and misses in a prefix cache.
+    """Compute the squared coefficients of variation of (occupancy, latency) of a prompt: by its length, and by hits and misses in a prefix cache.
 
     Shapes: as the prompts; result [1]. Reference: as `time_scv`.
 
@@ -64,7 +64,7 @@ def prompt_scvs(
 
 
 def whole_steps(steps: ArrayLike, scv: ArrayLike) -> Result:
-    """Mean of the whole steps that a prompt takes, whose length is x steps on average:  1/(1 - exp(-1/x)), or x rounded up if all are equal.
+    """Compute the mean number of whole steps that a prompt of x steps on average takes:  1/(1 - exp(-1/x)), or x rounded up if all are equal.
 
     The first is exact for exponential lengths and close from a coefficient of variation of 0.3; below the two are blended.
     Shapes: broadcast. Units: x [step], squared coefficient of variation [1], result [step].
@@ -85,7 +85,7 @@ def unloaded_ttft_s(
     prompt_tokens: ArrayLike,
     constants: ServingConstants,
 ) -> Result:
-    """Time to first token with no queue:  t_F (x f for MoE) + prefill + (I / i + k) T(b).
+    """Predict the time to first token (TTFT) without a queue:  t_F (x f for MoE) + prefill + (I / i + k) T(b).
 
     Shapes: broadcast. Units: seconds and tokens; result [s].
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024 (interleaving); constants: first fit on published serving measurements.

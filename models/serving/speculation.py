@@ -1,6 +1,6 @@
 """Speculative decoding and multi-token prediction: tokens gained per step, and what drafting and verifying add to its time.
 
-The step itself is in decode.py; what a faster step does to a replica under load is in batching.py and disaggregation.py.
+The step itself is in decode.py; what a faster step does to a replica under load is in continuous_batching.py and disaggregation.py.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Speculation:
 
 
 def tokens_per_step(acceptance: ArrayLike, draft_tokens: ArrayLike) -> Result:
-    """Mean tokens that a step yields per sequence:  (1 - a^(g+1)) / (1 - a),  and g + 1 for a = 1.
+    """Compute the mean tokens that a step yields per sequence:  (1 - a^(g+1)) / (1 - a),  and g + 1 for a = 1.
 
     The first rejected draft is replaced by the network's own token, so one token is certain.
     Shapes: broadcast. Units: acceptance a [1] in [0, 1], drafts g [token] >= 0, result [token]. Acceptance is taken as
@@ -69,7 +69,7 @@ def tokens_per_step(acceptance: ArrayLike, draft_tokens: ArrayLike) -> Result:
 
 
 def prediction_layer(arch: Architecture) -> Architecture:
-    """The module of multi-token prediction as an architecture of its own: one layer of the last kind, and the head.
+    """Build the multi-token-prediction module as an architecture: one layer of the last kind, and the head.
 
     Shapes: a scalar architecture in and out; counts [1]. The projection that joins hidden state and embedding (2 h^2, a few
     per cent of a layer) is left out.
@@ -97,7 +97,7 @@ def prediction_layer(arch: Architecture) -> Architecture:
 def draft_bytes_per_chip(
     arch: Architecture, layouts: ServingLayouts, weight_precision: Precision, speculation: Speculation
 ) -> Result:
-    """Weights of the prediction layer on a chip that holds it:  w [N_dense / tp + N_experts / (tp dp)];  0 for other drafts.
+    """Compute the weights of the prediction layer on a chip that holds it:  w [N_dense / tp + N_experts / (tp dp)];  0 for other drafts.
 
     The head is the architecture's own. A separate draft network is taken to be small. Shapes: as layouts; result [byte].
     Reference: DeepSeek-V3, arXiv:2412.19437, section 2.2 (embedding and head are shared).
@@ -128,7 +128,7 @@ def speculative_step(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> tuple[StepTime, StepTime]:
-    """(verification, the whole step with its drafts):  T = T_verify(b, g + 1 tokens each) + g T_draft(b).
+    """Predict (verification, the whole step with its drafts):  T = T_verify(b, g + 1 tokens each) + g T_draft(b).
 
     Verifying reads weights and KV cache once for all g + 1 tokens of a sequence; arithmetic, communication and the experts
     touched grow with the tokens. A draft of multi-token prediction is a step of `prediction_layer` without its host time; of
@@ -171,7 +171,7 @@ def speculative_speedup(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> Result:
-    """Rate of decoding with speculation over that without, at one batch:  E T(b) / T_spec(b),  E tokens per step.
+    """Predict the decode rate with speculation over that without, at one batch:  E T(b) / T_spec(b),  E tokens per step.
 
     Above 1 while weights are read for few tokens; it falls with the batch once arithmetic counts, and at small batches of
     a mixture of experts since more drafts touch more experts. Shapes and units: as `speculative_step`; result [1].
@@ -205,7 +205,7 @@ def decode_step(
     precisions: Precisions,
     constants: ServingConstants,
 ) -> tuple[StepTime, StepTime]:
-    """(the pass that prompts are mixed into, the whole step) of a decoding micro-batch, with speculation or, for None, without.
+    """Predict (the pass that prompts are mixed into, the whole step) of a decoding micro-batch, with speculation or, for None, without.
 
     Without it both are the same. Shapes and units: as `speculative_step`, result [s].
     Reference: as `speculative_step`.

@@ -56,7 +56,7 @@ class SteadyState:
         return self.arrival_scv + self.occupancy_scv
 
     def tpot(self) -> dict[str, Result]:
-        """The terms of TPOT: it varies with the number in decode, and with the prompts that happen to come in.
+        """Compute the terms of TPOT, which varies with the number in decode, and with the prompts that happen to come in.
 
         The decode of X = (O - 1) T is a delay cycle of variance  rate S^2 (ca^2 + cs^2) X / (1 - u)^3.
         """
@@ -82,7 +82,7 @@ class SteadyState:
         }
 
     def prefill_wait(self) -> tuple[Result, Result]:
-        """(load of the server that arrivals queue for [1], mean wait for prefill [s]): G/G/1 with service S + (I/C) T(b).
+        """Compute (load of the server that arrivals queue for [1], mean wait for prefill [s]): G/G/1 with service S + (I/C) T(b).
 
         The number in decode swings slowly by s, and the load of that server with it, r = rate (I/C) T'(b) s/(1 - load): wait x (1 + r^2).
         Prompts that share a step all end with it, so the wait is no less than that of gated service, u = rate S:
@@ -102,7 +102,7 @@ class SteadyState:
     def ttft(
         self, arch: Architecture, constants: ServingConstants, computed_share: Result, places: Result
     ) -> dict[str, Result]:
-        """The terms of TTFT: the prompt by itself, the wait for prefill, the wait for one of so many places."""
+        """Compute the terms of TTFT: the prompt by itself, the wait for prefill, the wait for one of so many places."""
         load, wait = self.prefill_wait()
         prompts, step_s, paced = self.prompts, self.step_s, self.paced_s
         # An arrival sits out steps as they are under load, with the prompts of others in them; its own prompt takes whole steps.

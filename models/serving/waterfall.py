@@ -1,4 +1,4 @@
-"""From the bandwidth roofline to the predicted decode rate, cause by cause. The times themselves are in decode.py and batching.py."""
+"""Break the decode rate down from the bandwidth roofline to the prediction, cause by cause. The times themselves are in decode.py and continuous_batching.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Waterfall:
     predicted_s: Result
 
     def rates(self) -> dict[str, Result]:
-        """Tokens per second of one request once the causes up to each are counted [token/s]."""
+        """Compute the decode rate of one request once the causes up to each are counted [token/s]."""
         reached, found = self.roofline_s, {ROOFLINE: 1.0 / self.roofline_s}
         for name, added in self.causes.items():
             reached = reached + added
@@ -44,7 +44,7 @@ def roofline_s(
     context_tokens: ArrayLike,
     precisions: Precisions,
 ) -> Result:
-    """Least time of a token of one request: the weights it visits and its cache, read once by all chips at full bandwidth.
+    """Compute the bandwidth roofline of one request's decode: the weights it visits and its KV cache, read once by all chips at full bandwidth.
 
     (w N_active + q kv(ctx)) / (n B), with the vocabulary head at 8 bit or more. Shapes: chips n [1] and context [token] broadcast;
     result [s]. Reference: Williams, Waterman and Patterson, Roofline, CACM 52 (2009); Pope et al., MLSys 2023, section 2.
@@ -75,7 +75,7 @@ def decode_waterfall(
     constants: ServingConstants,
     speculation: Speculation | None = None,
 ) -> Waterfall:
-    """Where the time of an output token goes, from the roofline of one request to the mean TPOT and the waits spread over its tokens.
+    """Break down the time of an output token, from the roofline of one request to the mean TPOT and the waits spread over its tokens.
 
     In this order, each cause on top of those before it: copies of weights and latent caches on ranks, and stages passed in turn;
     experts that the batch touches beyond one request's; KV caches of the batch; memory below its peak; the fullest rank's excess;

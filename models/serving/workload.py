@@ -1,4 +1,4 @@
-"""What a serving model is asked: the lengths of requests with their spread, and the precisions of weights and KV cache."""
+"""Workload of a serving model: the lengths of requests with their spread, and the precisions of weights and KV cache."""
 
 from __future__ import annotations
 

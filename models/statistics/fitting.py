@@ -28,11 +28,11 @@ class Prior:
     upper: float = float("inf")
 
     def to_free(self, value: float) -> float:
-        """The constant on the whole real line."""
+        """Map the constant to the whole real line."""
         return float(np.log(value / (1.0 - value))) if self.scale == "logit" else float(np.log(value))
 
     def from_free(self, free: float) -> float:
-        """Back to the constant."""
+        """Map a real number back to the constant."""
         return float(1.0 / (1.0 + np.exp(-free))) if self.scale == "logit" else float(np.exp(free))
 
 
@@ -64,7 +64,7 @@ class Linearised:
 
 
 def _membership(anchors: Ints | None, rows: int) -> Floats:
-    """Indicator matrix rows x groups of the group of each row."""
+    """Build the indicator matrix rows x groups of the group of each row."""
     groups = 0 if anchors is None or not len(anchors) else int(anchors.max()) + 1
     members = np.zeros((rows, groups))
     for group in range(groups):
@@ -80,7 +80,7 @@ def _gauss_newton(
     rows: int,
     bounds: tuple[Floats, Floats],
 ) -> Floats:
-    """One robust step, which brings a cold start near the optimum for a single set of slopes."""
+    """Take one robust Gauss-Newton step, which brings a cold start near the optimum for a single set of slopes."""
     slope, miss = jacobian(x), residuals(x)
     robust = squares.copy()
     robust[:rows] /= np.sqrt(1.0 + miss[:rows] ** 2)
@@ -92,7 +92,7 @@ def _gauss_newton(
 
 
 def _bounded_step(normal: Floats, pull: Floats, room: Floats) -> Floats:
-    """Newton step that goes no further than `room`: constants that would pass their bound stop there, and the others answer to that."""
+    """Take a Newton step no further than `room`: constants that would pass their bound stop there, and the others adapt."""
     stopped = np.zeros(len(pull), bool)
     while True:
         step = np.where(stopped, room, 0.0)
@@ -106,7 +106,7 @@ def _bounded_step(normal: Floats, pull: Floats, room: Floats) -> Floats:
 
 
 def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
-    """Constants of least robust loss over the rows kept: Gauss-Newton steps with the slopes of the whole fit, exact residuals.
+    """Refit the constants to the rows kept: Gauss-Newton steps with the slopes of the whole fit and exact residuals.
 
     Each round solves the weighted normal equations with the robust weights 1 / sqrt(1 + (r/s)^2) of the rows kept, and
     predicts again. The rows left out have no say in the loss; only the slopes, which hardly depend on them, were taken once.
@@ -142,7 +142,7 @@ def refit(whole: Linearised, keep: Floats, rounds: int = 4) -> dict[str, float]:
 
 
 def group_weights(labels: Sequence[str]) -> Floats:
-    """Weight of each row so that a large source does not drown the others:  1 / sqrt(rows of its group).
+    """Weigh each row so that a large source does not drown the others:  1 / sqrt(rows of its group).
 
     Shapes: one axis. Units: [1]. Reference: compromise between weighting rows and weighting sources alike.
 
@@ -154,7 +154,7 @@ def group_weights(labels: Sequence[str]) -> Floats:
 
 
 def sensitivity(predict: Predict, priors: Mapping[str, Prior], values: Mapping[str, float], base: Floats) -> Floats:
-    """Derivative of ln(time) of each row by each transformed constant, by differences.
+    """Differentiate ln(time) of each row by each transformed constant, by differences.
 
     Shapes: rows x constants. Units: ln(time) [1] per transformed unit [1].
     Reference: Nocedal and Wright, Numerical Optimization, 2nd edition, equation 8.1.
@@ -177,7 +177,7 @@ def fit(
     anchors: Ints | None = None, anchor_spread: Floats | float = ANCHOR_SPREAD, scale: Floats | float = RATIO_SCALE,
     evaluations: int = 6,
 ) -> Fit:  # fmt: skip
-    """Constants of least robust loss.
+    """Fit constants by least robust loss.
 
     Minimises  sum w^2 rho((r/s)^2) + sum ((x - x0)/sigma)^2  with r = ln(predicted / measured), rho(z) = 2 (sqrt(1 + z) - 1),
     s = `scale` (of each row, or of all), x the transformed constants with prior x0 and sigma. `anchors` numbers the group of each
@@ -221,7 +221,7 @@ def fit(
     squares = np.concatenate([weights**2, np.ones(len(names) + groups)])
 
     def loss(z: Floats) -> Floats:
-        """Soft l1 with each row's weight for the measurements, plain squares for the priors."""
+        """Compute the soft-l1 loss with each row's weight for the measurements, plain squares for the priors."""
         root = np.sqrt(1.0 + z)
         rho = np.stack([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
         rho[:, rows:] = np.stack([z, np.ones_like(z), np.zeros_like(z)])[:, rows:]

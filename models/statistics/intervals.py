@@ -1,4 +1,4 @@
-"""Intervals of predictions: empirical quantiles of what the models missed where they had not been fitted. No predictions are made here."""
+"""Intervals of predictions, from empirical quantiles of the errors on held-out measurements. No predictions are made here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Band:
 
 
 def band(log_measured_over_predicted: ArrayLike, coverage: float = COVERAGE) -> Band:
-    """Central quantiles of ln(measured / predicted):  (1 - c)/2 and (1 + c)/2.
+    """Compute central quantiles of ln(measured / predicted):  (1 - c)/2 and (1 + c)/2.
 
     Quantiles at rank q (n + 1), so that the share holds for the next run and not only for those seen.
     Shapes: one axis of two or more. Units: [1]. Assumes that the next run resembles those left out.
@@ -40,7 +40,7 @@ def band(log_measured_over_predicted: ArrayLike, coverage: float = COVERAGE) -> 
 
 
 def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats | float]:
-    """(low, high) of a predicted time:  T exp(low), T exp(high).
+    """Bound a predicted time by (low, high):  T exp(low), T exp(high).
 
     Shapes: as predicted. Units: predicted, low and high in one unit, such as [s].
     Reference: quantiles of the logarithm carry over to the time, `band`.
@@ -54,7 +54,7 @@ def interval(predicted: ArrayLike, found: Band) -> tuple[Floats | float, Floats 
 
 
 def tier_of(source_seen: bool, chip_seen: bool) -> str:
-    """How far a run is from those of the calibration: another chip counts before another source.
+    """Classify how far a run is from those of the calibration: another chip counts before another source.
 
     Shapes: scalars. Units: flags and a name [1].
     Reference: leave-one-chip-out misses more than leave-one-source-out, and that more than leave-group-out.
@@ -66,7 +66,7 @@ def tier_of(source_seen: bool, chip_seen: bool) -> str:
 
 
 def bands_by_tier(missed: Mapping[tuple[str, str], ArrayLike]) -> dict[tuple[str, str], Band]:
-    """A band for each (tier, label); one with too few residuals takes all of its tier, and no tier is narrower than a nearer one.
+    """Build a band for each (tier, label); one with too few residuals takes all of its tier, and no tier is narrower than a nearer one.
 
     A label tells apart what is missed by different amounts, such as dense networks and those with experts.
     Shapes: residuals along one axis each. Units: ln(measured / predicted) [1].

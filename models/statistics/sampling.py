@@ -10,7 +10,7 @@ from models.arrays import Floats, as_result
 
 
 def triangular(uniform: ArrayLike, low: float, typical: float, high: float) -> Floats | float:
-    """Inverse of the triangular distribution:  F(typical) = (typical - low) / (high - low), quadratic on either side.
+    """Invert the triangular distribution:  F(typical) = (typical - low) / (high - low), quadratic on either side.
 
     Shapes: as uniform. Units: low, typical, high and the result in one unit, such as [USD]; uniform [1] in 0..1.
     Reference: Kotz and van Dorp, Beyond Beta, World Scientific (2004), section 1.2.
@@ -27,7 +27,7 @@ def triangular(uniform: ArrayLike, low: float, typical: float, high: float) -> F
 
 
 def tabulated(uniform: ArrayLike, levels: ArrayLike, quantiles: ArrayLike) -> Floats | float:
-    """A positive figure at a level, between the quantiles of a table in the logarithm:  ln x = interp(u, levels, ln quantiles).
+    """Interpolate a positive figure at a level between tabulated quantiles, in the logarithm:  ln x = interp(u, levels, ln quantiles).
 
     Beyond the outermost levels it stays at their quantiles. Shapes: uniform any; levels and quantiles along one axis.
     Units: as the quantiles; uniform and levels [1] in 0..1.
@@ -40,7 +40,7 @@ def tabulated(uniform: ArrayLike, levels: ArrayLike, quantiles: ArrayLike) -> Fl
 
 
 def correlated_uniforms(normals: ArrayLike, rank_correlation: ArrayLike) -> Floats:
-    """Uniform numbers with given rank correlations:  u = Phi(L z),  L L' = 2 sin(pi r / 6).
+    """Draw uniform numbers with given rank correlations:  u = Phi(L z),  L L' = 2 sin(pi r / 6).
 
     Shapes: normals [n, k] of independent standard normal numbers; rank_correlation [k, k]; result [n, k]. Units: [1].
     A matrix that is not positive definite is drawn towards the diagonal until it is.

@@ -113,7 +113,7 @@ class TrainingConstants:
 
     @classmethod
     def from_values(cls, values: Mapping[str, float]) -> TrainingConstants:
-        """From plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
+        """Build from plain numbers by name. Raises ValueError naming what is missing, unknown, or not positive and finite.
 
         Shapes: scalars. Units: as each field states [SI]. Reference: first fit on published training measurements, see the catalog.
 
@@ -134,7 +134,7 @@ class TrainingConstants:
         return cls(**{name: float(values[name]) for name in known})
 
     def gemm_efficiency(self, precision: str) -> float:
-        """Share of the peak that large GEMMs reach at a precision [1]. Integer 8-bit takes the figure of FP8.
+        """Look up the share of the peak that large GEMMs reach at a precision [1]. Integer 8-bit takes the figure of FP8.
 
         Shapes: scalars. Units: [1]. Reference: first fit on published training measurements, see the catalog.
 
@@ -155,7 +155,7 @@ class TrainingConstants:
         return by_precision[precision]
 
     def generation_factors(self, family: str) -> tuple[float, float]:
-        """(GEMM, attention) efficiency of a chip generation relative to the base [1]; a generation without figures takes that
+        """Look up (GEMM, attention) efficiency of a chip generation relative to the base [1]; a generation without figures takes that
         of the others, and 1 for attention.
 
         Shapes: scalars. Units: [1]. Reference: first fit on published training measurements, see the catalog.
@@ -169,7 +169,7 @@ class TrainingConstants:
         return gemm, attention
 
     def framework_profile(self, framework: str) -> FrameworkProfile:
-        """Overlaps, ring reach and launch floor of a kind of training software.
+        """Look up overlaps, ring reach and launch floor of a kind of training software.
 
         Where a kind has no figure of its own it takes the nearest: stock Megatron and others the reach of FSDP.
         Shapes: scalars. Units: [1], floor [s]. Reference: first fit on published training measurements, see the catalog.

@@ -1,6 +1,6 @@
-"""What a layer waits for besides its kernels, on one rank for one micro-batch: exchanges between ranks, and the host.
+"""Exchanges between ranks and waits for the host that a layer adds to its kernels, on one rank for one micro-batch.
 
-Kernels are in training_layer.py, which puts all together; exchanges of whole stages and of gradients in training.py.
+Kernels are in layer.py, which puts all together; exchanges of whole stages and of gradients in step.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from models.transformer.moe import dispatch_copies
 
 
 def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
-    """Exposed tensor-parallel exchange of so many blocks, forward (backward is the same).
+    """Predict the exposed tensor-parallel exchange of so many blocks, forward (backward is the same).
 
     Per block an all-gather and a reduce-scatter (without sequence parallelism an all-reduce: the same) of 2 M h bytes,
     less the share that the framework hides.
@@ -34,7 +34,7 @@ def tensor_parallel_s(run: Run, blocks: Floats | float) -> Floats:
 
 
 def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
-    """Exposed exchange of keys and values between context-parallel ranks, hidden in the window of the attention core.
+    """Predict the exposed exchange of keys and values between context-parallel ranks, hidden in the window of the attention core.
 
     A ring that brings the keys and values of all cp parts: (c - 1)/c of 2 bytes per element, `passes` times.
     Shapes: one axis. Units: window [s], passes [1], result [s]. Zero for cp 1.
@@ -56,7 +56,7 @@ def context_parallel_s(run: Run, window_s: Floats, passes: float) -> Floats:
 
 
 def expert_exchange_s(run: Run) -> Floats:
-    """Exposed dispatch and combine of one MoE layer, forward (backward is the same).
+    """Predict the exposed dispatch and combine of one MoE layer, forward (backward is the same).
 
     Twice the slower of scale-up and NIC traffic of `moe.dispatch_copies` at 2 bytes per element, less what is overlapped.
     Shapes: one axis. Units: [s]. Zero for ep 1.
@@ -87,7 +87,7 @@ def expert_exchange_s(run: Run) -> Floats:
 
 
 def launch_excess_s(run: Run, kernels_s: Floats, moe: bool) -> Floats:
-    """What a layer takes beyond its kernels because the host cannot launch them faster:  (G^4 + H^4)^(1/4) - G.
+    """Predict the launch time of a layer beyond its kernels, where the host is the slower:  (G^4 + H^4)^(1/4) - G.
 
     H is the framework's floor per layer and pass; whole-iteration graphs remove it.
     Shapes: one axis. Units: kernels [s], result [s].
@@ -109,7 +109,7 @@ def launch_excess_s(run: Run, kernels_s: Floats, moe: bool) -> Floats:
 
 
 def moe_host_s(run: Run) -> Floats:
-    """Host time that an MoE layer adds to its kernels, forward: the host waits for token counts before it launches experts.
+    """Predict the host time that an MoE layer adds to its kernels, forward: the host waits for token counts before it launches experts.
 
     0.6 ms where tokens are exchanged, and 29 us per local expert; none with whole-iteration graphs or a compiler that
     knows all shapes (XLA).

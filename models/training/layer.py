@@ -1,7 +1,7 @@
 """Time of one transformer layer and of the vocabulary head on one rank for one micro-batch, by effect.
 
 Each kernel is a function of its own that gives the forward time; `layer_times` puts them together with the exchanges of
-training_exchange.py, with backward and recompute. Pipeline, data parallelism and the whole step are in training.py.
+exchange.py, with backward and recompute. Pipeline, data parallelism and the whole step are in step.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _gemm(run: Run, m: Floats, n: Floats | float, k: Floats | float) -> Floats:
 
 
 def attention_gemms_s(run: Run) -> Floats:
-    """Projections of an attention block, forward: query, key, value and output; with MLA through its latents.
+    """Predict the projections of an attention block, forward: query, key, value and output; with MLA through its latents.
 
     Column- and row-split by tp; the down-projections of MLA are not split but work on the rank's share of the sequence.
     Shapes: one axis. Units: [s].
@@ -74,7 +74,7 @@ def attention_gemms_s(run: Run) -> Floats:
 
 
 def dense_ffn_s(run: Run, width: float) -> Floats:
-    """Feed-forward block of a given width, split by tp, forward.
+    """Predict a feed-forward block of a given width, split by tp, forward.
 
     Shapes: one axis. Units: width [1], result [s].
     Reference: Shoeybi et al., arXiv:1909.08053, section 3, equation 3; `roofline.gemm_s`.
@@ -94,7 +94,7 @@ def dense_ffn_s(run: Run, width: float) -> Floats:
 
 
 def routed_experts_s(run: Run) -> Floats:
-    """Grouped GEMMs of the routed experts of a rank, forward.
+    """Predict the grouped GEMMs of the routed experts of a rank, forward.
 
     e = E / EP local experts see T k / e tokens each; with EP 1 an expert is split by tp instead. Slower than a dense GEMM
     by the fitted expert efficiency, and by the imbalance of the fullest rank.
@@ -128,7 +128,7 @@ def routed_experts_s(run: Run) -> Floats:
 
 
 def state_gemms_s(run: Run) -> Floats:
-    """Projections into and out of a state-space block, split by tp, forward; its scan counts as element-wise traffic.
+    """Predict the projections into and out of a state-space block, split by tp, forward; its scan counts as element-wise traffic.
 
     Shapes: one axis. Units: [s].
     Reference: Dao and Gu, Mamba-2, arXiv:2405.21060, section 7.1; `roofline.gemm_s`.
@@ -147,7 +147,7 @@ def state_gemms_s(run: Run) -> Floats:
 
 
 def attention_core_s(run: Run) -> tuple[Floats, Floats]:
-    """(forward, backward) of scores, softmax and weighted values, mean over the layers.
+    """Predict (forward, backward) of scores, softmax and weighted values, mean over the layers.
 
     Fused: causal FLOPs at the fitted share of the 16-bit peak, backward 2.5 times. Not fused: the whole square, and the
     traffic of the scores; backward twice the arithmetic and 1.5 times the traffic.
@@ -183,7 +183,7 @@ def attention_core_s(run: Run) -> tuple[Floats, Floats]:
 
 
 def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> Floats:
-    """Norms, residuals, rotary embedding, activation, casts and permutation: bytes over bandwidth, forward.
+    """Predict norms, residuals, rotary embedding, activation, casts and permutation: bytes over bandwidth, forward.
 
     Per token: 14 h (divided by tp with sequence parallelism), 6 bytes per query, key and value element / tp,
     2 (gates + 1) bytes per feed-forward element / tp, 3 bytes per operand cast to 8 bits or fewer; with experts
@@ -222,7 +222,7 @@ def elementwise_s(run: Run, moe: bool, mixer: str = "attention", ffn: bool = Tru
 
 
 def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True) -> tuple[Times, Times]:
-    """(forward, backward with recompute) of one layer for one micro-batch, by part.
+    """Predict (forward, backward with recompute) of one layer for one micro-batch, by part.
 
     A layer is a mixer ("attention", "state" or none) and a feed-forward block (dense or of experts), or one of the two.
 
@@ -294,7 +294,7 @@ def layer_times(run: Run, moe: bool, mixer: str = "attention", ffn: bool = True)
 
 
 def head_s(run: Run) -> Floats:
-    """Vocabulary head for one micro-batch, forward (backward is twice that), at 16 bit.
+    """Predict the vocabulary head for one micro-batch, forward (backward is twice that), at 16 bit.
 
     One M x V/t x h product with V/t rounded up to a multiple of 128, and one more per layer that predicts further tokens.
     Shapes: one axis. Units: [s].

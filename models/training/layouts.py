@@ -1,4 +1,4 @@
-"""Ways to lay a training run out over chips: a struct of arrays and the enumeration of the legal ones. No times, no memory."""
+"""Parallel layouts of a training run: a struct of arrays, and the enumeration of the legal ones. No times, no memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Layouts:
         cls, *, tp: ArrayLike = 1, pp: ArrayLike = 1, dp: ArrayLike = 1, cp: ArrayLike = 1, ep: ArrayLike = 1, vpp: ArrayLike = 1,
         micro_batch: ArrayLike = 1, zero: ArrayLike = 1, recompute: ArrayLike = 0, sequence_parallel: ArrayLike | None = None,
     ) -> Layouts:  # fmt: skip
-        """Layouts from numbers or lists; parallel degrees default to 1, ZeRO to 1, sequence parallelism to on where tp > 1.
+        """Build layouts from numbers or lists; parallel degrees default to 1, ZeRO to 1, sequence parallelism to on where tp > 1.
 
         Shapes: broadcast to one axis. Units: [1]. Reference: as `Layouts`.
 
@@ -68,23 +68,23 @@ class Layouts:
         return self.tp * self.pp * self.dp * self.cp
 
     def micro_batches(self, global_batch_sequences: float) -> Floats:
-        """Micro-batches of a pipeline per step [1]; a fraction where the batch does not divide."""
+        """Count the micro-batches of a pipeline per step [1]; a fraction where the batch does not divide."""
         return global_batch_sequences / (self.dp * self.micro_batch)
 
     def __len__(self) -> int:
         return len(self.tp)
 
     def take(self, index: ArrayLike | slice) -> Layouts:
-        """The layouts at an index, mask or slice."""
+        """Pick the layouts at an index, mask or slice."""
         return Layouts(*(np.atleast_1d(getattr(self, f.name)[index]) for f in fields(self)))
 
     def row(self, index: int) -> dict[str, int]:
-        """One layout as plain numbers."""
+        """Give one layout as plain numbers."""
         return {f.name: int(getattr(self, f.name)[index]) for f in fields(self)}
 
 
 def divisors(number: int) -> Ints:
-    """All divisors, ascending.
+    """List all divisors, ascending.
 
     Shapes: a scalar in, one axis out. Units: [1]. Valid for number >= 1.
     Reference: Hardy and Wright, An Introduction to the Theory of Numbers, section 16.7.
@@ -100,7 +100,7 @@ def divisors(number: int) -> Ints:
 def is_legal(
     arch: Architecture, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, scaleup_chips: int
 ) -> Bools:
-    """Which layouts a framework would accept.
+    """Tell which layouts a framework would accept.
 
     tp divides the heads and stays inside a scale-up domain; no pipeline stage is empty; chunks divide the layers evenly and,
     interleaved, p divides m; cp cuts the sequence in 2 cp equal parts; ep divides the experts and the ranks tp cp dp; the

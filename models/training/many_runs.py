@@ -24,7 +24,7 @@ _RECIPE_NUMBERS = ("release_year", "flushes", "power_ratio", "forgotten")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run: the arguments of `training.training_step` for a single layout."""
+    """One run: the arguments of `step.training_step` for a single layout."""
 
     arch: Architecture
     chip: ChipRates
@@ -36,7 +36,7 @@ class Case:
     recipe: Recipe
 
     def memory_bytes(self, recompute: int, constants: TrainingConstants) -> float:
-        """Memory of the fullest chip at a level of recompute [byte]."""
+        """Predict the memory of the fullest chip at a level of recompute [byte]."""
         layouts = Layouts.of(**{**self.layout, "recompute": recompute})
         memory = training_memory(
             self.arch, layouts, global_batch_sequences=self.global_batch_sequences, sequence_tokens=self.sequence_tokens,
@@ -53,14 +53,14 @@ class Batch:
     arguments: Mapping[str, Any]  # of `training_step`, with columns of arrays for the numbers
 
     def step(self, constants: TrainingConstants) -> TrainingStep:
-        """Time and memory of every run of the batch."""
+        """Predict time and memory of every run of the batch."""
         return training_step(constants=constants, **self.arguments)
 
 
 def stack(cases: Sequence[Case]) -> list[Batch]:
-    """Runs grouped by what the closed forms branch on, each group as arrays.
+    """Group runs by what the closed forms branch on, and stack each group into arrays.
 
-    Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `training.training_step`.
+    Shapes: a list in, groups of one axis out. Units: as `Case`. Reference: `step.training_step`.
 
     >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
@@ -98,7 +98,7 @@ class Predictor:
         return out
 
     def base(self, values: Mapping[str, float], names: Sequence[str]) -> None:
-        """Makes `values` the point near which the next calls lie, and learns once which of `names` touch which batch."""
+        """Set the point near which the next calls lie, and learn once which of `names` affect which batch."""
         constants = TrainingConstants.from_values(values)
         for i, batch in enumerate(self._batches):
             known, last = self._touching[i], self._last[i]

@@ -1,4 +1,4 @@
-"""Memory of a training rank by what fills it, and whether a layout fits. The KV cache of serving is in kvcache.py."""
+"""Memory of a training rank by what fills it, and whether a layout fits. The KV cache of serving is in models/serving/kv_cache.py."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TrainingMemory:
 
 
 def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 0) -> tuple[Floats, Floats]:
-    """(dense, expert) parameters of the fullest rank.
+    """Count (dense, expert) parameters of the fullest rank.
 
     Layers / pp and tp; experts / ep, or / tp where ep is 1. The vocabulary matrices lie on the first and last stage; one
     rank holds both only without pipeline. Layers that predict further tokens count in full on the last stage.
@@ -65,7 +65,7 @@ def parameters_per_rank(arch: Architecture, layouts: Layouts, mtp_layers: int = 
 def state_bytes(
     arch: Architecture, layouts: Layouts, schedule_name: str = "1f1b", mtp_layers: int = 0
 ) -> tuple[Floats, Floats, Floats]:
-    """(weights, gradients, optimizer state) of the fullest rank.
+    """Compute (weights, gradients, optimizer state) of the fullest rank.
 
     2, 4 and 12 bytes per parameter; ZeRO-1 divides the optimizer state by the data-parallel degree, ZeRO-2 also the gradients,
     ZeRO-3 also the weights. That degree is dp cp for dense parameters and tp cp dp / ep for experts that are not split by tp.
@@ -94,7 +94,7 @@ def state_bytes(
 def activation_bytes_per_token(
     arch: Architecture, layouts: Layouts, sequence_tokens: ArrayLike, fused_attention: bool = True
 ) -> Floats:
-    """Activations that a layer keeps for backward, mean over the layers, per token of a rank.
+    """Compute the activations that a layer keeps for backward, mean over the layers, per token of a rank.
 
     None recomputed: 2 bytes of 4 hidden tensors (divided by tp with sequence parallelism), of query, key, value and core output,
     and of gates and product of the feed-forward block, / tp; with k experts the routed width k f and the k dispatched inputs.
@@ -144,7 +144,7 @@ def training_memory(
     arch: Architecture, layouts: Layouts, *, global_batch_sequences: float, sequence_tokens: int, constants: TrainingConstants,
     recipe: Recipe = DEFAULT_RECIPE,
 ) -> TrainingMemory:  # fmt: skip
-    """Peak memory of the fullest rank.
+    """Predict the peak memory of the fullest rank.
 
     State + activations of the micro-batches in flight on the first stage (full recompute: also those of the layer being
     repeated) + 4-byte logits with their 2-byte copy on the last stage. The first stage holds p micro-batches and the last
@@ -185,7 +185,7 @@ def _with_recompute(layouts: Layouts, level: int) -> Layouts:
 
 
 def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> Bools | bool:
-    """Whether a rank's memory is within the chip's capacity: what a planner may choose.
+    """Tell whether a rank's memory is within the chip's capacity: what a planner may choose.
 
     Shapes: broadcast. Units: [byte], result boolean. The estimate is good to some 7 %, see `tightness`.
     Reference: capacity as printed by the vendor; error of the estimate from published training measurements.
@@ -198,7 +198,7 @@ def fits(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> Bools | bool:
 
 
 def tightness(memory_bytes: ArrayLike, capacity_bytes: ArrayLike) -> Ints | int:
-    """How sure the fit is: 0 comfortable (below 0.9 of capacity), 1 tight (to 1.1), 2 impossible.
+    """Grade how sure the fit is: 0 comfortable (below 0.9 of capacity), 1 tight (to 1.1), 2 impossible.
 
     Shapes: broadcast. Units: [byte], result code [1].
     Reference: error of the estimate from published training measurements (peaks within about 10 %).

@@ -30,7 +30,7 @@ SCHEDULES = {
 
 
 def schedule(name: str) -> Schedule:
-    """A schedule by name. Raises ValueError naming the known ones.
+    """Look up a schedule by name. Raises ValueError naming the known ones.
 
     Shapes: a scalar. Units: ratios to 1F1B [1].
     Reference: each schedule names its own.
@@ -44,7 +44,7 @@ def schedule(name: str) -> Schedule:
 
 
 def bubble_micro_batches(stages: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b") -> Result:
-    """Idle time of a stage per flush, in micro-batches (forward and backward):  (p - 1)/v times the schedule's ratio.
+    """Compute the pipeline bubble per flush in micro-batches (forward and backward):  (p - 1)/v times the schedule's ratio.
 
     Shapes: broadcast. Units: stages p, model chunks per stage v [1], result [1].
     Reference: Narayanan et al., arXiv:2104.04473, sections 2.2.1 and 2.2.2.
@@ -58,7 +58,7 @@ def bubble_micro_batches(stages: ArrayLike, interleave: ArrayLike = 1, schedule_
 def bubble_fraction(
     stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b"
 ) -> Result:
-    """Bubble over ideal time:  bubble / m.
+    """Compute the bubble over the ideal time:  bubble / m.
 
     Shapes: broadcast. Units: stages, micro-batches m, chunks [1], result [1].
     Reference: Narayanan et al., arXiv:2104.04473, sections 2.2.1 and 2.2.2.
@@ -72,7 +72,7 @@ def bubble_fraction(
 def in_flight_stages(
     stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, schedule_name: str = "1f1b"
 ) -> Result:
-    """Micro-batches whose activations the first stage holds at the peak, each for the layers of one stage.
+    """Count the micro-batches whose activations the first stage holds at the peak, each for the layers of one stage.
 
     p for 1F1B and p + (p - 1)/v interleaved, times the schedule's ratio; never more than there are micro-batches m,
     never fewer than one.
@@ -88,7 +88,7 @@ def in_flight_stages(
 
 
 def head_layers_on_slowest_stage(layers: ArrayLike, stages: ArrayLike) -> Result:
-    """Share of the vocabulary head that lengthens the slowest stage.
+    """Compute the share of the vocabulary head that lengthens the slowest stage.
 
     1 where layers divide evenly: the last stage has its full share of layers and the head; 1/p where they do not: such
     layouts leave layers out of the last stage on purpose.

@@ -1,4 +1,4 @@
-"""Failures, checkpoints and spares of a long run: which share of the time makes progress. Step times are in training.py."""
+"""Failures, checkpoints and spares of a long run: which share of the time makes progress. Step times are in step.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.arrays import Result, as_result
 
 
 def mean_time_between_interruptions_s(chips: ArrayLike, chip_interval_s: ArrayLike) -> Result:
-    """Mean time between interruptions of a whole run:  M = theta / N.
+    """Compute the mean time between interruptions of a whole run:  M = theta / N.
 
     Interruptions of single chips are independent and rare, so their rates add up.
     Shapes: broadcast. Units: chips N [1], chip time per interruption theta [s], result [s]. Valid for N >= 1.
@@ -23,7 +23,7 @@ def mean_time_between_interruptions_s(chips: ArrayLike, chip_interval_s: ArrayLi
 
 
 def checkpoint_interval_s(write_s: ArrayLike, between_s: ArrayLike) -> Result:
-    """Time of work between checkpoints that loses least:  Daly's higher-order optimum.
+    """Find the interval between checkpoints that loses least time:  Daly's higher-order optimum.
 
     tau = sqrt(2 d M) [1 + sqrt(d / 2M) / 3 + (d / 2M) / 9] - d for d < 2M, else M; the leading term is Young's.
     Shapes: broadcast. Units: write time d [s], mean time between interruptions M [s], result [s].
@@ -39,7 +39,7 @@ def checkpoint_interval_s(write_s: ArrayLike, between_s: ArrayLike) -> Result:
 
 
 def goodput(interval_s: ArrayLike, write_s: ArrayLike, restart_s: ArrayLike, between_s: ArrayLike) -> Result:
-    """Share of the time that makes lasting progress:  tau / (M exp(R/M) (exp((tau + d)/M) - 1)).
+    """Compute the goodput of a run, the share of the time that makes lasting progress:  tau / (M exp(R/M) (exp((tau + d)/M) - 1)).
 
     Exact for exponential interruptions that may also strike while writing or restarting.
     Shapes: broadcast. Units: work between checkpoints tau, write time d, restart time R and mean time between
@@ -58,7 +58,7 @@ def goodput(interval_s: ArrayLike, write_s: ArrayLike, restart_s: ArrayLike, bet
 
 
 def best_goodput(chips: ArrayLike, chip_interval_s: ArrayLike, write_s: ArrayLike, restart_s: ArrayLike) -> Result:
-    """Goodput at the best checkpoint interval.
+    """Compute the goodput at the best checkpoint interval.
 
     Shapes: broadcast. Units: chips [1], times [s], result [1]; falls with chips, write and restart time.
     Reference: Daly, Future Generation Computer Systems 22 (2006), eq. 13 and 37.
@@ -71,7 +71,7 @@ def best_goodput(chips: ArrayLike, chip_interval_s: ArrayLike, write_s: ArrayLik
 
 
 def preemption_s(write_s: ArrayLike, restart_s: ArrayLike) -> Result:
-    """Time that a run loses when it is stopped to make room and resumed later:  d + R.
+    """Compute the time that a run loses when it is preempted and resumed later:  d + R.
 
     It is told beforehand, so it saves its state and no work since the last checkpoint is lost; then it starts again.
     Shapes: broadcast. Units: write time d, restart time R [s], result [s].
@@ -84,7 +84,7 @@ def preemption_s(write_s: ArrayLike, restart_s: ArrayLike) -> Result:
 
 
 def checkpoint_write_s(parameters: ArrayLike, bytes_per_parameter: ArrayLike, storage_bytes_per_s: ArrayLike) -> Result:
-    """Time to write a checkpoint while the run stands still:  P b / B.
+    """Compute the time to write a checkpoint while the run stands still:  P b / B.
 
     Shapes: broadcast. Units: parameters [1], [byte], aggregate storage bandwidth [byte/s], result [s].
     Reference: BLOOM chronicles (2.3 TB in 40 s); state of 14 bytes per parameter with mixed-precision Adam.
@@ -98,7 +98,7 @@ def checkpoint_write_s(parameters: ArrayLike, bytes_per_parameter: ArrayLike, st
 def spares_needed(
     systems: ArrayLike, system_interval_s: ArrayLike, repair_s: ArrayLike, availability: ArrayLike
 ) -> Result:
-    """Fewest spare systems such that the asked number works with the asked probability:  smallest s with P(X <= s) >= q.
+    """Find the fewest spare systems such that the wanted number works with the wanted probability:  smallest s with P(X <= s) >= q.
 
     X is the number in repair, Poisson with mean n r / theta_system.
     Shapes: broadcast. Units: systems n [1], system time per failure [s], repair time r [s], probability q [1], result [1].

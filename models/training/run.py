@@ -1,4 +1,4 @@
-"""What all effects of a training run share: its arguments and the quantities that follow from them. The effects are in the training_* modules beside it."""
+"""Arguments of a training run, and the quantities that follow from them, which all effects share. The effects are in the modules beside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTIVATION_BYTES = 2.0  # tensors between ranks travel at 16 bit
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What all effects of a run share: the arguments of `training.training_step` and what follows from them."""
+    """What all effects of a run share: the arguments of `step.training_step` and what follows from them."""
 
     arch: Architecture
     chip: ChipRates
@@ -38,7 +38,7 @@ class Run:
     memory_bytes_per_s: float
     half_size: Result
     scaleout: Mapping[str, Floats] | None = (
-        None  # by dimension, as `fabric_links.dimension_links`; without it the chip's rate for all
+        None  # by dimension, as `group_links.dimension_links`; without it the chip's rate for all
     )
 
     @classmethod
@@ -46,9 +46,9 @@ class Run:
         cls, arch: Architecture, chip: ChipRates, layouts: Layouts, sequence_tokens: int, precision: str,
         constants: TrainingConstants, family: str, recipe: Recipe, scaleout: Mapping[str, Floats] | None = None,
     ) -> Run:  # fmt: skip
-        """Derives the shared quantities; see the fields.
+        """Derive the shared quantities; see the fields.
 
-        Shapes: layouts along one axis. Units: sequence [token]. Reference: `training.training_step`.
+        Shapes: layouts along one axis. Units: sequence [token]. Reference: `step.training_step`.
 
         >>> from models.serving.examples import CHIP, DENSE
         >>> from models.training.examples import TRAINING
@@ -76,13 +76,13 @@ class Run:
         )  # fmt: skip
 
     def scaleout_bytes_per_s(self, dimension: str) -> Floats | float:
-        """What the network between systems gives each chip for a parallel dimension [byte/s]."""
+        """Look up what the network between systems gives each chip for a parallel dimension [byte/s]."""
         return self.chip.scaleout_bytes_per_s if self.scaleout is None else self.scaleout[dimension]
 
     def link_bytes_per_s(
         self, dimension: str, group: Floats, stride: Floats | Ints | float, nic_exponent: float = 1.0
     ) -> Floats:
-        """Bandwidth that a collective of a dimension over `group` ranks, `stride` apart, reaches [byte/s]."""
+        """Compute the bandwidth that a collective of a dimension over `group` ranks, `stride` apart, reaches [byte/s]."""
         inside = members_per_domain(group, stride, self.chip.scaleup_chips)
         intra = self.chip.scaleup_bytes_per_s * self.constants.intra_efficiency
         inter = self.scaleout_bytes_per_s(dimension) * self.constants.inter_efficiency

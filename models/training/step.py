@@ -1,6 +1,6 @@
 """Time and memory of a training step for every layout: layers, head, pipeline, data parallelism, optimizer, put together.
 
-What happens inside a layer is in training_layer.py, memory in memory.py, the meaning of the constants in training_constants.py.
+What happens inside a layer is in layer.py, memory in memory.py, the meaning of the constants in constants.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def training_step(
     arch: Architecture, chip: ChipRates, layouts: Layouts, *, global_batch_sequences: int, sequence_tokens: int, precision: str,
     constants: TrainingConstants, family: str = "other", recipe: Recipe = DEFAULT_RECIPE, scaleout: Mapping[str, Floats] | None = None,
 ) -> TrainingStep:  # fmt: skip
-    """Time, utilisation and memory of a training step, for every layout.
+    """Predict time, MFU and memory of a training step, for every layout.
 
     T = (m S + (p - 1)/v S_mean + transfers + exposed data parallelism + optimizer + fixed) x straggler x release, with S the
     forward and backward of the slowest stage for one micro-batch. MFU = 3 F_forward B s / (T chips P).
@@ -55,7 +55,7 @@ def training_step(
     `family` is the chip generation ("hopper", ...; one without figures takes the base efficiency). Valid for legal layouts,
     see `layouts.is_legal`; it does not ask whether they fit, see `memory.fits`. Experts have shown no gain from 4 bits:
     give them the rate and the name of "mxfp8". `scaleout`: what a chip can send out of its system by parallel dimension and layout
-    [byte/s], where a network gives groups different rates (`fabric_links.dimension_links`); else the chip's rate for all. Linear-attention layers are priced as full ones without a core.
+    [byte/s], where a network gives groups different rates (`group_links.dimension_links`); else the chip's rate for all. Linear-attention layers are priced as full ones without a core.
     Reference: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198; constants see the catalog.
 
     >>> from models.serving.examples import CHIP, DENSE
@@ -101,7 +101,7 @@ def _taken(scaleout: Mapping[str, Floats] | None, part: slice) -> Mapping[str, F
 
 
 def _step_parts(run: Run, global_batch_sequences: int) -> Times:
-    """Seconds of a step by part, straggler and release included."""
+    """Predict the seconds of a step by part, straggler and release included."""
     layouts = run.layouts
     stages = layouts.pp.astype(float)
     micro_batches = layouts.micro_batches(global_batch_sequences)
@@ -130,10 +130,10 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
 
 
 def stack_times(run: Run) -> tuple[Times, Times]:
-    """(forward, backward) of all layers for one micro-batch, by part: dense and MoE layers, and layers that predict further tokens.
+    """Predict (forward, backward) of all layers for one micro-batch, by part: dense and MoE layers, and layers that predict further tokens.
 
     Shapes: one axis per part. Units: [s].
-    Reference: `training_layer.layer_times`; DeepSeek-V3, arXiv:2412.19437, section 2.2 (multi-token prediction).
+    Reference: `layer.layer_times`; DeepSeek-V3, arXiv:2412.19437, section 2.2 (multi-token prediction).
 
     >>> from models.serving.examples import CHIP, DENSE
     >>> from models.training.examples import TRAINING
@@ -166,7 +166,7 @@ def stack_times(run: Run) -> tuple[Times, Times]:
 
 
 def pipeline_transfer_s(run: Run) -> Floats:
-    """Exposed hand-over between pipeline stages for one micro-batch: activations forward, their gradients backward.
+    """Predict the exposed hand-over between pipeline stages for one micro-batch: activations forward, their gradients backward.
 
     2 v transfers of 2 M h bytes / tp (scattered over the tensor-parallel ranks), plus start-up, less what the framework hides.
     Shapes: one axis. Units: [s]. Zero for pp 1.
@@ -190,7 +190,7 @@ def pipeline_transfer_s(run: Run) -> Floats:
 
 
 def data_parallel_s(run: Run, micro_batches: Floats, forward_s: Floats, backward_s: Floats) -> Floats:
-    """Exposed data-parallel exchange of a step: gradients reduced, weights gathered.
+    """Predict the exposed data-parallel exchange of a step: gradients reduced, weights gathered.
 
     ZeRO 0-2: a reduce-scatter and an all-gather of 2 bytes per parameter of the rank, once per step, hidden behind backward and
     0.6 of forward of one micro-batch. ZeRO-3 without pipeline: an all-gather in forward, both in backward, for every
@@ -227,7 +227,7 @@ def _gather_parameters_s(run: Run, dimension: str, parameters: Floats, ranks: Fl
 
 
 def optimizer_s(run: Run) -> Floats:
-    """Optimizer step: memory traffic of the rank's share of the parameters.
+    """Predict the optimizer step: memory traffic of the rank's share of the parameters.
 
     b n / beta times a factor, n the parameters of the rank, divided over its data-parallel ranks from ZeRO-1 on.
     Shapes: one axis. Units: [s].
@@ -249,7 +249,7 @@ def optimizer_s(run: Run) -> Floats:
 
 
 def straggler_factor(replicas: Floats | Ints | float, per_doubling: float) -> Floats | float:
-    """How much longer a step takes because all replicas wait for the slowest:  1 + k log2(d).
+    """Compute how much longer a step takes because all replicas wait for the slowest:  1 + k log2(d).
 
     Within a replica delays average out over the micro-batches; between replicas the last one counts.
     Shapes: as replicas. Units: data- and context-parallel ranks d [1], k [1], result [1].
@@ -262,7 +262,7 @@ def straggler_factor(replicas: Floats | Ints | float, per_doubling: float) -> Fl
 
 
 def release_factor(year: Floats | float, rate: float) -> Floats | float:
-    """Software of another date than 2026.0:  exp(-rate (year - 2026)).
+    """Scale the step time to software of another date than 2026.0:  exp(-rate (year - 2026)).
 
     Shapes: as year. Units: year [year], rate [1/year], result [1]. Valid from 2020 to about 2027.
     Reference: fitted over dated releases of the same configurations, see the catalog.
@@ -274,7 +274,7 @@ def release_factor(year: Floats | float, rate: float) -> Floats | float:
 
 
 def recomputed_flops_per_token(run: Run) -> Floats:
-    """FLOPs repeated by recompute: the layers' forward (full), the attention core (selective without fused attention), or a share of
+    """Count the FLOPs repeated by recompute: the layers' forward (full), the attention core (selective without fused attention), or a share of
     forward (selective).
 
     Shapes: one axis. Units: [FLOP/token].

@@ -1,6 +1,6 @@
-"""What the ranks of a training run send in a step, by parallel dimension: the traffic that `placement` finds places for.
+"""Traffic of a training step by parallel dimension, which `placement` places.
 
-Bytes only, whether or not they hide behind computation; how long they take is in the training_* modules.
+Bytes only, whether or not they hide behind computation; how long they take is in the modules beside it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ BACK_AND_FORTH = 2.0
 
 
 def traffic(run: Run, global_batch_sequences: int) -> tuple[dict[str, int], list[Flow]]:
-    """(degrees of the dimensions above one, fastest first; flows of a step) of the run's one layout.
+    """List (degrees of the dimensions above one, fastest first; flows of a step) of the run's one layout.
 
     Bytes that a rank sends: tp 4 (t-1)/t 2 M h per block and micro-batch; cp 3 (c-1)/c of keys and values; dp 2 (d-1)/d 2 n (ZeRO-3
     without pipeline 3 m (d-1)/d 2 n); ep 4 (e-1)/e k 2 M h per MoE layer and micro-batch; pp 2 v 2 M h / tp per micro-batch.
     Experts lie on the first ranks of a stage, so dimensions that they share in part are in two: "dp in ep" and "dp".
     Shapes: scalar layout. Units: flows [byte per rank and step]. Raises ValueError where the experts' ranks are no whole dimensions.
-    Reference: the collectives of `training_exchange`, `training.data_parallel_s` and `training.pipeline_transfer_s`; Narayanan et al.,
+    Reference: the collectives of `exchange`, `step.data_parallel_s` and `step.pipeline_transfer_s`; Narayanan et al.,
     arXiv:2104.04473, section 3.
 
     >>> from models.serving.examples import CHIP, DENSE
@@ -64,7 +64,7 @@ def _others(group: int) -> float:
 
 
 def _dimensions(stage: dict[str, int], ep: int) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
-    """(degrees, axes within the experts' group, axes outside it): the group is the first `ep` ranks of the stage."""
+    """Split the dimensions into (degrees, axes within the experts' group, axes outside it): the group is the first `ep` ranks of the stage."""
     degrees, within, without, left = {}, [], [], ep
     for axis, size in stage.items():
         inner = math.gcd(size, left)

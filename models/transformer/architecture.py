@@ -1,4 +1,4 @@
-"""What a transformer is made of: parameters, FLOPs and KV bytes from its shape. How fast a chip does them is elsewhere."""
+"""Parameters, FLOPs and KV cache bytes of a transformer from its shape. How fast a chip computes them is in the other modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.arrays import Result, as_result
 
 
 def _given(count: ArrayLike) -> bool:
-    """Whether any entry is not zero; a plain number, the usual case, is spared the array."""
+    """Tell whether any entry is not zero, without an array for a plain number, the usual case."""
     return count != 0 if type(count) is int else bool(np.any(count))
 
 
@@ -149,7 +149,7 @@ class ParameterCounts:
 
 
 def attention_parameters_per_layer(arch: Architecture) -> float:
-    """Weights of one attention block.
+    """Count the weights of one attention block.
 
     MHA, GQA, MQA: h d (2 a + 2 a_kv). MLA: query h r_q + r_q a (d_nope + d_rope), or h a (d_nope + d_rope) without a query
     latent; latent h (r_kv + d_rope) + r_kv a (d_nope + d_v); output a d_v h. Biases and norms (below 0.1 %) are left out.
@@ -168,7 +168,7 @@ def attention_parameters_per_layer(arch: Architecture) -> float:
 
 
 def parameter_counts(arch: Architecture) -> ParameterCounts:
-    """Parameters of an architecture by part.
+    """Count the parameters of an architecture by part.
 
     total = attention + dense FFN + L_moe E n_expert + router + h V (+ h V if untied), with n_ffn = (3 if gated else 2) h f.
     Shapes: scalars. Units: [1]. Biases and norms (below 0.1 %) are left out.
@@ -215,7 +215,7 @@ _counts_of_one = lru_cache(maxsize=256)(_counts)
 
 
 def kv_elements_per_layer(arch: Architecture) -> float:
-    """Elements that a token leaves in the cache of one attention layer:  2 a_kv d, or with MLA the latent r_kv + d_rope.
+    """Count the elements that a token leaves in the KV cache of one attention layer:  2 a_kv d, or with MLA the latent r_kv + d_rope.
 
     Shapes: a scalar. Units: [1].
     Reference: Shazeer, arXiv:1911.02150; DeepSeek-V2, arXiv:2405.04434, table 1.
@@ -227,7 +227,7 @@ def kv_elements_per_layer(arch: Architecture) -> float:
 
 
 def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Result:
-    """Growth of the KV cache with one more token of a long context: the layers that attend to all of it.
+    """Compute the growth of the KV cache with one more token of a long context: the layers that attend to all of it.
 
     L_full e b, with e elements per layer and token. Windows are full by then and linear layers hold a constant state.
     Shapes: as bytes_per_element. Units: bytes per element [byte], result [byte].
@@ -240,7 +240,7 @@ def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Resu
 
 
 def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
-    """Tokens that a query at the end of a context attends to, summed over the layers:  L_full c + L_window min(c, w).
+    """Count the tokens that a query at the end of a context attends to, summed over the layers:  L_full c + L_window min(c, w).
 
     Shapes: as context. Units: context [token], result [token]. Linear layers count zero.
     Reference: Beltagy et al., Longformer, arXiv:2004.05150, section 3.1 (sliding window).
@@ -253,7 +253,7 @@ def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
 
 
 def kv_bytes(arch: Architecture, context_tokens: ArrayLike, bytes_per_element: ArrayLike) -> Result:
-    """KV cache of one sequence, windows respected:  e b (L_full c + L_window min(c, w)).
+    """Compute the KV cache of one sequence, windows respected:  e b (L_full c + L_window min(c, w)).
 
     Shapes: broadcast. Units: context [token], bytes per element [byte], result [byte]. The constant state of linear
     layers (below 1 % of the weights) is left out.
@@ -268,7 +268,7 @@ def kv_bytes(arch: Architecture, context_tokens: ArrayLike, bytes_per_element: A
 
 
 def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
-    """Query-key pairs of a whole causal sequence, summed over the layers.
+    """Count the query-key pairs of a whole causal sequence, summed over the layers.
 
     L_full s^2/2 + L_window (s^2/2 for s <= w, else w s - w^2/2): the continuous sum, exact for long sequences.
     Shapes: as tokens. Units: tokens [token], result [1].
@@ -283,7 +283,7 @@ def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
 
 
 def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:
-    """FLOPs of the attention core (scores and weighted values) for the last `query_tokens` of a context, forward, all layers.
+    """Count the FLOPs of the attention core (scores and weighted values) for the last `query_tokens` of a context, forward, all layers.
 
     2 a (d_qk + d_v) pairs, with the pairs of the context less those of its part before the queries.
     Shapes: broadcast. Units: tokens [token], result [FLOP]. Valid for query_tokens <= context_tokens; unabsorbed MLA, as in
@@ -300,7 +300,7 @@ def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens:
 
 
 def forward_flops_per_token(arch: Architecture, context_tokens: ArrayLike) -> Result:
-    """FLOPs of a forward pass per token, mean over a causal sequence of `context_tokens`:  2 n_active + attention / s.
+    """Count the FLOPs of a forward pass per token, mean over a causal sequence of `context_tokens`:  2 n_active + attention / s.
 
     Shapes: as context_tokens. Units: context [token], result [FLOP/token]. A training step is three times this, hence
     6 n_active per token where the context is short.

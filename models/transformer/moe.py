@@ -9,7 +9,7 @@ from models.arrays import Result, as_result
 
 
 def distinct_destinations(topk: ArrayLike, places: ArrayLike) -> Result:
-    """Mean number of different places that the k experts of a token lie in, of n places:  n (1 - (1 - 1/n)^k).
+    """Compute the mean number of distinct ranks that hold the k experts of a token, of n ranks:  n (1 - (1 - 1/n)^k).
 
     Shapes: broadcast. Units: [1] throughout. Experts are spread evenly and drawn independently. At most min(k, n).
     Reference: Feller, An Introduction to Probability Theory, volume 1, section IV.2; DeepSeek-V3, arXiv:2412.19437, section
@@ -26,7 +26,7 @@ def dispatch_copies(
     topk: int, experts: int, ep: ArrayLike, domain: ArrayLike, *,
     deduplicated: bool = False, consecutive: bool = False, domain_limit: int = 0,
 ) -> tuple[Result, Result]:  # fmt: skip
-    """Copies of a token that one dispatch sends (to chips of the same domain, over the NIC).
+    """Count the copies of a token that one dispatch sends (to chips of the same domain, over the NIC).
 
     R = min(EP, D) ranks of the group in a domain, n = EP / R domains.
     Plain: k (R - 1)/R inside and k (n - 1)/n outside. Deduplicated: distinct ranks and distinct domains instead of k.
