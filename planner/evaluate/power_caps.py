@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from planner.problem.facts import CapCurve, SystemFacts
-from planner.resolve.power_caps import LEAST
+from planner.resolve.power_caps import LEAST_POWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, fl
     for system, systems, extra_w in pools:
         allowed, idle = cap * systems * system.power_w, systems * system.idle_w
         share = allowed / (idle + extra_w)
-        if share < LEAST or allowed < idle:
+        if share < LEAST_POWER or allowed < idle:
             return None
         speed = min(speed, float(np.interp(share, curve.power, curve.speed)) if share < 1 else 1.0)
         extra.append(min(extra_w, allowed - idle))

@@ -1,4 +1,4 @@
-"""Time of a plan: windows between starts and deadlines, and the days that stand for the days of each window.
+"""The calendar of a plan: windows between starts and deadlines, and the representative days of each window.
 
 A slot is one hour (UTC) of one such day in one window. Every series of a spec (price, carbon, demand) has one value for each
 hour of a period: of one typical day, of several, or of all 365; `Calendar.hour` says which one a slot reads.
@@ -17,11 +17,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from catalog.units import DAY_S, HOUR_S, YEAR_S
+from models.arrays import Bools, Floats, Ints
 from models.economics import discount_factor, window_present_worth
 
 SLOTS_PER_DAY = 24
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
+BORDER_TOL_S = 1e-6  # two borders of windows closer than this are one
 TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = (
     "representative-day",
     "representative-days",
@@ -30,8 +32,8 @@ TYPICAL_DAY, TYPICAL_DAYS, SAMPLED_DAYS, FULL_YEAR = (
 )
 
 
-def sampled_days(count: int) -> np.ndarray:
-    """[365] the day that stands for each day of the year: the year is cut into `count` stretches, and the middle of each stands for it.
+def sampled_days(count: int) -> Ints:
+    """Choose `count` days at even distances; return the day that represents each of the 365: the middle one of its stretch.
 
     >>> np.unique(sampled_days(4)).tolist(), np.bincount(sampled_days(4))[[45, 136]].tolist()
     ([45, 136, 227, 319], [91, 91])
@@ -42,8 +44,8 @@ def sampled_days(count: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The instants behind a period: 365 days from `start`, hour by hour (UTC), or those of them that are `days`, or the calendar
-    year of `start`, whose days are then averaged into one typical day."""
+    """The instants behind a period: the chosen `days` of the 365 from `start`, hour by hour (UTC), or the calendar year of
+    `start`, whose days are averaged into one typical day."""
 
     start: date
     whole_year: bool
@@ -51,22 +53,23 @@ class Clock:
 
     @property
     def hours(self) -> int:
-        """Of the period."""
+        """Hours of the period."""
         return len(self.days) * SLOTS_PER_DAY if self.whole_year else SLOTS_PER_DAY
 
     def instants(self) -> list[datetime]:
+        """List the instants (UTC) whose values make up the period."""
         if self.whole_year:
             hours = _hours_from(self.start, HOURS_PER_YEAR)
             return [hour for day in self.days for hour in hours[day * SLOTS_PER_DAY : (day + 1) * SLOTS_PER_DAY]]
         first, after = date(self.start.year, 1, 1), date(self.start.year + 1, 1, 1)
         return list(_hours_from(first, (after - first).days * SLOTS_PER_DAY))
 
-    def fold(self, values: np.ndarray) -> np.ndarray:
-        """A value for each instant as values of the period."""
+    def fold(self, values: Floats) -> Floats:
+        """Turn a value for each instant into values of the period."""
         return values if self.whole_year else values.reshape(-1, SLOTS_PER_DAY).mean(axis=0)
 
-    def repeated(self, day: np.ndarray) -> np.ndarray:
-        """A day's 24 values by UTC hour as values of the period."""
+    def repeated(self, day: Floats) -> Floats:
+        """Repeat a day's 24 values by UTC hour over the period."""
         return np.tile(day, len(self.days)) if self.whole_year else day
 
 
@@ -80,52 +83,56 @@ def _hours_from(first: date, count: int) -> tuple[datetime, ...]:
 class Calendar:
     """`edges_s`: window borders [s from the start]; slot t is hour `hour[t]` of the period, in `window[t]`."""
 
-    edges_s: np.ndarray
-    window: np.ndarray
-    hour: np.ndarray
-    seconds: np.ndarray  # how long slot t lasts in all over the horizon [s]
-    discount: np.ndarray  # present worth of one unit paid evenly over slot t [-]
+    edges_s: Floats
+    window: Ints
+    hour: Ints
+    seconds: Floats  # how long slot t lasts in all over the horizon [s]
+    discount: Floats  # present worth of one unit paid evenly over slot t [-]
     horizon_s: float
-    window_worth: np.ndarray  # present worth of one unit paid evenly over each window [-]
+    window_worth: Floats  # present worth of one unit paid evenly over each window [-]
     discount_rate: float  # per year
     kind: str
     start: date
-    day_of: np.ndarray  # [365] which day of the period stands for each day of the year
+    day_of: Ints  # [365] which day of the period stands for each day of the year
     days: tuple[str, ...]  # the date of each day of the period; none of a typical one
-    next: np.ndarray  # the slot that follows slot t; the last of a day, or of a year, is followed by its first
-    step_s: np.ndarray  # how long slot t lasts each time that it comes round [s]
+    next: Ints  # the slot that follows slot t; the last of a day, or of a year, is followed by its first
+    step_s: Floats  # how long slot t lasts each time that it comes round [s]
 
     @property
     def slots(self) -> int:
+        """Number of slots."""
         return len(self.window)
 
     @property
     def windows(self) -> int:
+        """Number of windows."""
         return len(self.edges_s) - 1
 
     def when(self, slot: int) -> dict[str, object]:
-        """What a person calls a slot: its day, where there are several, and the hour."""
+        """Name a slot for the report: its day, where there are several, and the hour."""
         day, hour = divmod(int(self.hour[slot]), SLOTS_PER_DAY)
         return ({"day": self.days[day]} if self.days else {}) | {"hour_utc": hour}
 
-    def window_seconds(self) -> np.ndarray:
+    def window_seconds(self) -> Floats:
+        """Return the length of each window [s]."""
         return np.diff(self.edges_s)
 
-    def window_discount(self) -> np.ndarray:
+    def window_discount(self) -> Floats:
+        """Return the present worth of one unit paid evenly over each window."""
         return self.window_worth
 
-    def within(self, start_s: float, end_s: float) -> np.ndarray:
-        """Mask of the slots whose window lies inside [start, end]."""
-        inside = (self.edges_s[:-1] >= start_s - 1e-6) & (self.edges_s[1:] <= end_s + 1e-6)
+    def within(self, start_s: float, end_s: float) -> Bools:
+        """Return the mask of the slots whose window lies inside [start, end]."""
+        inside = (self.edges_s[:-1] >= start_s - BORDER_TOL_S) & (self.edges_s[1:] <= end_s + BORDER_TOL_S)
         return inside[self.window]
 
-    def local_months(self, timezone: str) -> np.ndarray:
-        """[8,760] month, from 0, of each hour of the year by local time."""
+    def local_months(self, timezone: str) -> Ints:
+        """Return the month, from 0, of each of the 8,760 hours of the year by local time."""
         zone = ZoneInfo(timezone)
         return np.array([moment.astimezone(zone).month - 1 for moment in _hours_from(self.start, HOURS_PER_YEAR)])
 
-    def months(self, timezone: str) -> np.ndarray:
-        """[slot, 12] whether slot t stands for an hour of a month, by local time."""
+    def months(self, timezone: str) -> Bools:
+        """Return the mask [slot, 12] of the months that each slot represents an hour of, by local time."""
         local = self.local_months(timezone)
         of_hour = np.zeros((self.hour.max() + 1, 12), dtype=bool)
         day, hour = np.divmod(np.arange(HOURS_PER_YEAR), SLOTS_PER_DAY)
@@ -138,12 +145,12 @@ def build_calendar(
     discount_rate: float,
     borders_s: Iterable[float],
     start: date = date(2027, 1, 1),
-    stands_for: np.ndarray | None = None,
+    stands_for: Ints | None = None,
 ) -> Calendar:
-    """Windows between 0, the `borders_s` inside the horizon and its end; each stands for its own length of time.
+    """Build the calendar: windows between 0, the `borders_s` inside the horizon and its end, each cut into slots.
 
-    `stands_for` [365]: which day of the year stands for each, a typical one for all of them where it is left out: it repeats
-    through a window, so each of its 24 slots lasts a 24th of the window.
+    `stands_for` [365]: the day that represents each day of the year. Without it one typical day repeats through a window, so that
+    each of its 24 slots lasts a 24th of the window.
     """
     horizon_s = years * YEAR_S
     inner = sorted({float(border) for border in borders_s if 0 < border < horizon_s})
@@ -175,12 +182,12 @@ def build_calendar(
     )  # fmt: skip
 
 
-def _lasting(edges: np.ndarray, year: int, day_of: np.ndarray, full: bool) -> np.ndarray:
-    """[window, hour of the period] seconds that lie in each window in a year; a day's length is spread evenly over its hours
-    unless every hour is its own."""
+def _lasting(edges: Floats, year: int, day_of: Ints, full: bool) -> Floats:
+    """Return the seconds [window, hour of the period] of a year that lie in each window; a day counts evenly over its hours
+    unless every hour represents itself."""
     piece = HOUR_S if full else DAY_S
     begin = year * YEAR_S + np.arange(HOURS_PER_YEAR if full else DAYS_PER_YEAR) * piece
-    shared = np.minimum(edges[1:, None], begin + piece) - np.maximum(edges[:-1, None], begin)
+    shared: Floats = np.minimum(edges[1:, None], begin + piece) - np.maximum(edges[:-1, None], begin)
     shared = np.maximum(shared, 0.0)
     if full:
         return shared
@@ -189,11 +196,9 @@ def _lasting(edges: np.ndarray, year: int, day_of: np.ndarray, full: bool) -> np
     return np.repeat(by_day / SLOTS_PER_DAY, SLOTS_PER_DAY, axis=1)
 
 
-def _chain(
-    window: np.ndarray, hour: np.ndarray, seconds: np.ndarray, years: int, full: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(next slot, seconds each time). Days of a period are rings of their own; a whole year is one ring, or, where a year comes
-    round several times, one ring per window."""
+def _chain(window: Ints, hour: Ints, seconds: Floats, years: int, full: bool) -> tuple[Ints, Floats]:
+    """Return (next slot, seconds of one occurrence). Each representative day is a cycle of its own; a full year is one cycle, or one
+    per window where the horizon has several years."""
     group = (
         (np.zeros(len(window), dtype=int) if years == 1 else window)
         if full

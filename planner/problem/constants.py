@@ -1,4 +1,4 @@
-"""Constants of the closed forms, read from the catalog and booked in the ledger."""
+"""Constants of the closed forms, as `planner.resolve.constants` reads them from the catalog."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.problem.intervals import Calibration
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """What failures, checkpoints and repairs cost a long run."""
+    """Rates of failures, and the times of checkpoints, recovery and repair of a long run."""
 
     chip_interruption_s: float  # chip time per interruption of any cause
     chip_failure_s: float  # chip time per failure of a chip
@@ -26,7 +26,7 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class ModelConstants:
-    """Everything that the closed forms take besides the question and the hardware."""
+    """Everything that the closed forms need besides the spec and the hardware."""
 
     training: TrainingConstants
     serving: ServingConstants

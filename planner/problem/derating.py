@@ -1,14 +1,14 @@
-"""All errors at one level at once, by chip and metric, never better than predicted: the world for which a layout is sought.
+"""Derate predictions for a robust plan: all errors at one level at once, by chip and metric, never better than predicted.
 
-A point's limits on latency are divided by the error of that latency on its chips, its capacity is multiplied by the error of the rate
-and divided by the growth of demand. What a robust plan does with such layouts: `planner.robust.search`.
+Limits on latency are divided by the error of that latency on the chips of a point; its capacity is multiplied by the error of the
+rate and divided by the growth of demand. The robust search: `planner.robust.search`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.problem.facts import Derating, Problem, ServingFacts, SystemFacts, TrainingFacts
+from planner.problem.facts import Derating, Problem, SystemFacts, WorkloadFacts
 from planner.problem.intervals import DENSE, EXPERTS
 from planner.problem.scenarios import SERVING, chips_of, demand_at, error_at
 
@@ -16,8 +16,8 @@ NOMINAL = 0.5  # at and below this level nothing is derated
 
 
 def derating_at(problem: Problem, level: float) -> Derating:
-    """All errors at one level of their distributions, those that help left out; demand that is itself asked for does not grow."""
-    asked = problem.spec.robust
+    """Take all errors at one level of their distributions, except those that help; demand that is maximised does not grow."""
+    asked = problem.robust
     chips = chips_of(problem) if asked.times and level > NOMINAL else ()
     serving, training = problem.constants.measured_serving, problem.constants.measured_training
 
@@ -42,18 +42,16 @@ def derating_at(problem: Problem, level: float) -> Derating:
 
 
 def scaled(problem: Problem, workload: str) -> bool:
-    """Whether a workload's demand is what the question maximises."""
+    """Tell whether the objective maximises the demand of a workload."""
     asked = problem.spec.objective
     return bool(asked.maximise) and asked.workload in (None, workload)
 
 
-def counted_share(
-    derating: Derating | None, workload: ServingFacts | TrainingFacts, systems: Iterable[SystemFacts]
-) -> float:
-    """Share of a predicted capacity that is counted on; all of it in a plan that is not robust."""
+def counted_share(derating: Derating | None, workload: WorkloadFacts, systems: Iterable[SystemFacts]) -> float:
+    """Return the share of a predicted capacity that the plan counts on; 1 in a plan that is not robust."""
     return 1.0 if derating is None else derating.capacity(workload, systems)
 
 
 def stretch_of(derating: Derating | None, systems: Iterable[SystemFacts]) -> dict[str, float]:
-    """Factor on each latency; none in a plan that is not robust."""
+    """Return the factor on each latency metric; none in a plan that is not robust."""
     return {} if derating is None else derating.stretch(systems)

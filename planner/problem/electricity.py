@@ -1,4 +1,4 @@
-"""What stands at the meter of a site with an `electricity` block: the connection, contracts and storage, in SI and in money.
+"""Electricity at a site with an `electricity` block: the grid connection, contracts and storage, in SI and in the spec's currency.
 
 Not here: how much of it is bought and used (`solvers.model.electricity`), and prices and carbon by hour (`planner.resolve.electricity_prices`).
 """
@@ -9,22 +9,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats, Ints
+
 
 @dataclass(frozen=True, slots=True)
 class ContractFacts:
+    """A power purchase agreement: how much may and must be contracted, at what price, and the output of its plant."""
+
     path: str
     name: str
     least_w: float
     upper_w: float
     price_per_j: float
     pays_produced: bool
-    share: np.ndarray  # output over capacity in each hour of the period
+    share: Floats  # output over capacity in each hour of the period
     carbon_kg_per_j: float
 
 
 @dataclass(frozen=True, slots=True)
 class StorageFacts:
-    """Prices are present values over the horizon; efficiency is that of one way."""
+    """A battery: `worth` is the present value over the horizon per unit, `capital` the purchase price; efficiency is one-way."""
 
     path: str
     least_j: float
@@ -40,6 +44,8 @@ class StorageFacts:
 
 @dataclass(frozen=True, slots=True)
 class ElectricityFacts:
+    """How a site buys, contracts and stores its electricity."""
+
     path: str
     timezone: str
     connection_w: float  # inf where nothing limits it
@@ -48,8 +54,8 @@ class ElectricityFacts:
     storage: StorageFacts | None
 
 
-def peak_name(months: list[int], window: np.ndarray, windows: int) -> str:
-    """Such as "months 2-12 of phase 1", with each month once."""
+def peak_name(months: list[int], window: Ints, windows: int) -> str:
+    """Name the months in which a peak is charged, such as "months 2-12 of phase 1", each month once."""
     once = sorted(set(months))
     months_text = (
         f"months {once[0]}-{once[-1]}"

@@ -11,7 +11,7 @@ from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
 
 
 def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) -> dict[str, Any]:
-    """The network under so many systems, in whole parts, as a plan states it; `charged`: what the systems' shares come to."""
+    """Describe the network of `systems` systems, in whole parts; `charged`: the sum of the systems' shares of its price."""
     net = whole_network(plant, systems, parts)
     known = parts.alpha_s is not None and parts.hop_latency_s is not None
     return {
@@ -35,13 +35,16 @@ def fabric_row(plant: Plant, systems: int, charged: float, parts: NetworkFacts) 
 
 
 def other_designs(site: SiteFacts, system: SystemFacts, design: str, systems: int) -> list[dict[str, Any]]:
-    """What the same systems would pay for, and get out of, each other design that the site allows and that can join them, in whole parts."""
-    parts, rows = site.network, []
+    """List price and bandwidth of the same systems on each other design that the site allows and that can join them, in whole parts."""
+    parts = site.own_network
+    rows: list[dict[str, Any]] = []
     for other in (name for name in site.fabrics if name != design and Design.named(name).kind != "scale-up"):
         size = next((size for size in sizes_of(other, ports_of(system, parts), parts.radix) if size >= systems), None)
         plant = None if size is None else plant_of(other, int(size), system, parts)
-        net = None if plant is None else whole_network(plant, systems, parts)
-        if net is not None and bool(net.holds):
+        if plant is None:
+            continue
+        net = whole_network(plant, systems, parts)
+        if bool(net.holds):
             price = float(price_of(net, parts)) / systems
             rows.append(
                 {

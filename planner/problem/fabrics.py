@@ -1,7 +1,7 @@
-"""Scale-out networks of our own systems: the sizes that a design comes in, what a system pays of one, and what it lets through.
+"""Scale-out networks of our own systems: the sizes of a design, the share of one that a system pays, and the bandwidth that it gives.
 
-The plan and its re-check both build their networks here, from the closed forms of `models.network.designs`. Which network a
-site gets is the program's choice (`planner.candidates.fleet_options`).
+Candidates and verification both build their networks here, from the closed forms of `models.network.designs`. The program chooses
+which network a site gets (`planner.candidates.fleet_options`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats
 from models.network.designs import (
     TREES,
     Design,
@@ -35,7 +36,7 @@ MOST_SIZES = 4096  # of a band that are priced one by one, beside the largest
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The sizes of one design that are built alike: trees of so many tiers, a torus up to a size. `plant` is the largest of them."""
+    """The sizes of one design with the same structure: trees of as many tiers, a torus up to a size. `plant` is the largest of them."""
 
     plant: Plant | None  # None without a network
     price: float  # of a system's share
@@ -44,12 +45,12 @@ class Band:
 
 
 def ports_of(system: SystemFacts, parts: NetworkFacts) -> int:
-    """Ports of a network that a system takes: in proportion where its NICs are faster or slower than one port."""
+    """Return the network ports that a system takes, in proportion to the rate of its NICs over that of a port."""
     return math.ceil(system.chips * system.nic_bytes_per_s / parts.port_bytes_per_s)
 
 
 def plant_of(design: str, systems: int, system: SystemFacts, parts: NetworkFacts) -> Plant | None:
-    """So many systems on a design; None without a network, or where the system has no ports."""
+    """Build the plant of `systems` systems on a design; None without a network, or where the system has no ports."""
     ports, kind = ports_of(system, parts), Design.named(design)
     if kind.kind == "scale-up" or not ports:
         return None
@@ -67,22 +68,23 @@ def plant_of(design: str, systems: int, system: SystemFacts, parts: NetworkFacts
     )
 
 
-def whole_network(plant: Plant, systems: float, parts: NetworkFacts) -> Network:
-    """All parts of a network for so many systems; all links are optical where no price of copper is known."""
+def whole_network(plant: Plant, systems: float | Floats, parts: NetworkFacts) -> Network:
+    """Count all parts of a network for `systems` systems; all links are optical where no price of copper is known."""
     rack_systems = 0 if parts.copper_link_price is None else parts.rack_systems
     if plant.design.kind == "torus":
         rack_systems = max(rack_systems, 1)  # a brick of one node has no links within
-    build = network if isinstance(systems, np.ndarray) else _of_one_size
-    return build(plant.design, systems, plant.ports_per_system, plant.radix, rack_systems=rack_systems)
+    if isinstance(systems, np.ndarray):  # no key of a cache
+        return network(plant.design, systems, plant.ports_per_system, plant.radix, rack_systems=rack_systems)
+    return _of_one_size(plant.design, systems, plant.ports_per_system, plant.radix, rack_systems=rack_systems)
 
 
 _of_one_size = lru_cache(maxsize=4096)(network)
 
 
-def price_of(net: Network, parts: NetworkFacts) -> np.ndarray:
-    """Purchase price of whole networks: the cited price of a link to a NIC, and of one between switches, optical but for copper.
+def price_of(net: Network, parts: NetworkFacts) -> Floats:
+    """Compute the purchase price of whole networks from the prices of switches, links to NICs and links between switches.
 
-    Where only a part of the links is copper it is those to NICs, which are the shorter ones.
+    Links are optical except for the copper ones. Where only a part of the links is copper, it is those to NICs, which are shorter.
     """
     host, between, copper = (np.asarray(links, float) for links in (net.host_links, net.switch_links, net.copper_links))
     # systems joined directly have links with a NIC at either end
@@ -95,22 +97,22 @@ def price_of(net: Network, parts: NetworkFacts) -> np.ndarray:
     return np.asarray(net.switches * parts.switch_price + links)
 
 
-def power_of(net: Network, parts: NetworkFacts) -> np.ndarray:
-    """Power of whole networks [W]."""
+def power_of(net: Network, parts: NetworkFacts) -> Floats:
+    """Compute the power of whole networks [W]."""
     return np.asarray(network_power_w(net, parts.switch_power_w, parts.optic_power_w))
 
 
 def reach_of(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> float:
-    """Systems that the supply and the site's power could bring there."""
+    """Return the most systems that the supply and the power of the site allow there."""
     return min(offer.supply, site.power_limit_w / (system.idle_w * site.pue) if system.idle_w else math.inf)
 
 
 @lru_cache(maxsize=4096)
 def bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float = math.inf) -> tuple[Band, ...]:
-    """The bands of a design that fewer than `reach` systems cannot do without, smallest first; none where no two systems can be joined.
+    """List the bands of a design that up to `reach` systems can need, smallest first; none where no two systems can be joined.
 
-    Price and power of a system are its share of the network of the band that is cheapest (draws least) per system, of those for at most
-    `reach`: no network of the band costs less, and more reach never costs more.
+    Price and power are a system's share of the network in the band that is cheapest (draws least) per system, among those for at most
+    `reach` systems: no network of the band costs less, and a larger `reach` never costs more.
     """
     return tuple(_bands(design, system, parts, reach))
 
@@ -132,14 +134,13 @@ def _bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float) 
         elif largest <= reach:
             sizes = np.append(sizes, largest)
         net = whole_network(plant, sizes, parts)
-        yield Band(
-            plant, *(float((whole / sizes).min()) for whole in (price_of(net, parts), power_of(net, parts))), largest
-        )
+        price, power_w = (float((total / sizes).min()) for total in (price_of(net, parts), power_of(net, parts)))
+        yield Band(plant, price, power_w, largest)
         previous = largest
 
 
 def largest_of(design: str, system: SystemFacts, parts: NetworkFacts) -> float:
-    """Most systems that a design can join; any number stand by themselves."""
+    """Return the most systems that a design can join; infinite where systems need no network."""
     ports = ports_of(system, parts)
     if Design.named(design).kind == "scale-up" or not ports:
         return math.inf
@@ -147,7 +148,7 @@ def largest_of(design: str, system: SystemFacts, parts: NetworkFacts) -> float:
 
 
 def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
-    """Largest network of each band. A torus thins out as it grows, so its sizes are taken by doubling."""
+    """Yield the largest size of each band [systems]. The bandwidth of a torus falls as it grows, so its sizes double."""
     kind = Design.named(design)
     if not ports:
         return
@@ -167,7 +168,7 @@ def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
 
 
 def share_a_network(first: Any, second: Any) -> bool:
-    """Whether two fleet options of one site are joined: our own on one design (of one kind of system also of one size), or one rented fleet option."""
+    """Tell whether two fleet options of one site share a network: our own on one design (and, of one system, one size), or the same rented one."""
     if first is second:
         return True
     one_kind = first.system.name == second.system.name
@@ -177,37 +178,37 @@ def share_a_network(first: Any, second: Any) -> bool:
 
 
 def uneven(plant: Plant | None) -> Plant | None:
-    """The plant, where some groups get less out of it than their NICs could give."""
+    """Return the plant if some groups get less bandwidth from it than their NICs could give; otherwise None."""
     return None if plant is None or has_full_rate(plant) else plant
 
 
 @lru_cache(maxsize=4096)
 def scaleout_bytes_per_s(plant: Plant | None) -> float:
-    """What a chip of a replica that stands on a few neighbouring systems can send to the others, each to all; 0 without a network."""
+    """Return the all-to-all bandwidth of a chip in a replica on a few neighbouring systems [byte/s]; 0 without a network."""
     if plant is None:
         return 0.0
     if has_full_rate(plant):
         return plant.nic_bytes_per_s
     groups = [systems * plant.chips_per_system for systems in SPREAD if systems <= plant.systems]
-    return float(group_links(plant, groups, 1, "all-to-all").bytes_per_s.min()) if groups else 0.0
+    return float(np.min(group_links(plant, groups, 1, "all-to-all").bytes_per_s)) if groups else 0.0
 
 
 @lru_cache(maxsize=4096)
 def probes(plant: Plant | None) -> tuple[tuple[int, int, str, float], ...]:
-    """(group, stride, pattern, rate) over the groups of ranks that the systems hold: what designs are compared by."""
+    """List (group, stride, pattern, rate) over the groups of ranks that the systems hold, by which designs are compared."""
     if plant is None:
         return ()
     total, found = plant.systems * plant.chips_per_system, []
     strides = [plant.chips_per_system * step for step in (1, 4, 16)]
     for stride, pattern in product([1, max(plant.chips_per_system // 2, 1), *strides], PATTERNS):
         groups = [1 << i for i in range(1, total.bit_length()) if (1 << i) * stride <= total]
-        rates = group_links(plant, groups, stride, pattern).bytes_per_s if groups else ()
+        rates = np.atleast_1d(group_links(plant, groups, stride, pattern).bytes_per_s) if groups else ()
         found += [(group, stride, pattern, float(rate)) for group, rate in zip(groups, rates, strict=True)]
     return tuple(found)
 
 
 def carries_as_much(one: Plant | None, other: Plant | None, reach: float = math.inf) -> bool:
-    """Whether every group of ranks gets as much out of the first network as out of the second, up to the size of the second or to `reach`."""
+    """Tell whether every group of ranks gets at least as much bandwidth from the first network as from the second, up to the size of the second or to `reach`."""
     if other is None:
         return True
     if one is None or one.systems < min(other.systems, reach):

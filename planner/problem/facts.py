@@ -1,4 +1,4 @@
-"""The question with every name resolved and every quantity in SI: what `planner.resolve.resolver` makes and all later stages read."""
+"""The problem: the spec with every name resolved and every quantity in SI, as `planner.resolve.resolver` builds it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from catalog.units import YEAR_S
+from models.arrays import Floats
 from models.roofline import ChipRates
 from models.transformer.architecture import Architecture
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
@@ -18,6 +17,7 @@ from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.lines import Carrier, LineNetwork
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
+from planner.spec.robust import Robust
 from planner.spec.workloads import Serving, Training, Workload
 
 BATCH_UNIT = 64  # sequences
@@ -27,7 +27,7 @@ FLEET = "fleet"  # of a robust plan: the program with at least the fleet that wa
 
 @dataclass(frozen=True, slots=True)
 class SystemFacts:
-    """A server or rack sold as one: `chips` equal chips; rates are per chip and one direction."""
+    """A server or rack sold as one unit of `chips` equal chips; rates are per chip and one direction."""
 
     name: str
     chip: str
@@ -48,7 +48,7 @@ class SystemFacts:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
 
     def rates(self, precision: str, scaleout_bytes_per_s: float | None = None) -> ChipRates:
-        """Rates for the closed forms, with the scale-out bandwidth that the fabric leaves (the NIC's by default)."""
+        """Return the rates for the closed forms, with the scale-out bandwidth that the fabric leaves (the NIC's by default)."""
         return ChipRates(
             flop_per_s=self.flop_per_s[precision],
             flop16_per_s=self.flop_per_s.get("bf16", self.flop_per_s.get("fp16", 0.0)),
@@ -65,7 +65,7 @@ class SystemFacts:
 class NetworkFacts:
     """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port.
 
-    Where the times are not known they are not shown; where no copper is priced all links are optical.
+    Unknown latencies are None and not reported; without a price of copper all links are optical.
     """
 
     name: str
@@ -85,7 +85,7 @@ class NetworkFacts:
 
 @dataclass(frozen=True, slots=True)
 class SpotFacts:
-    """How long a system is kept on average, and until another stands in its place; `headroom`: None where nothing is served on it."""
+    """Mean time until a spot system is taken away, and until another replaces it; `headroom`: None where nothing is served on it."""
 
     interval_s: float
     wait_s: float
@@ -110,21 +110,21 @@ class OfferFacts:
     spot: SpotFacts | None = None  # None: what is obtained stays
 
     def life_s(self, money: Economics) -> float:
-        """Service life of a system."""
+        """Return the service life of a system [s]."""
         return (money.system_life_years if self.life_years is None else self.life_years) * YEAR_S
 
 
 @dataclass(frozen=True, slots=True)
 class CapCurve:
-    """Speed over uncapped speed at a power over uncapped power; both rise to 1."""
+    """Relative speed at a relative power, both over the uncapped value; both rise to 1."""
 
-    power: np.ndarray
-    speed: np.ndarray
+    power: Floats
+    speed: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class ApiFacts:
-    """Tokens of others. Prices per token at the start of the horizon; `latency`: "ttft.p95" -> seconds in its region."""
+    """Tokens bought from an API. Prices per token at the start of the horizon; `latency`: "ttft.p95" -> seconds in its region."""
 
     region: str
     input_price: float
@@ -135,18 +135,20 @@ class ApiFacts:
     architecture: str = ""  # the record's name; empty: that which each workload names
 
     def serves(self, workload: ServingFacts) -> bool:
-        """Whether a workload may use it: one that it is for, and that runs what it runs."""
+        """Tell whether a workload may use it: it is on the list, and runs the architecture that the API serves."""
         alike = workload.runs == self.architecture if self.architecture else workload.is_own
         return workload.asked in self.workloads and alike
 
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
+    """A place where systems may stand, or an API; prices in the spec's currency."""
+
     path: str
     region: str
     power_limit_w: float  # inf where nothing limits it; where it changes, the most that it ever is
-    price_per_j: np.ndarray  # by hour of the calendar's period, spec's currency
-    carbon_kg_per_j: np.ndarray  # by hour of the calendar's period
+    price_per_j: Floats  # by hour of the calendar's period, spec's currency
+    carbon_kg_per_j: Floats  # by hour of the calendar's period
     pue: float
     facility_cost_per_w: float
     fixed_cost_per_s: float
@@ -163,15 +165,20 @@ class SiteFacts:
     hall_per_w_s: float = 0.0  # rent of a hall, by nameplate; there is no building then
     storage_bytes_per_s: float = math.inf  # of what runs there
     api: ApiFacts | None = None  # None: a site of our own
-    phase_power_w: tuple[
-        float | None, ...
-    ] = ()  # by phase, from which on it is the limit; None where nothing changes then
+    phase_power_w: tuple[float | None, ...] = ()  # by phase, the limit from then on; None where nothing changes
     first_power_w: float = math.inf  # before any of them
 
     @property
     def place(self) -> str:
         """The region of the catalog in which it lies."""
         return self.region if self.api is None else self.api.region
+
+    @property
+    def own_network(self) -> NetworkFacts:
+        """The parts of the networks between our own systems. Raises ValueError for an API, which has none."""
+        if self.network is None:
+            raise ValueError(f"{self.region} is an API: it has no network of our own systems")
+        return self.network
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +205,10 @@ class ServingFacts(WorkloadFacts):
     """A serving workload, on one architecture."""
 
     spec: Serving
-    requests_per_s: np.ndarray  # [origin, hour of the calendar's period]
+    requests_per_s: Floats  # [origin, hour of the calendar's period]
     weights_bytes: float
     weights_from: str
-    growth: np.ndarray | None = None  # [window] what the demand is multiplied by; None: the same throughout
+    growth: Floats | None = None  # [window] what the demand is multiplied by; None: the same throughout
     sold_at: float | None = None  # per output token, with the prompt that belongs to it, in the spec's currency
     runs: str = ""  # name of the architecture's record
     is_own: bool = True  # whether that is the architecture which the workload names, and no alternative to it
@@ -214,11 +221,11 @@ class ServingFacts(WorkloadFacts):
 
     @property
     def peak_requests_per_s(self) -> float:
-        """Of all origins together in the busiest hour."""
+        """Demand of all origins together in the busiest hour."""
         return float(self.requests_per_s.sum(axis=0).max() * (1.0 if self.growth is None else self.growth.max()))
 
-    def requests_by_slot(self, calendar: Calendar) -> np.ndarray:
-        """[origin, slot] requests/s."""
+    def requests_by_slot(self, calendar: Calendar) -> Floats:
+        """Return the demand [request/s] as an array [origin, slot]."""
         flat = self.requests_per_s[:, calendar.hour]
         return flat if self.growth is None else flat * self.growth[calendar.window]
 
@@ -240,8 +247,8 @@ class TrainingFacts(WorkloadFacts):
 
 @dataclass(frozen=True, slots=True)
 class QualityFacts:
-    """What may answer a workload with a quality floor. `scores`: of all alternatives, by their records' names, in the spec's order;
-    `members`: serving workloads of the problem, by the architecture that each runs."""
+    """The architectures that may answer a workload with a quality floor. `scores`: of all alternatives, by their records' names, in
+    the spec's order; `members`: serving workloads of the problem, by the architecture that each runs."""
 
     path: str
     workload: str
@@ -252,7 +259,7 @@ class QualityFacts:
     members: Mapping[str, str]
 
     def is_able(self, architecture: str) -> bool:
-        """Whether it may answer at all."""
+        """Tell whether an architecture may answer at all: alone, or in a mix whose mean keeps the floor."""
         return (max(self.scores.values()) if self.mix in ("hour", "mean") else self.scores[architecture]) >= self.least
 
 
@@ -267,7 +274,7 @@ class PathFacts:
 
 @dataclass(frozen=True, slots=True)
 class TreeFacts:
-    """Distribution tree of a workload's weights: edges (parent, child) and the edges above each site."""
+    """Distribution tree of a workload's weights: edges (parent, child), and the edges above each site."""
 
     edges: tuple[tuple[str, str], ...]
     edge_cost: tuple[float, ...]  # over the horizon, present value
@@ -306,6 +313,8 @@ class PortingFacts:
 
 @dataclass(frozen=True, slots=True)
 class Economics:
+    """Discount rate, service lives and the shares of purchase prices that fall into the horizon."""
+
     discount_rate: float
     years: int
     system_life_years: float
@@ -316,6 +325,8 @@ class Economics:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """A resolved spec: everything that the later stages read."""
+
     spec: PlanSpec
     calendar: Calendar
     economics: Economics
@@ -342,8 +353,15 @@ class Problem:
     quality: tuple[QualityFacts, ...] = ()  # of the workloads with a quality floor
 
     @property
+    def robust(self) -> Robust:
+        """The block `robust` of the spec. Raises ValueError for a spec without one."""
+        if self.spec.robust is None:
+            raise ValueError('the spec has no block "robust"')
+        return self.spec.robust
+
+    @property
     def bound_of(self) -> str:
-        """Whether the program is the whole problem ("full"), or one on fewer hours than its series have ("reduced")."""
+        """Which problem the program covers: all of it ("full"), or fewer hours than its series have ("reduced")."""
         if self.calendar.kind not in (TYPICAL_DAY, TYPICAL_DAYS):
             return FULL
         shaped = any(w.spec.demand.week or w.spec.demand.months for w in self.serving)
@@ -351,7 +369,7 @@ class Problem:
         return REDUCED if shaped or any(p != "flat" for p in profiles) or self._has_other_hours() else FULL
 
     def _has_other_hours(self) -> bool:
-        """Whether hours stand for others of which the spec says more: of sampled days a series may have just their hours."""
+        """Tell whether series hold more hours than the calendar, which may sample just the days of the series."""
         if self.spec.horizon.calendar != SAMPLED_DAYS:
             return self.calendar.kind == TYPICAL_DAYS or any(site.hourly for site in self.spec.sites)
         hours = len(self.calendar.days) * SLOTS_PER_DAY
@@ -364,40 +382,42 @@ class Problem:
         return any(sum(value is not None for value in values) > hours for values in given)
 
     def tenant_of(self, workload: WorkloadFacts) -> str:
-        """Who holds the systems that a workload runs on; nobody in particular where all share them."""
+        """Name the tenant of the systems that a workload runs on; empty where all workloads share them."""
         return {"all": "", "kind": workload.spec.kind, "none": workload.asked}[self.spec.sharing]
 
     def demands(self) -> tuple[ServingFacts, ...]:
-        """One serving workload for each of the spec, whatever it runs on."""
+        """List one serving workload for each of the spec, whatever architecture it runs."""
         return tuple({workload.asked: workload for workload in reversed(self.serving)}.values())[::-1]
 
     def tenants(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(map(self.tenant_of, (*self.serving, *self.training))))
+        """List the tenants of systems, each once."""
+        workloads: tuple[WorkloadFacts, ...] = (*self.serving, *self.training)
+        return tuple(dict.fromkeys(map(self.tenant_of, workloads)))
 
     def routes(self, workload: str, origin: str, site: str) -> Mapping[str, PathFacts | Carrier]:
-        """Ways of requests from an origin to a site by their kind of line; no kind where there is no choice."""
+        """Return the routes of requests from an origin to a site by kind of line; the kind is empty where there is no choice."""
         if self.lines is not None:
             return {way.kind: way for way in self.lines.requests.get((workload, origin, site), ())}
         path = self.paths.get((workload, origin, site))
         return {} if path is None else {"": path}
 
     def prompt_bytes(self, workload: ServingFacts) -> float:
-        """Bytes that come to the site for one request: the prompt as text."""
+        """Return the bytes that come to the site for one request: the prompt as text."""
         return workload.spec.lengths.input * self.bytes_per_token
 
     def egress_bytes(self, workload: ServingFacts) -> float:
-        """Bytes that leave the site for one request: the answer as text."""
+        """Return the bytes that leave the site for one request: the answer as text."""
         return workload.spec.lengths.output * self.bytes_per_token
 
 
 def permitted(workload: WorkloadFacts, site: SiteFacts) -> bool:
-    """Whether residency allows the workload at the site."""
+    """Tell whether residency allows the workload at the site."""
     rule = workload.spec.residency
     return rule is None or site.region in rule or any(zone in rule for zone in site.zones)
 
 
 def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:
-    """Whether export control allows the system at the site (see docs/decisions/0016-export-control.md)."""
+    """Tell whether export control allows the system at the site (see docs/decisions/0016-export-control.md)."""
     if not limits.export_control or site.export_zone != "CN":
         return True
     licensed = system.chip in limits.licences or system.name in limits.licences
@@ -406,7 +426,7 @@ def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Derating:
-    """Factors at a level: on latencies and step times at least 1, on rates at most 1, on demand at least 1."""
+    """Pessimistic factors at one level of all errors: on latencies, step times and demand at least 1, on rates at most 1."""
 
     level: float
     demand: Mapping[str, float]  # by serving workload
@@ -414,7 +434,7 @@ class Derating:
     training: Mapping[str, Mapping[str, float]]  # chip -> dense, moe
 
     def capacity(self, workload: WorkloadFacts, systems: Iterable[SystemFacts]) -> float:
-        """Share of a point's predicted capacity that is counted on."""
+        """Return the share of a point's predicted capacity that the plan counts on."""
         chips = {system.chip for system in systems}
         if isinstance(workload, TrainingFacts):
             label = network(workload.architecture.experts)
@@ -423,7 +443,7 @@ class Derating:
         return rate / self.demand.get(workload.name, 1.0)
 
     def stretch(self, systems: Iterable[SystemFacts]) -> dict[str, float]:
-        """Factor on each latency metric of a point on these systems."""
+        """Return the factor on each latency metric of a point on these systems."""
         known = [self.serving[system.chip] for system in systems if system.chip in self.serving]
         return {
             metric: max((errors[label] for errors in known), default=1.0)

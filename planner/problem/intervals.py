@@ -1,7 +1,7 @@
-"""The 80 % interval of every predicted time, and what a user's own measurements say of a chip: read from the catalog's calibration.
+"""The 80 % interval of every predicted time, and corrections from a user's own measurements of a chip, from the catalog's calibration.
 
-Fitting is in `planner.calibration.fit`, the closed forms in models/statistics/intervals.py. A plan is no run that was measured, so its tier is that
-of a new source; on a chip that no measurement shows, that of a new chip; and on one that the user measured, a known one.
+Fitting: `planner.calibration.fit`; closed forms: `models.statistics.intervals`. No plan is itself a measured run, so its tier is that
+of a new source; on a chip without measurements, of a new chip; and on one that the user measured, of a known run.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from models.arrays import Floats
 from models.statistics.intervals import TIERS, tier_of
 
 DENSE, EXPERTS = "dense", "moe"
@@ -24,7 +23,7 @@ SERVING_LABEL = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "capacity": "thr
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What a predicted time is multiplied by: its correction from own measurements, and the bounds of 80 % of runs."""
+    """Factors on a predicted time: the correction from own measurements, and the bounds of 80 % of runs."""
 
     factor: float
     low: float
@@ -32,17 +31,17 @@ class Interval:
     tier: str
 
     def around(self, time_s: float) -> list[float]:
-        """[low, high] of a time that carries the correction already [s]."""
+        """Return [low, high] of a time that already includes the correction [s]."""
         return [time_s * self.low, time_s * self.high]
 
     def around_rate(self, rate: float) -> list[float]:
-        """[low, high] of a rate, which falls as the time grows."""
+        """Return [low, high] of a rate, which falls as the time grows."""
         return [rate / self.high, rate / self.low]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What one model's fit has seen and missed."""
+    """The measurements behind the fit of one model, and its errors on held-out runs."""
 
     bands: Mapping[tuple[str, str], tuple[float, float]]  # (tier, label) -> bounds of measured / predicted
     chips: frozenset[str]
@@ -53,34 +52,34 @@ class Calibration:
     residuals: Mapping[tuple[str, str], tuple[float, ...]] = field(
         default_factory=dict
     )  # (tier, label) -> quantiles of measured / predicted
-    rank_correlation: np.ndarray | None = None  # [label, label] of the errors of one run
+    rank_correlation: Floats | None = None  # [label, label] of the errors of one run
 
     def tier(self, chip: str, precision: str, label: str) -> str:
-        """How far a run on `chip` is from the measurements behind the model."""
+        """Classify how far a run on `chip` is from the measurements behind the model."""
         return tier_of((chip, precision, label) in self.anchors, chip in self.chips)
 
     def interval(self, chip: str, precision: str, label: str, tier: str | None = None) -> Interval:
-        """The interval of a run on `chip`; `tier` where it is stated already."""
+        """Return the interval of a run on `chip`, at its own tier or at the given one."""
         tier = tier or self.tier(chip, precision, label)
         return Interval(self.anchors.get((chip, precision, label), 1.0), *self.bands[tier, label], tier)
 
 
 def training_bounds(interval: Interval, times_s: Mapping[str, float], capacity: float) -> dict[str, list[float]]:
-    """[low, high] of the times of a job and of its tokens/s."""
+    """Return [low, high] of the times of a job and of its tokens/s."""
     return {name: interval.around(time) for name, time in times_s.items()} | {
         "capacity": interval.around_rate(capacity)
     }
 
 
 def serving_tier(known: Calibration, chips: Sequence[tuple[str, str]]) -> str:
-    """The farthest tier over the (chip, precision) of the pools of a point."""
+    """Return the farthest tier over the (chip, precision) of the pools of a point."""
     return max((known.tier(*chip, label) for chip in chips for label in LABELS["serving"]), key=TIERS.index)
 
 
 def serving_bounds(
     known: Calibration, tier: str, latency_s: Mapping[str, float], capacity: float
 ) -> dict[str, list[float]]:
-    """[low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s]."""
+    """Return [low, high] of each latency ("ttft.p95") and of the capacity of a serving point [s], [request/s]."""
 
     def around(name: str, value: float) -> list[float]:
         low, high = known.bands[tier, SERVING_LABEL[name.split(".")[0]]]
@@ -90,5 +89,5 @@ def serving_bounds(
 
 
 def network(experts: int) -> str:
-    """The label of an architecture's bands."""
+    """Return the label of an architecture's bands: dense, or mixture of experts."""
     return EXPERTS if experts else DENSE

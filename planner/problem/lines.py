@@ -1,4 +1,4 @@
-"""Lines between sites and the ways of traffic over them, in SI and in the spec's currency, as `planner.resolve.lines` makes them."""
+"""Lines between sites and the routes of traffic over them, in SI and in the spec's currency, as `planner.resolve.lines` resolves them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STREAMS = (CONTROL, TELEMETRY)
 
 @dataclass(frozen=True, slots=True)
 class LineFacts:
-    """One kind of line between two regions; capacity in each direction, infinite where it is not bought by capacity."""
+    """A line of one type between two regions; capacity in each direction, infinite where it is not bought by capacity."""
 
     path: str  # of the entry in the spec
     kind: str
@@ -32,8 +32,8 @@ class LineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """One way of traffic from the site (or from a workload's source) over lines of one kind; `uses`: (line, channel side), side 0
-    along the line's `ends`. Without a kind it stays within the region."""
+    """A route of traffic from the site (or from a workload's source) over lines of one type; `uses`: (line, direction), direction 0
+    along the line's `ends`. Without a type it stays within the region."""
 
     kind: str = ""
     rtt_s: float = 0.0
@@ -45,7 +45,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class WeightHop:
-    """Weights may be sent from one region to another over a line."""
+    """A line over which weights may be sent from one region to another."""
 
     source: str
     target: str
@@ -65,7 +65,9 @@ class LineNetwork:
     rates: Mapping[tuple[str, str], float]
 
     def carrier(self, workload: str, origin: str, site: str, kind: str) -> Carrier | None:
+        """Return the route of requests over lines of a type; None where there is none."""
         return next((c for c in self.requests.get((workload, origin, site), ()) if c.kind == kind), None)
 
     def stream(self, workload: str, traffic: str, site: str, kind: str) -> Carrier | None:
+        """Return the route of control or telemetry over lines of a type; None where there is none."""
         return next((c for c in self.streams.get((workload, traffic, site), ()) if c.kind == kind), None)

@@ -1,7 +1,7 @@
-"""Build-out over time: in which phase what can be had, from when to when it is held, at what price, and what is charged for it.
+"""Build-out over time: when systems are delivered and retired, at what price, and what part of the price falls into the horizon.
 
-A system that is obtained in a phase comes at the start of the phase or, where the offer or the site comes later, as soon as both
-are there, and is held until its life or the horizon ends. Without phases all is obtained as soon as it can be had.
+A system obtained in a phase is delivered at the start of the phase or, where the offer or the site comes later, as soon as both are
+available, and is held until its life or the horizon ends. Without phases everything is delivered as soon as it is available.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from datetime import date
 import numpy as np
 
 from catalog.units import DAY_S, YEAR_S
+from models.arrays import Bools, Floats
 from models.economics import annuity, horizon_share, window_present_worth
-from planner.problem.calendar import Calendar
+from planner.problem.calendar import BORDER_TOL_S, Calendar
 from planner.problem.facts import Economics, OfferFacts, PhaseFacts, Problem, SiteFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
@@ -23,7 +24,7 @@ BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bou
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One way in which an offer can be taken up at a site: held from window `first` to `last`.
+    """A holding of systems from an offer at a site, from window `first` to `last`.
 
     `price`: of a system, per second when rented. `share`, `facility_share`: present value over the horizon per unit of purchase
     price of system and fabric, and of the building.
@@ -37,38 +38,39 @@ class Term:
     facility_share: float
     dated: bool  # whether time plays a part: there are phases, or the offer or the site comes later
 
-    def mask(self, calendar: Calendar) -> np.ndarray:
-        """[slot] when it is held."""
+    def mask(self, calendar: Calendar) -> Bools:
+        """Return the mask of the slots in which it is held."""
         return (calendar.window >= self.first) & (calendar.window <= self.last)
 
 
 def seconds_from(start: date, moment: date | float | None, otherwise: float = 0.0) -> float:
-    """A moment of a spec as whole seconds from the start of the horizon."""
+    """Convert a moment of a spec to whole seconds from the start of the horizon."""
     if moment is None:
         return otherwise
     return max((moment - start).days * DAY_S, 0.0) if isinstance(moment, date) else float(round(moment))
 
 
 def phases_or_whole(phases: Sequence[PhaseFacts], years: int) -> tuple[PhaseFacts, ...]:
+    """Return the phases; without any, one that lasts the whole horizon."""
     return tuple(phases) or (PhaseFacts("", "", 0.0, years * YEAR_S, math.inf),)
 
 
 def delivered_s(phase: PhaseFacts, offer: OfferFacts, site: SiteFacts) -> float | None:
-    """When what is obtained in a phase comes; None where nothing comes in it."""
+    """Return when a system obtained in a phase is delivered [s]; None where none can be in that phase."""
     comes = max(phase.start_s, offer.from_s, site.from_s)
     return comes if comes < min(phase.end_s, offer.until_s) else None
 
 
 def price_in(offer: OfferFacts, region: str, phase: int, when_s: float) -> float:
-    """Of a system that comes `when_s` after the start of the horizon."""
+    """Return the price of a system delivered `when_s` after the start of the horizon."""
     stated = offer.phase_prices[phase] if offer.phase_prices else None
     if stated is not None:
         return stated
-    return offer.prices[region] * (1.0 + offer.price_change) ** (when_s / YEAR_S)
+    return offer.prices[region] * float((1.0 + offer.price_change) ** (when_s / YEAR_S))
 
 
 def retired_s(came_s: float, offer: OfferFacts, money: Economics, phased: bool) -> float:
-    """End of a system's life, where phases let another take its place; without them it is replaced as it was."""
+    """Return when a bought system is retired [s]; without phases it is replaced by its like, and never retired."""
     return came_s + float(round(offer.life_s(money))) if phased and offer.how == "buy" else math.inf
 
 
@@ -79,7 +81,7 @@ def borders(
     money: Economics,
     growing: bool,
 ) -> Iterator[float]:
-    """Times at which something comes, goes or changes, for the calendar."""
+    """Yield the times at which something is delivered, retired or changes, for the calendar [s]."""
     yield from (phase.start_s for phase in phases)
     yield from (site.from_s for site in sites)
     yield from (year * YEAR_S for year in range(1, money.years if growing else 1))
@@ -94,7 +96,7 @@ def borders(
 
 
 def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term, ...]:
-    """What an offer comes to at a site: a holding for each phase, or for each window where it is had on demand."""
+    """List the holdings that an offer allows at a site: one for each phase, or one for each window where it is rented on demand."""
     calendar, money = problem.calendar, problem.economics
     phased, edges, last = bool(problem.phases), calendar.edges_s, calendar.windows - 1
     found = []
@@ -105,11 +107,11 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
         first = window_at(calendar, came)
         if offer.how in BY_WINDOW:
             for w in range(first, calendar.windows):
-                if edges[w] < min(phase.end_s, offer.until_s) - 1e-6:
+                if edges[w] < min(phase.end_s, offer.until_s) - BORDER_TOL_S:
                     found.append(Term(p, w, w, price_in(offer, site.region, p, float(edges[w])), 0.0, 0.0, False))
             continue
         gone = retired_s(came, offer, money, phased)
-        until = last if gone > edges[-1] - 1e-6 else window_at(calendar, gone) - 1
+        until = last if gone > edges[-1] - BORDER_TOL_S else window_at(calendar, gone) - 1
         share, building = shares(money, offer, edges[first] / YEAR_S, edges[until + 1] / YEAR_S)
         dated = phased or (first, until) != (0, last)
         found.append(Term(p, first, until, price_in(offer, site.region, p, came), share, building, dated))
@@ -119,12 +121,12 @@ def terms_of(problem: Problem, site: SiteFacts, offer: OfferFacts) -> tuple[Term
 
 
 def window_at(calendar: Calendar, moment_s: float) -> int:
-    """The window that begins at a border of the calendar."""
-    return int(np.searchsorted(calendar.edges_s, moment_s - 1e-6))
+    """Return the window that begins at a border of the calendar."""
+    return int(np.searchsorted(calendar.edges_s, moment_s - BORDER_TOL_S))
 
 
 def shares(money: Economics, offer: OfferFacts, begin: float, end: float) -> tuple[float, float]:
-    """Present value of the annuities of what is held from one year to another, per unit of price: of systems, and of the building."""
+    """Compute the present value of the annuities from year `begin` to `end` per unit of price: (of systems, of the building)."""
 
     def of(years: float) -> float:
         if begin == 0 and end == money.years:
@@ -138,7 +140,7 @@ def shares(money: Economics, offer: OfferFacts, begin: float, end: float) -> tup
 
 
 def worth_from(calendar: Calendar, site: SiteFacts) -> float:
-    """Present worth of a unit per second through the time in which a site is there [s]."""
+    """Compute the present worth of one unit per second over the time in which a site exists [s]."""
     weight = calendar.seconds * calendar.discount
     return (
         float(weight @ (calendar.window >= window_at(calendar, site.from_s)))
@@ -149,7 +151,7 @@ def worth_from(calendar: Calendar, site: SiteFacts) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Most systems of an offer at a time, or of those obtained in a phase."""
+    """A limit on the systems held from an offer, or on those obtained in a phase."""
 
     path: str
     name: str
@@ -159,7 +161,7 @@ class Supply:
 
 
 def supplies(problem: Problem) -> list[Supply]:
-    """Every supply that is limited."""
+    """List every limit on a supply."""
     found = []
     for offer in problem.offers:
         name = f"supply of {offer.system} ({offer.how})"
@@ -174,7 +176,7 @@ def supplies(problem: Problem) -> list[Supply]:
 
 @dataclass(frozen=True, slots=True)
 class PowerLimit:
-    """What a site may draw at most; `windows`: the first and the last in which it holds, None where it holds throughout."""
+    """A limit on the power of a site; `windows`: the first and last in which it holds, None where it holds throughout."""
 
     path: str
     name: str
@@ -183,14 +185,14 @@ class PowerLimit:
     windows: tuple[int, int] | None = None
     when: str = ""  # in words
 
-    def mask(self, calendar: Calendar) -> np.ndarray:
-        """[slot] when it holds."""
+    def mask(self, calendar: Calendar) -> Bools:
+        """Return the mask of the slots in which it holds."""
         first, last = self.windows or (0, calendar.windows - 1)
         return (calendar.window >= first) & (calendar.window <= last)
 
 
 def power_limits(problem: Problem) -> list[PowerLimit]:
-    """Every limit on the power of a site; one of a phase holds until the next one is stated."""
+    """List every limit on the power of a site; one of a phase holds until the next one that is stated."""
     found = []
     for r, site in enumerate(problem.sites):
         name, path = f"power in {site.region}", f"{site.path}.power"
@@ -213,15 +215,17 @@ def power_limits(problem: Problem) -> list[PowerLimit]:
 
 def demand_growth(
     calendar: Calendar, per_year: float, phases: Sequence[PhaseFacts], factors: Sequence[float]
-) -> np.ndarray | None:
-    """[window] what the demand is multiplied by; None where it is the same throughout."""
+) -> Floats | None:
+    """Compute the factor on the demand in each window; None where it is the same throughout."""
     if not per_year and not any(factor != 1.0 for factor in factors):
         return None
     begin = calendar.edges_s[:-1]
-    growth = (1.0 + per_year) ** np.floor((begin + 1e-6) / YEAR_S)
+    growth = (1.0 + per_year) ** np.floor((begin + BORDER_TOL_S) / YEAR_S)
     if len(factors):
         growth = (
             growth
-            * np.asarray(factors)[np.searchsorted([phase.start_s for phase in phases], begin + 1e-6, side="right") - 1]
+            * np.asarray(factors)[
+                np.searchsorted([phase.start_s for phase in phases], begin + BORDER_TOL_S, side="right") - 1
+            ]
         )
     return growth

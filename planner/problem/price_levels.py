@@ -1,13 +1,13 @@
-"""Prices at their low, typical or high figure, as the block `prices` of a spec asks for: those of the catalog, and those that the spec states.
+"""Move prices to their low, typical or high figure, as the block `prices` of a spec asks: those of the catalog, and those of the spec.
 
-A price without the figure that is asked for keeps its typical one, and is told to do so.
+A price without the requested figure keeps its typical one, and the plan says so.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,7 +24,7 @@ TYPICAL = "typical"
 OF_KIND = {"fabrics": "fabric", "tariffs": "electricity", "wan": "egress", "lines": "lines"}
 OF_FIGURE = {"electricity_price": "electricity", "price_profile": "electricity", "construction_cost": "facility"}
 OF_DEFAULT = {"facility_cost": "facility", "internet_egress_price": "egress", "china_electricity_price": "electricity"}
-STATED = {  # place of a price that the spec states: (way to obtain, how it is read); an offer says both itself
+STATED: dict[str, tuple[str, Any]] = {  # place of a price that the spec states: (way to obtain, how it is read); an offer says both itself
     "offers.price": ("", None), "sites.colocation": ("colocation", PeakPrice), "sites.electricity_price": ("electricity", EnergyPrice),
     "apis.input": ("api", TokenPrice), "apis.output": ("api", TokenPrice),
 }  # fmt: skip
@@ -37,12 +37,41 @@ PER = {
 }  # units of prices that are stated, but of what is bought
 _PLACE = re.compile(r"(\w+)\[(\d+)\]\.(\w+)")
 
+
+@dataclass(frozen=True, slots=True)
+class PricePlace:
+    """The place of a price in a spec, such as "offers[0].price": the list, the position in it, and the key."""
+
+    blocks: str
+    position: int
+    key: str
+
+    @classmethod
+    def of(cls, path: str) -> PricePlace | None:
+        """Read a path; None where it does not have the form of one."""
+        found = _PLACE.fullmatch(path)
+        return None if found is None else cls(found[1], int(found[2]), found[3])
+
+    @classmethod
+    def known(cls, path: str) -> PricePlace:
+        """Read the path of a stated price. Raises ValueError where it is none."""
+        place = cls.of(path)
+        if place is None or place.kind not in STATED:
+            raise ValueError(f'"{path}" is not the place of a price')
+        return place
+
+    @property
+    def kind(self) -> str:
+        """Its key in `STATED`."""
+        return f"{self.blocks}.{self.key}"
+
+
 Scope = tuple[tuple[str, str, str], ...]
-Wrong = Callable[[str, str], None]
+Report = Callable[[str, str], None]  # path, message
 
 
 def way_of(record: Record, name: str) -> str | None:
-    """Under which key of `prices` a figure of a record falls; None for what is no price of a plan."""
+    """Return the key of `prices` that a figure of a record falls under; None for a figure that is no price of a plan."""
     if not is_money(record.figures[name].unit):
         return None
     if record.kind == "offers":
@@ -53,7 +82,7 @@ def way_of(record: Record, name: str) -> str | None:
 
 
 def at_level(figure: Figure, level: str) -> Figure:
-    """The figure at its low or high; as it is where it has none."""
+    """Return the figure at its low or high; unchanged where it has none."""
     number = None if level == TYPICAL else figure.low if level == "low" else figure.high
     if number is None or number == figure.number:
         return figure
@@ -64,15 +93,15 @@ def at_level(figure: Figure, level: str) -> Figure:
     )
 
 
-def told(figure: Figure, level: str) -> str:
-    """Which figure counts, in words."""
+def level_note(figure: Figure, level: str) -> str:
+    """Say in words which of its figures a price counts at."""
     if (figure.low if level == "low" else figure.high) is None:
         return f"no {level} figure is known: the typical one is taken"
     return f"the {level} figure; the typical one is {figure.printed}"
 
 
 def scope_of(record: Record, way: str) -> Scope:
-    """The cost lines that are computed from a price."""
+    """List the cost lines that are computed from a price."""
     if record.kind == "offers":
         return (("systems" if way == "buy" else "rent", "*", record.words("system")),)
     region = record.name if record.kind == "regions" else "*"
@@ -88,11 +117,11 @@ def scope_of(record: Record, way: str) -> Scope:
 
 
 def stated_level(prices: PriceLevels | None, path: str, way: str) -> str:
-    """What the plan says of the figure of a stated price, beside the user's note; empty for a typical one that was asked for."""
+    """Say in words which figure of a stated price counts, beside the user's note; empty where the typical one is asked for."""
     level = TYPICAL if prices is None else prices.of(way)
     if level == TYPICAL:
         return ""
-    known = prices.ranges.get(path)
+    known = None if prices is None else prices.ranges.get(path)
     return (
         f"; the {level} figure"
         if known is not None and getattr(known, level) is not None
@@ -100,22 +129,21 @@ def stated_level(prices: PriceLevels | None, path: str, way: str) -> str:
     )
 
 
-def at_stated_levels(spec: PlanSpec, wrong: Wrong) -> PlanSpec:
-    """The spec with the prices of `prices.ranges` at the figures that count. What cannot be read goes to `wrong`."""
+def at_stated_levels(spec: PlanSpec, report: Report) -> PlanSpec:
+    """Move the prices of `prices.ranges` to the figures that count; `report(path, message)` takes ranges that cannot be read."""
     if spec.prices is None:
         return spec
     for path, known in spec.prices.ranges.items():
-        place = _PLACE.fullmatch(path)
-        where, key = f"prices.ranges.{path}", f"{place[1]}.{place[3]}" if place else ""
-        if key not in STATED:
-            wrong(
+        place, where = PricePlace.of(path), f"prices.ranges.{path}"
+        if place is None or place.kind not in STATED:
+            report(
                 where,
                 'expected the place of a price such as "offers[0].price", "apis[0].output", "sites[0].colocation" or "sites[0].electricity_price"; ranges of the catalog\'s prices stand under "overrides"',
             )
             continue
-        blocks, i, name = list(getattr(spec, place[1]) or ()), int(place[2]), place[3]
+        key, blocks, i, name = place.kind, list(getattr(spec, place.blocks) or ()), place.position, place.key
         if i >= len(blocks) or getattr(blocks[i], name) is None:
-            wrong(where, "the spec states no price there; state one, or remove the range")
+            report(where, "the spec states no price there; state one, or remove the range")
             continue
         way, typical = (
             STATED[key][0] or blocks[i].how,
@@ -128,25 +156,25 @@ def at_stated_levels(spec: PlanSpec, wrong: Wrong) -> PlanSpec:
             try:
                 amount = amount_of(path, {"how": way}, text)
             except ValidationError as error:
-                wrong(f"{where}.{level}", error.errors()[0]["msg"].removeprefix("Value error, "))
+                report(f"{where}.{level}", error.errors()[0]["msg"].removeprefix("Value error, "))
                 continue
             except ValueError as error:
-                wrong(f"{where}.{level}", str(error))
+                report(f"{where}.{level}", str(error))
                 continue
             if amount[1] != typical[1] or (amount[0] > typical[0] if level == "low" else amount[0] < typical[0]):
-                wrong(
+                report(
                     f"{where}.{level}",
                     f"expected {'at most' if level == 'low' else 'at least'} the price at {path}, in {typical[1]}",
                 )
             levels[level] = text if key == "offers.price" else amount
         if (level := spec.prices.of(way)) in levels:
             blocks[i] = blocks[i].model_copy(update={name: levels[level]})
-            spec = spec.model_copy(update={place[1]: blocks})
+            spec = spec.model_copy(update={place.blocks: blocks})
     return spec
 
 
 def stated_ranges(spec: PlanSpec) -> Iterator[tuple[str, Figure]]:
-    """(path, figure) of each price that the spec states with a low or a high, in its own currency."""
+    """Yield (path, figure) of each price that the spec states with a low or a high, in its own currency."""
     for path, known in () if spec.prices is None else spec.prices.ranges.items():
         block, name, way = _stated_at(spec, path)
         number, currency = block.amount() if name == "price" else getattr(block, name)
@@ -158,7 +186,7 @@ def stated_ranges(spec: PlanSpec) -> Iterator[tuple[str, Figure]]:
 
 
 def at_times(spec: PlanSpec, path: str, times: float) -> PlanSpec:
-    """The spec with the price stated at a place so many times as high, and no ranges."""
+    """Multiply the price stated at a place by `times`, and drop the ranges."""
     block, name, way = _stated_at(spec, path)
     number, currency = block.amount() if name == "price" else getattr(block, name)
     price = (
@@ -166,21 +194,21 @@ def at_times(spec: PlanSpec, path: str, times: float) -> PlanSpec:
         if name == "price"
         else (number * times, currency)
     )
-    place = _PLACE.fullmatch(path)
-    blocks = list(getattr(spec, place[1]))
-    blocks[int(place[2])] = block.model_copy(update={name: price})
-    return spec.model_copy(update={place[1]: blocks, "prices": spec.prices.model_copy(update={"ranges": {}})})
+    place = PricePlace.known(path)
+    blocks = list(getattr(spec, place.blocks))
+    blocks[place.position] = block.model_copy(update={name: price})
+    levels = None if spec.prices is None else spec.prices.model_copy(update={"ranges": {}})
+    return spec.model_copy(update={place.blocks: blocks, "prices": levels})
 
 
 def _stated_at(spec: PlanSpec, path: str) -> tuple[Any, str, str]:
-    """(block, key, way to obtain) of the place of a price."""
-    place = _PLACE.fullmatch(path)
-    block = getattr(spec, place[1])[int(place[2])]
-    return block, place[3], STATED[f"{place[1]}.{place[3]}"][0] or block.how
+    """Return (block, key, way to obtain) of the place of a price."""
+    place = PricePlace.known(path)
+    block = getattr(spec, place.blocks)[place.position]
+    return block, place.key, STATED[place.kind][0] or block.how
 
 
 def amount_of(path: str, block: Mapping[str, Any], text: str) -> tuple[float, str]:
-    """(amount, currency) of a price as the spec writes it at a place in a block. Raises ValueError."""
-    place = _PLACE.fullmatch(path)
-    kind = STATED[f"{place[1]}.{place[3]}"][1]
+    """Read (amount, currency) of a price as the spec writes it at a place in a block. Raises ValueError."""
+    kind = STATED[PricePlace.known(path).kind][1]
     return offer_price(text, block["how"] == "buy") if kind is None else TypeAdapter(kind).validate_python(text)

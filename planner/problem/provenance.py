@@ -1,4 +1,4 @@
-"""Keeps book of what a plan rests on: every catalog figure used, and every figure that was assumed."""
+"""What a plan rests on: every catalog figure that was used, and every figure that was assumed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from catalog.figures import Figure
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A catalog figure that was used, under the path by which an override would name it."""
+    """A catalog figure that was used, under the path by which an override names it."""
 
     path: str
     figure: Figure
@@ -17,7 +17,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A figure that nobody published for this very thing. `scope` names the cost lines computed from it.
+    """A figure without a published source for this very thing. `scope` names the cost lines computed from it.
 
     `scope` is a tuple of (component, site, system) patterns; "*" fits anything.
     """

@@ -1,31 +1,35 @@
-"""Which architectures may answer a workload with a quality floor, and what is left once the program has chosen.
+"""Quality floors: which architectures may answer a workload, and the problem that remains once the program has chosen.
 
-An architecture is a serving workload of the problem like any other: its own points, pools and weights. What they share is the
-demand (`solvers.model.choice`). Once one is chosen it stands for the workload of the spec. Not here: how the choice is solved and
-told (`planner.solving.quality`), and its re-check (`planner.verify.quality`).
+Each architecture is a serving workload of the problem with points, pools and weights of its own; they share one demand
+(`solvers.model.choice`). The chosen one then stands for the workload of the spec. Not here: solving and reporting the choice
+(`planner.solving.quality`), and its verification (`planner.verify.quality`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TypeVar, cast
 
 from planner.problem.facts import Problem, ServingFacts
 
 NONE, EACH, HOUR, MEAN = "none", "each", "hour", "mean"
 MEANS = (HOUR, MEAN)
 
+K = TypeVar("K", bound=tuple[str, ...])  # a key that begins with the name of a workload
+V = TypeVar("V")
+
 
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
 def is_open(problem: Problem) -> bool:
-    """Whether the program has to choose an architecture."""
+    """Tell whether the program has to choose an architecture."""
     return any(len(facts.members) > 1 for facts in problem.quality)
 
 
 def below_floors(problem: Problem, of_choices: bool = True) -> frozenset[str]:
-    """Serving workloads of the problem that may not answer, since they are below the floor; `of_choices`: where the program chooses, too."""
+    """List the serving workloads of the problem that are below their floor; `of_choices`: also where the program chooses."""
     open_to = [facts for facts in problem.quality if of_choices or len(facts.members) == 1]
     return frozenset(
         name for facts in open_to for architecture, name in facts.members.items() if not facts.is_able(architecture)
@@ -38,7 +42,7 @@ Chosen = Mapping[str, Collection[str]]  # workload of the spec -> names of archi
 
 
 def settled(problem: Problem, chosen: Chosen) -> Problem:
-    """The problem with just these architectures. One alone stands for its workload under the workload's own name."""
+    """Reduce the problem to the chosen architectures. A single one takes over the name of its workload."""
     name_of: dict[str, str | None] = {}
     quality = []
     for facts in problem.quality:
@@ -52,10 +56,13 @@ def settled(problem: Problem, chosen: Chosen) -> Problem:
     def name(old: str) -> str | None:
         return name_of.get(old, old)
 
-    def moved(found: Mapping) -> dict:
-        """Under the new names; keys are names, or begin with one."""
-        at = [(key, (name(key[0]), *key[1:]) if isinstance(key, tuple) else name(key)) for key in found]
-        return {new: found[old] for old, new in at if (new[0] if isinstance(new, tuple) else new) is not None}
+    def by_name(found: Mapping[str, V]) -> dict[str, V]:
+        """Rename the keys; workloads that are not chosen drop out."""
+        return {new: value for old, value in found.items() if (new := name(old)) is not None}
+
+    def by_tuple(found: Mapping[K, V]) -> dict[K, V]:
+        """Rename the first part of each key; workloads that are not chosen drop out."""
+        return {cast(K, (new, *rest)): value for (old, *rest), value in found.items() if (new := name(old)) is not None}
 
     lines = problem.lines
     return replace(
@@ -63,16 +70,16 @@ def settled(problem: Problem, chosen: Chosen) -> Problem:
         serving=tuple(
             _named(workload, new) for workload in problem.serving if (new := name(workload.name)) is not None
         ),
-        paths=moved(problem.paths),
-        trees=moved(problem.trees),
+        paths=by_tuple(problem.paths),
+        trees=by_name(problem.trees),
         lines=None
         if lines is None
         else replace(
             lines,
-            requests=moved(lines.requests),
-            streams=moved(lines.streams),
-            hops=moved(lines.hops),
-            rates=moved(lines.rates),
+            requests=by_tuple(lines.requests),
+            streams=by_tuple(lines.streams),
+            hops=by_name(lines.hops),
+            rates=by_tuple(lines.rates),
         ),
         porting=tuple(
             replace(facts, workloads=users)
@@ -84,6 +91,7 @@ def settled(problem: Problem, chosen: Chosen) -> Problem:
 
 
 def _named(workload: ServingFacts, name: str) -> ServingFacts:
+    """Rename a workload."""
     if name == workload.name:
         return workload
     return replace(workload, spec=workload.spec.model_copy(update={"name": name}), part_of="")

@@ -1,7 +1,7 @@
-"""Sampled worlds of a question: what demand, prices and the errors of predicted times might be, and the same at one level each.
+"""Sample scenarios of demand, prices and errors of predicted times, and evaluate each distribution at a given level.
 
-Errors are shared: one draw per model (serving, training) and chip holds for all points on that chip. How a plan fares in a world:
-`planner.scenarios.redispatch`; what a plan counts on instead of its predictions: `planner.problem.derating`.
+Errors are shared: one draw per model (serving, training) and chip holds for all points on that chip. How a fleet fares in a scenario:
+`planner.scenarios.redispatch`; what a robust plan counts on instead of predictions: `planner.problem.derating`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVING = LABELS["serving"]
 
 @dataclass(frozen=True, slots=True)
 class Scenarios:
-    """Factors on the figures of the question, one entry per world."""
+    """Factors on the figures of the problem, one entry per scenario."""
 
     demand: Mapping[str, Floats]  # by serving workload
     serving: Mapping[str, Mapping[str, Floats]]  # chip -> tpot, ttft (on times), throughput (on the rate)
@@ -37,16 +37,18 @@ class Scenarios:
 
 
 def draw(problem: Problem, count: int, seed: int) -> Scenarios:
-    """Worlds of a question that has a `robust` block; each figure has random numbers of its own, so that they do not depend on the rest."""
-    asked = problem.spec.robust
+    """Draw scenarios of a problem with a `robust` block; each figure has a random stream of its own, so that none depends on the others."""
+    asked = problem.robust
 
     def uniform(name: str) -> Floats:
         return _generator(seed, name).random(count)
 
     def times(chip: str) -> dict[str, Floats]:
-        known = problem.constants.measured_serving
+        correlation = problem.constants.measured_serving.rank_correlation
+        if correlation is None:
+            raise ValueError("the calibration of serving states no rank correlation of its errors")
         normals = _generator(seed, f"serving {chip}").standard_normal((count, len(SERVING)))
-        return dict(zip(SERVING, correlated_uniforms(normals, known.rank_correlation).T, strict=True))
+        return dict(zip(SERVING, correlated_uniforms(normals, correlation).T, strict=True))
 
     chips = chips_of(problem) if asked.times else ()
     return Scenarios(
@@ -68,29 +70,32 @@ def draw(problem: Problem, count: int, seed: int) -> Scenarios:
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:
+    """Seed a random stream by the name of a figure."""
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def chips_of(problem: Problem) -> list[str]:
+    """List the chips of all systems on offer, in order."""
     return sorted({system.chip for system in problem.systems.values()})
 
 
-def demand_at(problem: Problem, level: Floats | float) -> Floats | float:
-    """Factor on a demand at a level of its distribution, which is even between its bounds."""
-    return 1.0 + problem.spec.robust.demand * (2.0 * level - 1.0)
+def demand_at(problem: Problem, level: Floats | float) -> Floats:
+    """Return the factor on a demand at a level of its distribution, which is uniform between its bounds."""
+    return 1.0 + problem.robust.demand * (2.0 * np.asarray(level) - 1.0)
 
 
-def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -> Floats | float:
-    """Measured over predicted at a level of what the model missed on runs as far away as those on this chip."""
+def error_at(known: Calibration, chip: str, label: str, level: Floats | float) -> Floats:
+    """Return measured over predicted at a level of the errors on held-out runs as dissimilar as those on this chip."""
     anchored = any(anchor[0] == chip for anchor in known.anchors)
-    return tabulated(level, known.levels, known.residuals[tier_of(anchored, chip in known.chips), label])
+    residuals = known.residuals[tier_of(anchored, chip in known.chips), label]
+    return np.asarray(tabulated(level, known.levels, residuals))
 
 
 LEVELS_SHOWN = (0.1, 0.5, 0.9)
 
 
 def uncertain(problem: Problem) -> list[dict[str, Any]]:
-    """Factors at three levels on all that the question leaves uncertain but prices, for people."""
+    """List the factors at three levels on every uncertain figure but prices, for the report."""
     rows = [
         {
             "what": "demand",
@@ -104,7 +109,7 @@ def uncertain(problem: Problem) -> list[dict[str, Any]]:
         ("serving", problem.constants.measured_serving, bool(problem.serving)),
         ("training", problem.constants.measured_training, bool(problem.training)),
     )
-    for chip in chips_of(problem) if problem.spec.robust.times else ():
+    for chip in chips_of(problem) if problem.robust.times else ():
         for model, known, there in models:
             for label in LABELS[model] if there else ():
                 factors = [float(error_at(known, chip, label, level)) for level in LEVELS_SHOWN]
@@ -113,10 +118,10 @@ def uncertain(problem: Problem) -> list[dict[str, Any]]:
 
 
 def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
-    """(path, figure) of all prices that have a low or a high: those of the catalog that the question uses, and those that it states."""
-    if problem.spec.robust.prices:
+    """Yield (path, figure) of all prices that have a low or a high: those that the spec states, then those of the catalog that it uses."""
+    if problem.robust.prices:
         yield from stated_ranges(problem.spec)
-    for citation in problem.citations if problem.spec.robust.prices else ():
+    for citation in problem.citations if problem.robust.prices else ():
         figure = citation.figure
         if (
             is_money(figure.unit)
@@ -128,7 +133,7 @@ def uncertain_prices(problem: Problem) -> Iterator[tuple[str, Figure]]:
 
 
 def price_ranges(problem: Problem) -> list[dict[str, Any]]:
-    """Low, typical and high of all uncertain prices, for people."""
+    """List low, typical and high of all uncertain prices, for the report."""
     return [
         {
             "path": path, "low": figure.number if figure.low is None else figure.low, "typical": figure.number,
@@ -138,7 +143,7 @@ def price_ranges(problem: Problem) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def price_at(figure: Figure, level: Floats | float) -> Floats | float:
-    """Factor on a price at a level of the triangle of its low, typical and high figures."""
+def price_at(figure: Figure, level: Floats | float) -> Floats:
+    """Return the factor on a price at a level of the triangular distribution over its low, typical and high figures."""
     low, high = (figure.number if bound is None else bound for bound in (figure.low, figure.high))
-    return triangular(level, low, figure.number, high) / figure.number
+    return np.asarray(triangular(level, low, figure.number, high) / figure.number)

@@ -1,4 +1,4 @@
-"""How a workload is spread over zones: the arrays for `solvers.model.spread`, and the plan's table of what each zone serves.
+"""Zones over which workloads are spread.
 
 Not here: the re-check of that table (`planner.verify.spread`).
 """

@@ -1,4 +1,4 @@
-"""Catalog records of architectures as the shape that the closed forms take."""
+"""Resolve architectures: catalog records as the shape that the closed forms take."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OPTIONAL = (
 
 
 def shape_of(record: Record, ledger: Ledger) -> Architecture:
-    """The shape of an architecture record. Raises MissingFigure for a record without one, or with only a part of it, and
-    ValueError for an impossible one."""
+    """Read the shape of an architecture record. Raises MissingFigure for a record without a complete shape, and ValueError for an
+    impossible one."""
     if record.text.get("shape") == "incomplete":
         missing = next((name for name in (*NEEDED, *OPTIONAL) if record.get(name) is None), "layers")
         ledger.value("architectures", record.name, missing)  # raises: half a shape would give a wrong answer
@@ -41,5 +41,5 @@ def shape_of(record: Record, ledger: Ledger) -> Architecture:
 
 
 def weights_bytes(shape: Architecture, precisions: Iterable[str]) -> float:
-    """Bytes of the weights in the widest of the precisions, as they are distributed to the sites [byte]."""
+    """Return the size of the weights in the widest of the precisions, as they are distributed to the sites [byte]."""
     return parameter_counts(shape).total * max(BYTES_PER_ELEMENT[precision] for precision in precisions)

@@ -30,29 +30,37 @@ UNSPARED = "unspared_s"  # no assumption: spares are held
 
 
 def model_constants(ledger: Ledger, trains: bool = True) -> ModelConstants:
-    """The catalog's constants; those of failures are listed as assumptions where the question trains anything."""
+    """Read the constants of the models; those of failures are booked as assumptions where the spec trains anything."""
     if trains:
-        figures = [ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()]
+        known = {name: ledger.default(name, f"training.{name}", reason) for name, reason in RELIABILITY_REASONS.items()}
     else:
-        figures = [ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS]
-    unspared = ledger.figure("defaults", UNSPARED, "value").value if trains else 0.0
+        known = {name: ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS}
     return ModelConstants(
         training=_read(ledger, "training", TrainingConstants),
         serving=_read(ledger, "serving", ServingConstants),
         power=_read(ledger, "power", PowerConstants),
-        reliability=Reliability(*figures, unspared),
+        reliability=Reliability(
+            chip_interruption_s=known["interruption_interval_s"],
+            chip_failure_s=known["chip_failure_interval_s"],
+            recovery_s=known["recovery_s"],
+            repair_s=known["repair_s"],
+            checkpoint_bytes_per_parameter=known["checkpoint_bytes_per_parameter"],
+            storage_bytes_per_s=known["checkpoint_storage_bytes_per_s"],
+            availability=known["spares_availability"],
+            unspared_s=ledger.value("defaults", UNSPARED, "value") if trains else 0.0,
+        ),
         measured_training=calibration(ledger, "training"),
         measured_serving=calibration(ledger, "serving"),
     )
 
 
 def _read(ledger: Ledger, model: str, kind: type[Constants]) -> Constants:
-    """The constants of one model. Raises SpecError where those that a user stated do not fit together."""
+    """Read the constants of one model. Raises SpecError where overrides of the spec contradict each other."""
     prefix = f"{model}."
     names = [name for name in ledger.catalog.names("constants") if name.startswith(prefix)]
     figures = {name: ledger.figure("constants", name, "value") for name in names}
     try:
-        return kind.from_values({name.removeprefix(prefix): figure.value for name, figure in figures.items()})
+        return kind.from_values({name.removeprefix(prefix): figure.number for name, figure in figures.items()})
     except ValueError as error:
         stated = [f"overrides.constants/{name}/value" for name, figure in figures.items() if figure.kind == "override"]
         if not stated:

@@ -13,6 +13,7 @@ import numpy as np
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
+from models.arrays import Ints
 from planner.errors import Problem, SpecError
 from planner.problem.calendar import DAYS_PER_YEAR, SAMPLED_DAYS, TYPICAL_DAY, Clock, sampled_days
 from planner.problem.price_levels import at_stated_levels, stated_level
@@ -32,7 +33,7 @@ class ResolveContext:
     catalog: Catalog
     ledger: Ledger
     clock: Clock
-    represented_by: np.ndarray | None  # [365] the day that stands for each day of the year; None with one typical day
+    represented_by: Ints | None  # [365] the day that stands for each day of the year; None with one typical day
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod

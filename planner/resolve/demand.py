@@ -1,4 +1,4 @@
-"""Demand of a workload by hour: the weights of hours, weekdays and months, by the local time of its users."""
+"""Resolve the demand of a workload by hour from the weights of hours, weekdays and months, by the local time of its users."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from catalog.units import HOUR_S
+from models.arrays import Floats
 from planner.problem.calendar import SLOTS_PER_DAY, Clock
 from planner.spec.workloads import Demand
 
 
-def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> np.ndarray:
-    """Relative demand in each hour of the period, of mean 1.
+def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> Floats:
+    """Compute the relative demand in each hour of the period, of mean 1.
 
     A typical day has the offset of local time at the start of the horizon, and is the mean of all weekdays and months.
     """
@@ -26,27 +27,32 @@ def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> np.ndarray:
 
 
 def utc_offset_s(timezone: str, day: date) -> float:
-    """Local minus UTC time [s] at noon of `day` in an IANA time zone."""
+    """Return local minus UTC time [s] at noon of `day` in an IANA time zone."""
     offset = datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(timezone)).utcoffset()
     return offset.total_seconds() if offset else 0.0
 
 
-def local_to_utc(profile_local: np.ndarray, offset_s: float) -> np.ndarray:
-    """24 values by local hour as 24 values by UTC hour; half-hour zones share neighbouring hours."""
+def local_to_utc(profile_local: Floats, offset_s: float) -> Floats:
+    """Convert 24 values by local hour to values by UTC hour; half-hour zones share neighbouring hours."""
     hours = np.arange(SLOTS_PER_DAY) + offset_s / HOUR_S
     low = np.floor(hours).astype(int)
     share = hours - low
-    return (1 - share) * profile_local[low % SLOTS_PER_DAY] + share * profile_local[(low + 1) % SLOTS_PER_DAY]
+    return np.asarray(
+        (1 - share) * profile_local[low % SLOTS_PER_DAY] + share * profile_local[(low + 1) % SLOTS_PER_DAY]
+    )
 
 
-def _by_instant(timezone: str, clock: Clock, profile: np.ndarray, week: np.ndarray, months: np.ndarray) -> np.ndarray:
-    """The weight of the local hour, weekday (Monday first) and month; between two local hours, of both in proportion."""
+def _by_instant(timezone: str, clock: Clock, profile: Floats, week: Floats, months: Floats) -> Floats:
+    """Weigh each instant by its local hour, weekday (Monday first) and month; between two local hours, by both in proportion."""
     zone = ZoneInfo(timezone)
+
+    def weight(local: datetime) -> float:
+        return float(profile[local.hour] * week[local.weekday()] * months[local.month - 1])
+
     result = np.empty(clock.hours)
     for i, moment in enumerate(clock.instants()):
         local = moment.astimezone(zone)
         share = (local.minute * 60 + local.second) / HOUR_S
         later = local + timedelta(hours=1)
-        weight = lambda at: profile[at.hour] * week[at.weekday()] * months[at.month - 1]
         result[i] = (1 - share) * weight(local) + (share * weight(later) if share else 0.0)
-    return result / result.mean()
+    return np.asarray(result / result.mean())

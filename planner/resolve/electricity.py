@@ -15,7 +15,7 @@ from planner.errors import Problem, SpecError
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
 from planner.problem.facts import Economics
 from planner.resolve.context import NOT_STATED, ResolveContext
-from planner.spec.electricity import TARIFF, Battery, Electricity, PowerPurchase, Profile
+from planner.spec.electricity import Battery, Electricity, PowerPurchase, Profile
 from planner.spec.series import at_instants
 from planner.spec.sites import Site
 
@@ -44,7 +44,7 @@ def _demand_charge(context: ResolveContext, block: Electricity, tariff: str | No
     charge, where = block.demand_charge, f"{path}.demand_charge"
     if charge is None:
         return 0.0
-    if charge == TARIFF:
+    if isinstance(charge, str):
         if tariff is None:
             message = 'the site has no "tariff"; name one, or state an amount such as "15 USD/kW-month"'
             raise SpecError([Problem(where, message)])

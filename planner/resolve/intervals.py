@@ -10,11 +10,12 @@ from planner.resolve.ledger import Ledger
 
 
 def calibration(ledger: Ledger, model: str) -> Calibration:
-    """The calibration of a model ("training" or "serving"), its bands booked in the ledger."""
+    """Read the calibration of a model ("training" or "serving"), its bands booked in the ledger."""
     catalog, labels = ledger.catalog, LABELS[model]
     bands = {
-        (tier, label): tuple(
-            ledger.value("constants", f"{model}_interval", f"{tier}_{label}_{side}") for side in ("low", "high")
+        (tier, label): (
+            ledger.value("constants", f"{model}_interval", f"{tier}_{label}_low"),
+            ledger.value("constants", f"{model}_interval", f"{tier}_{label}_high"),
         )
         for tier in TIERS
         for label in labels

@@ -8,14 +8,14 @@ from catalog.errors import MissingFigure
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.records import Record
-from planner.problem.price_levels import TYPICAL, at_level, scope_of, told, way_of
+from planner.problem.price_levels import TYPICAL, at_level, level_note, scope_of, way_of
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.prices import PriceLevels
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Hands out figures of one catalog and remembers them."""
+    """Hands out figures of one catalog, and records which were used and which were assumed."""
 
     catalog: Catalog
     prices: PriceLevels | None = None  # at which of its figures each price counts
@@ -23,7 +23,7 @@ class Ledger:
     assumptions: dict[str, Assumption] = field(default_factory=dict)
 
     def figure(self, kind: str, name: str, figure: str) -> Figure:
-        """The figure, booked. Raises MissingFigure."""
+        """Return a figure at the price level that counts, and book it. Raises MissingFigure."""
         record = self.catalog.get(kind, name)
         typical = record.figure(figure)
         way, level = self._level(record, figure)
@@ -36,7 +36,7 @@ class Ledger:
                 path,
                 found.printed,
                 found.unit,
-                told(typical, level) + (f" ({stated})" if found.kind == "override" else ""),
+                level_note(typical, level) + (f" ({stated})" if found.kind == "override" else ""),
                 *scope_of(record, way),
             )
         elif found.kind == "override":
@@ -44,7 +44,7 @@ class Ledger:
         return found
 
     def priced(self, record: Record) -> Record:
-        """The record with its prices at the figures that count; nothing is booked."""
+        """Return the record with its prices at the levels that count, without booking them."""
         if self.prices is None or not self.prices.moved:
             return record
         return replace(
@@ -53,25 +53,28 @@ class Ledger:
         )
 
     def _level(self, record: Record, figure: str) -> tuple[str | None, str]:
-        """(way to obtain, level) of a figure; no way for what is no price."""
-        way = None if self.prices is None else way_of(record, figure)
-        return way, TYPICAL if way is None else self.prices.of(way)
+        """Return (way to obtain, level) of a figure; the way is None for a figure that is no price."""
+        if self.prices is None or (way := way_of(record, figure)) is None:
+            return None, TYPICAL
+        return way, self.prices.of(way)
 
     def value(self, kind: str, name: str, figure: str) -> float:
+        """Return the value of a figure, and book it. Raises MissingFigure."""
         return self.figure(kind, name, figure).number
 
     def optional(self, kind: str, name: str, figure: str) -> float | None:
-        """The figure's value, or None where the catalog has none."""
+        """Return the value of a figure, booked; None where the catalog has none."""
         try:
             return self.value(kind, name, figure)
         except MissingFigure:
             return None
 
     def default(self, name: str, path: str, reason: str, *scope: tuple[str, str, str]) -> float:
-        """A default of the catalog (kind `assumed`), booked as an assumption at `path`."""
+        """Return a default of the catalog (kind `assumed`), booked as an assumption at `path`."""
         figure = self.figure("defaults", name, "value")
         self.assume(path, figure.printed, figure.unit, reason, *scope)
-        return figure.value
+        return figure.number
 
     def assume(self, path: str, value: float | str, unit: str, reason: str, *scope: tuple[str, str, str]) -> None:
+        """Book an assumption; the first one at a path stays."""
         self.assumptions.setdefault(path, Assumption(path, value, unit, reason, tuple(scope)))

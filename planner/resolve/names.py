@@ -1,4 +1,4 @@
-"""Names in a spec and the records they mean: what has no record is told with its close matches."""
+"""Look up the names in a spec; a name without a record is reported with its close matches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WrongName(LookupError):
 
 
 def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str]) -> Record:
-    """The record. Raises WrongName, also for a thing that nobody sells unless a path in `stated` gives it a figure."""
+    """Return the record of a name. Raises WrongName, also for a thing that nobody sells unless a path in `stated` gives it a figure."""
     try:
         record = catalog.get(kind, name)
     except UnknownName as error:
@@ -49,7 +49,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
 
 
 def residency_zones(catalog: Catalog) -> set[str]:
-    """Everything that a residency rule may name: regions, and the zones and countries that they lie in."""
+    """List everything that a residency rule may name: regions, and the zones and countries in which they lie."""
     regions = catalog.records("regions")
     return {region.name for region in regions} | {
         region.words(key) for region in regions for key in ("residency", "country")
@@ -57,12 +57,12 @@ def residency_zones(catalog: Catalog) -> set[str]:
 
 
 def wrong_zone(name: str, zones: Collection[str]) -> str | None:
-    """What is wrong with a name under `residency`, if anything."""
+    """Say what is wrong with a name under `residency`; None for a known one."""
     return None if name in zones else f'unknown region or zone "{name}"{close_matches(name, zones)}'
 
 
 def unknown_names(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> list[Problem]:
-    """Problems of all names in a spec that need not be valid otherwise, and of its `catalog` block; what is no text is passed over."""
+    """List the problems of all names in a spec, valid otherwise or not, and of its `catalog` block; values that are no text are skipped."""
     blocks, overrides = _object(document.get("catalog")), _object(document.get("overrides"))
     problems: list[Problem] = []
     defined: set[str] = set()
@@ -94,7 +94,7 @@ def _object(value: Any) -> Mapping[str, Any]:
 def _texts(
     value: Any, pattern: Sequence[str], path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """(path, text) of every text at a place that fits the pattern."""
+    """Yield (path, text) of every text at a place that matches the pattern."""
     if not pattern:
         if isinstance(value, str) and value.strip():
             yield path, value.strip()

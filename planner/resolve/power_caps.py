@@ -1,4 +1,4 @@
-"""Read measured curves of throughput against power cap."""
+"""Resolve power caps: read the measured curves of throughput against power."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import numpy as np
 from planner.problem.facts import CapCurve
 from planner.resolve.ledger import Ledger
 
-LEAST = 0.5  # of the uncapped draw: below it too few curves were measured
-
-
+LEAST_POWER = 0.5  # of the uncapped draw: below it too few curves were measured
 AXIS = "power limit"
 
 
 def measured_curve(ledger: Ledger, path: str) -> CapCurve:
-    """Mean relative speed over the measured curves that reach down to half of the power, with their sources booked."""
-    power = np.linspace(LEAST, 1.0, 51)
+    """Average the relative speed over the measured curves that reach down to half of the power, and book their sources."""
+    power = np.linspace(LEAST_POWER, 1.0, 51)
     speeds = []
     for name in ledger.catalog.names("power_curves"):
         record = ledger.catalog.get("power_curves", name)
-        if record.words("axis") != AXIS or min(record.figure("relative_power").value) > LEAST:
+        if record.words("axis") != AXIS or min(record.series("relative_power")) > LEAST_POWER:
             continue
         drawn, speed = (
             np.array(ledger.figure("power_curves", name, f"relative_{what}").value) for what in ("power", "throughput")

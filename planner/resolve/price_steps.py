@@ -1,4 +1,4 @@
-"""The question with each uncertain price a little higher, which shows what goes up and down with that price: costs are linear in each."""
+"""Resolve the spec with each uncertain price raised in turn, from which the costs that depend on it follow: costs are linear in each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Raised = Mapping[str, Problem]  # by path of the price
 
 
 def raised(problem: Problem, overlays: Sequence[Path]) -> Raised:
-    """One problem for each uncertain price."""
+    """Resolve one problem for each uncertain price, raised by `STEP`."""
     note = "raised to see what goes with it"
     stated = {path for path, _ in stated_ranges(problem.spec)}
     return {

@@ -1,6 +1,6 @@
-"""Days that stand for a year: k-medoids over its days, with the days of the true peaks kept as days of their own.
+"""Choose representative days of a year by k-medoids; the days of the true peaks represent themselves.
 
-A plan on these days is a plan of the reduced problem; `planner.solving.full_year_dispatch` runs it through all hours of the year.
+A plan on these days solves the reduced problem; `planner.solving.full_year_dispatch` runs it through all hours of the year.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from models.arrays import Bools, Floats, Ints
 from planner.problem.calendar import DAYS_PER_YEAR, SLOTS_PER_DAY, build_calendar
 from planner.problem.facts import Problem, ServingFacts, SiteFacts
 
-SAME = 1e-9  # series that differ less between days, relative to their size, have no peak day
+SERIES_TOL = 1e-9  # series that differ less between days, relative to their size, have no peak day
 
 
 def representative(problem: Problem, days: int) -> Problem:
-    """The problem of a full year on `days` of its days, and on those of the peaks of price and demand.
+    """Reduce the problem of a full year to `days` medoids of its days, and the days of the peaks of price and demand.
 
-    The other days stand for themselves and those most alike to them. Over the year, each series keeps its mean: the typical
-    days' demand and output of plants are scaled for that, their prices and carbon shifted.
+    Each medoid represents the days nearest to it. Every series keeps its mean over the year: demand and output of plants on the
+    medoid days are scaled for that, prices and carbon shifted.
     """
     by_day = [series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY) for series in _series(problem)]
     peaks = sorted({day for series in _peaking(problem) if (day := _peak_day(series)) is not None})
@@ -41,8 +42,8 @@ def representative(problem: Problem, days: int) -> Problem:
     )
 
 
-def _series(problem: Problem) -> Iterator[np.ndarray]:
-    """Every series of the problem over its 8,760 hours."""
+def _series(problem: Problem) -> Iterator[Floats]:
+    """Yield every series of the problem over its 8,760 hours."""
     for site in problem.sites:
         yield site.price_per_j
         yield site.carbon_kg_per_j
@@ -51,34 +52,35 @@ def _series(problem: Problem) -> Iterator[np.ndarray]:
         yield from workload.requests_per_s
 
 
-def _peaking(problem: Problem) -> Iterator[np.ndarray]:
+def _peaking(problem: Problem) -> Iterator[Floats]:
+    """Yield the series whose peak days are kept: prices, and demand by origin and in total."""
     yield from (site.price_per_j for site in problem.sites)
     for workload in problem.demands():
         yield from workload.requests_per_s
         yield workload.requests_per_s.sum(axis=0)
 
 
-def _peak_day(series: np.ndarray) -> int | None:
-    """The day of the largest hour; None where all days reach it."""
+def _peak_day(series: Floats) -> int | None:
+    """Return the day of the largest hour; None where all days reach it."""
     highest = series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY).max(axis=1)
     top = highest.max()
-    return None if top - highest.min() <= SAME * abs(top) else int(np.argmax(highest))
+    return None if top - highest.min() <= SERIES_TOL * abs(top) else int(np.argmax(highest))
 
 
-def distances(by_day: list[np.ndarray], days: np.ndarray) -> np.ndarray:
-    """[day, day] Euclidean distances over all series, each in units of its own standard deviation."""
-    varied = [(series, spread) for series in by_day if (spread := series.std()) > SAME * np.abs(series).max()]
+def distances(by_day: list[Floats], days: Ints) -> Floats:
+    """Compute the Euclidean distances [day, day] over all series, each in units of its own standard deviation."""
+    varied = [(series, spread) for series in by_day if (spread := series.std()) > SERIES_TOL * np.abs(series).max()]
     features = np.hstack(
         [(series[days] - series.mean()) / spread for series, spread in varied] or [np.zeros((len(days), 1))]
     )
     square = (features**2).sum(axis=1)
-    return np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * features @ features.T, 0.0))
+    return np.asarray(np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * features @ features.T, 0.0)))
 
 
-def k_medoids(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """(medoids, the medoid nearest to each point, as its number): least sum of distances that no single swap lowers.
+def k_medoids(distance: Floats, k: int) -> tuple[Ints, Ints]:
+    """Cluster points: return (medoids, index of the medoid nearest to each point) with a sum of distances that no single swap lowers.
 
-    Greedy start and best swaps until none helps, so the result depends on nothing but the distances.
+    The start is greedy, then the best swap is made until none helps; so the result is deterministic.
     Kaufman and Rousseeuw, Finding Groups in Data (1990), chapter 2 (PAM).
 
     >>> d = np.abs(np.subtract.outer([0.0, 1.0, 2.0, 10.0, 11.0], [0.0, 1.0, 2.0, 10.0, 11.0]))
@@ -103,7 +105,7 @@ def k_medoids(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
             left = np.where(owner == m, second, first)  # without medoid m
             change[m] = np.minimum(left, distance).sum(axis=1) - first.sum()
         change[:, medoids] = np.inf
-        m, point = np.unravel_index(np.argmin(change), change.shape)
+        m, point = map(int, np.unravel_index(np.argmin(change), change.shape))
         if not change[m, point] < -1e-9 * max(first.sum(), 1e-300):
             order = np.argsort(medoids)
             return medoids[order], np.argsort(order)[owner]
@@ -111,12 +113,13 @@ def k_medoids(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Reduced:
-    """Series of a year on the days kept; `alone`: those that stand for themselves only, which stay as they are."""
+    """Puts series of a year on the days kept; `alone`: days that represent only themselves, and stay unchanged."""
 
-    def __init__(self, kept: np.ndarray, day_of: np.ndarray, alone: np.ndarray):
+    def __init__(self, kept: Ints, day_of: Ints, alone: Bools):
         self.kept, self.weight, self.typical = kept, np.bincount(day_of, minlength=len(kept)), ~alone
 
     def site(self, site: SiteFacts) -> SiteFacts:
+        """Reduce the series of a site."""
         electricity = site.electricity
         if electricity is not None:
             contracts = (replace(c, share=np.minimum(self._scaled(c.share), 1.0)) for c in electricity.contracts)
@@ -129,22 +132,25 @@ class _Reduced:
         )
 
     def workload(self, workload: ServingFacts) -> ServingFacts:
+        """Reduce the demand of a workload."""
         return replace(workload, requests_per_s=np.array([self._scaled(rate) for rate in workload.requests_per_s]))
 
-    def _split(self, series: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """([day kept, hour], sum of the year that the typical days should stand for, sum that they do stand for)."""
+    def _split(self, series: Floats) -> tuple[Floats, float, float]:
+        """Return (series [day kept, hour], sum over the year that the medoid days should represent, sum that they do)."""
         by_day = series.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY)
         kept = by_day[self.kept]
         daily = kept.sum(axis=1) * self.weight
         return kept.copy(), float(by_day.sum() - daily[~self.typical].sum()), float(daily[self.typical].sum())
 
-    def _scaled(self, series: np.ndarray) -> np.ndarray:
+    def _scaled(self, series: Floats) -> Floats:
+        """Scale the medoid days so that the series keeps its sum."""
         kept, wanted, stood_for = self._split(series)
         if stood_for > 0:
             kept[self.typical] *= wanted / stood_for
         return kept.ravel()
 
-    def _shifted(self, series: np.ndarray) -> np.ndarray:
+    def _shifted(self, series: Floats) -> Floats:
+        """Shift the medoid days so that the series keeps its sum."""
         kept, wanted, stood_for = self._split(series)
         hours = float(self.weight[self.typical].sum() * SLOTS_PER_DAY)
         kept[self.typical] += (wanted - stood_for) / hours

@@ -64,7 +64,8 @@ def resolve(
 def catalog_of(spec: PlanSpec, overlays: Sequence[Path], recorded: Mapping[str, Mapping[str, Any]]) -> Catalog:
     """Load the catalog with the overlays, the records of the spec's `catalog` block and the figures of its `overrides`."""
     try:
-        catalog = Catalog.load(overlays, [dict(spec.catalog)]) if overlays or spec.catalog else shipped_catalog()
+        own: dict[str, Any] = {str(kind): records for kind, records in spec.catalog.items()}
+        catalog = Catalog.load(overlays, [own]) if overlays or spec.catalog else shipped_catalog()
         overrides = {
             **{path: override.model_dump(exclude_none=True) for path, override in spec.overrides.items()},
             **recorded,

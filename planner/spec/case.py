@@ -41,7 +41,7 @@ class CaseServing(Serving):
     """A serving workload as in a spec; what says where its requests come from may be left out."""
 
     name: Name = "workload"
-    demand: Demand | None = None
+    demand: Demand | None = None  # type: ignore[assignment]  # a case may leave out what a spec needs
     origins: list[Origin] = []
 
 

@@ -53,7 +53,7 @@ def _differing(path: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
         yield path, a, b
 
 
-def _identity(a: list, b: list) -> tuple[str, ...] | None:
+def _identity(a: list[Any], b: list[Any]) -> tuple[str, ...] | None:
     """The keys that tell the entries of both lists apart; None where nothing does."""
     if not all(isinstance(entry, Mapping) for entry in (*a, *b)):
         return None
@@ -135,7 +135,7 @@ def _item(item: Any) -> str:
     if not isinstance(item, dict):
         return str(item)
     if "kind" in item:
-        return item["kind"] + (", set up before the start," if item.get("setup") == "0 s" else "")
+        return str(item["kind"]) + (", set up before the start," if item.get("setup") == "0 s" else "")
     return f"{item['system']} ({item['how'].replace('_', ' ')})"
 
 

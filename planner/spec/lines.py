@@ -5,7 +5,7 @@ What they mean to a plan is in `planner.resolve.lines` and `planner.problem.spre
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator
 
@@ -23,8 +23,8 @@ from planner.spec.quantities import (
     TrafficRate,
 )
 
-SECURITY = ("public", "encrypted", "private")  # each fits what asks for it or for one before it
-Security = Literal[SECURITY]
+Security = Literal["public", "encrypted", "private"]  # each meets what asks for it or for one before it
+SECURITY: tuple[Security, ...] = get_args(Security)
 
 
 class Line(Block):

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from catalog.units import GRAM_KG, HOUR_S, KWH_J, MWH_J
+from models.arrays import Floats, Ints
 from planner.errors import Problem, SpecError
 
 TIME_COLUMNS = ("timestamp_utc", "utc")
@@ -130,13 +132,13 @@ def carbon_column(columns: Iterable[str], life_cycle: bool) -> tuple[str, float]
     return None
 
 
-def _month_day_hour(hours: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _month_day_hour(hours: NDArray[np.datetime64]) -> tuple[Ints, Ints, Ints]:
     """Of each moment [datetime64 of hours]."""
     months, days = hours.astype("datetime64[M]"), hours.astype("datetime64[D]")
     return months.astype(int) % 12 + 1, (days - months).astype(int) + 1, (hours - days).astype(int)
 
 
-def at_instants(start: str, values: Sequence[float | None], instants: Sequence[datetime], fill: bool) -> np.ndarray:
+def at_instants(start: str, values: Sequence[float | None], instants: Sequence[datetime], fill: bool) -> Floats:
     """The series at the same month, day and hour (UTC) of its own year; 28 February stands in for a 29th that it lacks.
 
     Raises ValueError for blank or missing hours, unless `fill` joins the hours around them by a straight line.
@@ -156,9 +158,9 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
     index = np.where((index < 0) & (month == 2) & (day == 29), place[2, 28, hour], index)
     missing = (index < 0) | blank[index]
     if missing.any():
-        hour = instants[int(np.argmax(missing))]
+        first_missing = instants[int(np.argmax(missing))]
         raise ValueError(
-            f"{int(missing.sum())} hours are blank, the first is {hour:%m-%d %H}:00 UTC; complete the file"
+            f"{int(missing.sum())} hours are blank, the first is {first_missing:%m-%d %H}:00 UTC; complete the file"
             + ("" if fill else ', or write "fill": "linear"')
         )
-    return series[index]
+    return np.asarray(series[index])

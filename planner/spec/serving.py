@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -23,7 +23,8 @@ from planner.spec.quantities import (
 HBM = "hbm"
 
 
-TIERS = (HBM, "dram", "cxl", "nvme", "remote")
+Tier = Literal["hbm", "dram", "cxl", "nvme", "remote"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
 
 
 class SellingPrice(Block):
@@ -44,7 +45,7 @@ class SellingPrice(Block):
 class CacheTier(Block):
     """A place for KV caches, as one system has it."""
 
-    name: Literal[TIERS]
+    name: Tier
     """Memory of the chips, of their host, pooled behind a switch, solid-state disks, or a store elsewhere."""
     capacity: Bytes
     """Of one system. What lies in the memory of the chips is taken from the requests that run."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.lookup import Catalog
-from planner.problem.price_levels import STATED, TYPICAL, amount_of, told, way_of
+from planner.problem.price_levels import STATED, TYPICAL, amount_of, level_note, way_of
 from planner.resolve.resolver import catalog_of
 from planner.spec.document import at
 
@@ -45,7 +45,7 @@ class PriceCheck:
         value = figure.value if bound is None else bound
         self.equal(f"provenance {row['path']}", row["value"], list(value) if isinstance(value, tuple) else value)
         if level != TYPICAL:
-            self._says(row["path"], told(figure, level))
+            self._says(row["path"], level_note(figure, level))
 
     def _stated(self) -> Iterator[tuple[str, str, str]]:
         """(place, way to obtain, text) of every price in the spec that may have a range."""
