@@ -1,3 +1,3 @@
-"""Mathematics over index sets and graphs: the joint program, its solvers, the network. Knows neither chips nor transformers."""
+"""Optimisation over index sets and graphs: the joint program, its solvers, the network. Knows neither chips nor transformers."""
 
 IDENTITY = "flopwatt:solvers"

@@ -1,4 +1,4 @@
-"""What a solver is asked and what it answers: options, outcomes and their tolerances. Running one is in backends.py and cbc.py."""
+"""What a solver is given and what it returns: options, outcomes, progress. Not here: the runs (`solvers.mip`, `solvers.backends`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from solvers.arrays import Floats
 
-ENUMERATION_PRESOLVE_RULE = (
-    1 << 16
-)  # a rule of HiGHS 1.15's presolve that loses optima: `presolve_rule_off` leaves it out
+ENUMERATION_PRESOLVE_RULE = 1 << 16
+"""Bit of HiGHS' option `presolve_rule_off` for a presolve rule that loses optima in 1.15 (docs/decisions/0032-presolve-rule-that-loses-optima.md)."""
 
 
 class SolverError(RuntimeError):
@@ -20,17 +19,22 @@ class SolverError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """Options of a solve.
+
+    `method`: `direct` is the solver's own search, `branch` our branch and bound, `decomposed` the decomposition by slots; `auto` chooses
+    by size. `gap`: relative gap at which the search may stop. `presolve`: of mixed-integer programs by HiGHS; never used where a
+    program forbids it (`Program.presolve`). `progress`: receives lines of `ProgressReporter` and names of steps.
+    """
+
     solver: str = "highs"  # or "pulp"
     gap: float = 1e-3
     time_limit_s: float = 60.0
     seed: int = 0
     threads: int = 1
     node_limit: int | None = None
-    method: str = "auto"  # direct: the solver's own search | branch: solvers.branch_and_bound.search | decomposed: slot by slot | auto: by size
-    presolve: bool = True  # of whole numbers by HiGHS; never where a program says that it must not (`Program.presolve`)
-    progress: Callable[[str], None] | None = (
-        None  # is told how a long search goes: lines of `ProgressReporter`, and of what is being done
-    )
+    method: str = "auto"
+    presolve: bool = True
+    progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         if self.solver not in ("highs", "pulp"):
@@ -41,9 +45,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RawSolution:
-    """`gap` = |objective - bound| / max(|objective|, 1e-9). `row_duals`: change of the objective per unit of a row's
-    side with the integers fixed, so they hold for this fleet only. `polished`: x solves the linear program with
-    its integers fixed, rows holding to 1e-9."""
+    """Solution of a program by columns, in SI units.
+
+    `gap` = |objective - bound| / max(|objective|, 1e-9). `row_duals`: change of the objective per unit of a row's side with the
+    integers fixed, so they hold for this fleet only. `polished`: x is optimal for the linear program with its integers fixed, and
+    satisfies rows to 1e-9.
+    """
 
     status: str  # optimal | within_gap | limit | infeasible | unbounded
     objective: float | None = None
@@ -57,7 +64,7 @@ class RawSolution:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a solver said of the scaled minimisation."""
+    """Outcome of the minimisation of a scaled program."""
 
     status: str  # optimal | limit | infeasible | unbounded
     x: Floats | None = None
@@ -67,19 +74,22 @@ class Outcome:
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Tells the best value and the bound so far as they change, in the unit of the objective; gap = |value - bound| / max(|value|, 1e-9)."""
+    """Reports incumbent value, bound and gap of a minimisation as they improve, in the unit of the objective.
+
+    `unit_factor` converts from the numbers of the search to that unit, and is negative where the search minimises what is maximised.
+    The gap is |value - bound| / max(|value|, 1e-9).
+    """
 
     emit: Callable[[str], None] = lambda line: None
-    unit_factor: float = (
-        1.0  # from the numbers of the search to that unit; below 0 where the search minimises what is maximised
-    )
-    every_s: float = 0.0  # a line comes no sooner after the one before
+    unit_factor: float = 1.0
+    every_s: float = 0.0  # least time between two lines
     value: float = math.inf  # in the numbers of the search
     bound: float = -math.inf
     _begin: float = field(default_factory=time.perf_counter)
     _last: float = -math.inf
 
     def report(self, value: float = math.inf, bound: float = -math.inf) -> None:
+        """Emit a line if value or bound improved and the last line is old enough."""
         value, bound = min(value, self.value), max(bound, self.bound)
         now = time.perf_counter()
         if (value, bound) == (self.value, self.bound) or now - self._last < self.every_s:
@@ -94,6 +104,6 @@ class ProgressReporter:
         self.emit(f"{', '.join(parts)}  {now - self._begin:.1f} s")
 
     def format_value(self, value: float) -> str:
-        """A number of the search in the unit of the objective."""
+        """Format a number of the search in the unit of the objective."""
         value = value * self.unit_factor
         return f"{value:,.0f}" if 1e5 <= abs(value) < math.inf else f"{value:.6g}"

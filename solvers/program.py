@@ -1,10 +1,12 @@
-"""The bulk builder of a mixed-integer program: named blocks of columns and rows from arrays, linear functionals,
-and the scaling to numbers near 1. It knows neither the meaning of a block nor a solver."""
+"""Build a mixed-integer program in bulk: named blocks of columns and rows from arrays, linear functionals, scaling to numbers near 1.
+
+It knows neither the meaning of a block nor a solver.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,37 +14,38 @@ from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
 
-DROP = 1e-12  # a coefficient this much smaller than the largest of its row is below the solver's precision
-OBJECTIVE_SPAN = 1e6  # the largest possible term of a scaled objective
-OBJECTIVE_COEFFICIENT = 1e4  # and its largest coefficient
+COEFFICIENT_TOL = 1e-12  # a coefficient this small, relative to the largest of its row, is below the solver's precision
+MOST_OBJECTIVE_TERM = 1e6  # largest term of a scaled objective, coefficient times range
+MOST_OBJECTIVE_COEFFICIENT = 1e4  # largest coefficient of a scaled objective
 
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows `start` to `start + len(index)`; `index` holds for each row its index tuple in the words of the block."""
+    """Rows `start` to `start + len(index)`; `index` holds the index tuple of each row, over the index sets of its block."""
 
     start: int
     index: Ints
 
     @property
     def rows(self) -> slice:
+        """Row numbers in the program."""
         return slice(self.start, self.start + len(self.index))
 
 
 @dataclass(slots=True)
 class Program:
-    """Columns, rows and functionals, collected in bulk. Values go in and come out in SI units."""
+    """Columns, rows and functionals of a program, in SI units.
+
+    `branching_sets`: pairs of sets of binaries of which only one set may contain a nonzero (GUB branching). `presolve`: False for
+    programs of which HiGHS 1.15 was seen to lose optima in presolve, those with binaries that switch flows on in many slots.
+    """
 
     columns: dict[str, Ints] = field(default_factory=dict)
     row_blocks: dict[str, list[RowBlock]] = field(default_factory=dict)
     column_count: int = 0
     row_count: int = 0
-    branching_sets: list[tuple[Ints, Ints]] = field(
-        default_factory=list
-    )  # two sets of whole columns of which only one set can have any above 0
-    presolve: bool = (
-        True  # False: choices that gate flows in many slots, where the presolve of HiGHS 1.15 was seen to lose optima
-    )
+    branching_sets: list[tuple[Ints, Ints]] = field(default_factory=list)
+    presolve: bool = True
     _columns: list[tuple[Floats, ...]] = field(default_factory=list)
     _rows: list[tuple[Floats, Floats]] = field(default_factory=list)
     _entries: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
@@ -60,14 +63,19 @@ class Program:
         where: ArrayLike = True,
         unit: ArrayLike = 1.0,
     ) -> Ints:
-        """Column numbers shaped `shape`, -1 outside `where`. `unit` is a usual size of the value: the solver sees
-        the continuous columns divided by it."""
+        """Add columns and return their numbers, shaped `shape`, -1 outside `where`.
+
+        `unit`: a typical size of the value; the solver sees continuous columns divided by it.
+        """
         mask = np.broadcast_to(np.asarray(where, dtype=bool), shape)
         index = np.full(shape, -1, dtype=np.int64)
         count = int(mask.sum())
         index[mask] = self.column_count + np.arange(count)
         self.column_count += count
-        pick = lambda values: np.broadcast_to(np.asarray(values, dtype=float), shape)[mask]
+
+        def pick(values: ArrayLike) -> Floats:
+            return np.broadcast_to(np.asarray(values, dtype=float), shape)[mask]
+
         self._columns.append((pick(lower), pick(upper), np.full(count, float(integer)), pick(unit)))
         for functional, values in (cost or {}).items():
             self.add_cost(functional, index[mask], pick(values))
@@ -75,14 +83,19 @@ class Program:
         return index
 
     def copied(self) -> Program:
-        """The same program, to which more can be added without a change of this one."""
-        parts = {part.name: getattr(self, part.name) for part in fields(self)}
-        inside = lambda kept: (
-            {name: list(part) if isinstance(part, list) else part for name, part in kept.items()}
-            if isinstance(kept, dict)
-            else kept
+        """Copy the program, so that columns and rows can be added to the copy alone."""
+        return Program(
+            dict(self.columns),
+            {block: list(parts) for block, parts in self.row_blocks.items()},
+            self.column_count,
+            self.row_count,
+            list(self.branching_sets),
+            self.presolve,
+            list(self._columns),
+            list(self._rows),
+            list(self._entries),
+            {name: list(parts) for name, parts in self._functionals.items()},
         )
-        return Program(**{name: list(part) if isinstance(part, list) else inside(part) for name, part in parts.items()})
 
     def add_cost(self, functional: str, columns: Ints, values: ArrayLike) -> None:
         """Add `values` to the coefficients of `columns` in a functional."""
@@ -101,8 +114,11 @@ class Program:
         index: Ints | None = None,
         count: int | None = None,
     ) -> slice:
-        """`lower <= A x <= upper` with A given by its entries, `rows` counted from 0 within the block. Entries of
-        absent columns (-1) are left out; those are 0 by definition."""
+        """Add rows `lower <= A x <= upper` and return their numbers.
+
+        A is given by its entries, with `rows` counted from 0 within the block. Entries of absent columns (-1) are dropped: those columns
+        are 0 by definition.
+        """
         if count is None:
             count = len(index) if index is not None else max(np.size(lower), np.size(upper))
         index = np.arange(count)[:, None] if index is None else np.asarray(index)
@@ -110,16 +126,15 @@ class Program:
         rows, cols, vals = np.ravel(np.broadcast_to(rows, np.shape(cols))), np.ravel(cols), np.ravel(vals)
         there = cols >= 0
         self._entries.append((rows[there] + self.row_count, cols[there], vals[there]))
-        self._rows.append(
-            tuple(np.array(np.broadcast_to(np.asarray(side, dtype=float), (count,))) for side in (lower, upper))
-        )
+        low, high = (np.broadcast_to(np.asarray(side, dtype=float), (count,)).copy() for side in (lower, upper))
+        self._rows.append((low, high))
         added = RowBlock(self.row_count, index)
         self.row_blocks.setdefault(block, []).append(added)
         self.row_count += count
         return added.rows
 
     def add_entries(self, rows: Ints, cols: Ints, vals: ArrayLike) -> None:
-        """Further entries of rows that are there already, by their numbers; absent columns (-1) are left out."""
+        """Add entries to existing rows, by their numbers; entries of absent columns (-1) are dropped."""
         there = cols >= 0
         self._entries.append(
             (rows[there], cols[there], np.broadcast_to(np.asarray(vals, dtype=float), np.shape(cols))[there])
@@ -128,8 +143,11 @@ class Program:
     def add_functional_row(
         self, block: str, functional: str, lower: float, upper: float, part: Ints, index: int = 0
     ) -> None:
-        """Bound a functional. `part` [columns]: the sub-total a column is counted in, -1 for none; sub-totals are
-        columns of their own, because one row over everything makes the solver's linear algebra dense."""
+        """Add a row that bounds a functional.
+
+        `part` [columns]: the sub-total that a column is counted in, -1 for none. Sub-totals are columns of their own, because one row over
+        everything makes the solver's linear algebra dense.
+        """
         vector = self.functional(functional)
         counted = np.flatnonzero(vector)
         number = part[counted]
@@ -157,7 +175,7 @@ class Program:
         )
 
     def functional(self, name: str) -> Floats:
-        """The coefficients of a functional over all columns."""
+        """Coefficients of a functional over all columns."""
         vector = np.zeros(self.column_count)
         for columns, values in self._functionals.get(name, ()):
             np.add.at(vector, columns, values)
@@ -165,10 +183,11 @@ class Program:
 
     @property
     def functionals(self) -> tuple[str, ...]:
+        """Names of all functionals, sorted."""
         return tuple(sorted(self._functionals))
 
     def row_of(self, row: int) -> tuple[str, tuple[int, ...]]:
-        """The block and index tuple of a row."""
+        """Block and index tuple of a row."""
         for block, parts in self.row_blocks.items():
             for part in parts:
                 if part.rows.start <= row < part.rows.stop:
@@ -176,31 +195,23 @@ class Program:
         raise IndexError(row)
 
     def arrays(self) -> Arrays:
-        """Everything as arrays, in SI units."""
-        join = lambda parts, k: np.concatenate([part[k] for part in parts]) if parts else np.zeros(0)
-        rows, cols, vals = (join(self._entries, k) for k in range(3))
+        """Matrix, sides, bounds and units as arrays, in SI units."""
+        rows, cols, vals = _joined(self._entries, 3)
         matrix = sparse.coo_array(
             (vals, (rows.astype(np.int64), cols.astype(np.int64))), shape=(self.row_count, self.column_count)
         ).tocsc()
         matrix.eliminate_zeros()
-        return Arrays(
-            matrix,
-            join(self._rows, 0),
-            join(self._rows, 1),
-            join(self._columns, 0),
-            join(self._columns, 1),
-            join(self._columns, 2) > 0,
-            join(self._columns, 3),
-            tuple(self.branching_sets),
-        )
+        row_lower, row_upper = _joined(self._rows, 2)
+        lower, upper, integer, unit = _joined(self._columns, 4)
+        return Arrays(matrix, row_lower, row_upper, lower, upper, integer > 0, unit, tuple(self.branching_sets))
 
     def values(self, x: Floats) -> dict[str, Floats]:
-        """A solution shaped as the blocks, 0 where a block has no column."""
+        """Shape a solution by the blocks, 0 where a block has no column."""
         padded = np.append(x, 0.0)  # column -1 reads the 0 at the end
         return {block: padded[index] for block, index in self.columns.items()}
 
     def vector(self, values: Mapping[str, Floats], missing: float = 0.0) -> Floats:
-        """The columns of a solution shaped as the blocks; `missing` for blocks that it does not tell, or not in this shape."""
+        """Flatten a solution that is shaped by the blocks; `missing` for blocks that it lacks or has in another shape."""
         x = np.full(self.column_count, missing)
         for block, index in self.columns.items():
             if block in values and values[block].shape == index.shape:
@@ -208,7 +219,7 @@ class Program:
         return x
 
     def by_block(self, per_row: Floats) -> dict[str, tuple[Ints, Floats]]:
-        """Row values by block: the index tuples and the values."""
+        """Group row values by block, with their index tuples."""
         return {
             block: (
                 np.concatenate([part.index for part in parts]),
@@ -220,7 +231,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """`row_lower <= matrix x <= row_upper`, `lower <= x <= upper`, x whole where `integer`."""
+    """A program `row_lower <= matrix x <= row_upper`, `lower <= x <= upper`, x integer where `integer`; `unit`: typical size of a column."""
 
     matrix: sparse.csc_array
     row_lower: Floats
@@ -229,10 +240,10 @@ class Arrays:
     upper: Floats
     integer: Bools
     unit: Floats
-    branching_sets: tuple[tuple[Ints, Ints], ...] = ()  # as of the program
+    branching_sets: tuple[tuple[Ints, Ints], ...] = ()
 
     def violation(self, x: Floats) -> float:
-        """The largest violation of a row or bound, relative to the largest coefficient of the row, or to the unit."""
+        """Largest violation of a row, relative to its largest coefficient, or of a bound, relative to the column's unit."""
         activity = self.matrix @ x
         size = _row_size(self.matrix, self.unit)
         rows = np.maximum(self.row_lower - activity, activity - self.row_upper) / size
@@ -240,25 +251,25 @@ class Arrays:
         return float(max(rows.max(initial=0.0), bounds.max(initial=0.0)))
 
     def scaled(self, objective: Floats) -> Scaled:
-        """The same program in numbers near 1; scales are powers of two, so that no digit is lost."""
+        """Scale the program to numbers near 1, by powers of two, so that no digit is lost."""
         column = np.where(self.integer, 1.0, _power_of_two(self.unit))
         row = 1.0 / _power_of_two(_row_size(self.matrix, column))
         cost = objective * column
         span = np.where(np.isfinite(self.upper - self.lower), (self.upper - self.lower) / column, 1.0)
         largest = max(
-            float(np.abs(cost * span).max(initial=0.0)) / OBJECTIVE_SPAN,
-            float(np.abs(cost).max(initial=0.0)) / OBJECTIVE_COEFFICIENT,
+            float(np.abs(cost * span).max(initial=0.0)) / MOST_OBJECTIVE_TERM,
+            float(np.abs(cost).max(initial=0.0)) / MOST_OBJECTIVE_COEFFICIENT,
         )
         scale = float(_power_of_two(np.array(1 / largest))) if largest > 0 else 1.0
         return self._in_units(cost * scale, column, row, scale)
 
     def scaled_like(self, objective: Floats, other: Scaled) -> Scaled:
-        """The same program in the units of another one of as many rows and columns."""
+        """Scale the program by the factors of another one with as many rows and columns."""
         return self._in_units(objective * other.column * other.objective, other.column, other.row, other.objective)
 
     def _in_units(self, cost: Floats, column: Floats, row: Floats, scale: float) -> Scaled:
         matrix = (sparse.diags_array(row) @ self.matrix @ sparse.diags_array(column)).tocsc()
-        small = np.abs(matrix.data) < DROP
+        small = np.abs(matrix.data) < COEFFICIENT_TOL
         if small.any():  # the largest entry of every row lies in [1, 2)
             matrix.data[small] = 0.0
             matrix.eliminate_zeros()
@@ -277,7 +288,7 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A scaled program: x = column * x', a row's dual = row * dual' / objective."""
+    """A scaled program: x = column x', row dual = row dual' / objective."""
 
     arrays: Arrays
     cost: Floats
@@ -286,8 +297,13 @@ class Scaled:
     objective: float
 
 
+def _joined(parts: Sequence[tuple[Floats | Ints, ...]], width: int) -> list[Floats]:
+    """Concatenate each field of tuples of arrays; empty arrays where there is no tuple."""
+    return [np.concatenate([part[k] for part in parts]) if parts else np.zeros(0) for k in range(width)]
+
+
 def _row_size(matrix: sparse.csc_array, column: Floats) -> Floats:
-    """The largest coefficient of every row with its columns in `column` units; 1 for an empty row."""
+    """Largest coefficient of every row with its columns in `column` units; 1 for an empty row."""
     size = np.zeros(matrix.shape[0])
     entry_column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
     np.maximum.at(size, matrix.indices, np.abs(matrix.data) * column[entry_column])

@@ -1,25 +1,28 @@
-"""A joint program that is kept with its solver and changed in place: other prices, another demand, another limit.
+"""Re-optimise a joint program that stays loaded while prices, demand or limits change.
 
-The input is put together anew each time, which takes next to nothing, and compared with the program in the solver. Where
-entries stand in the same places, only what differs is told; else the program is built anew in the solver, and starts from the last basis
-as far as the two have fleet options and points in common. Then the relaxation, solved on from its last basis, gives the bound, and the fleets known
-from earlier answers, those first that would cost least now, give the plan. Where the two are further apart than asked, the search goes on
-from there, with what earlier searches learnt of the choices, or the program is solved as any other. So it is, and is not kept, where
-something else than cost is minimised, and where the program is very large."""
+The input is built anew each time, which is fast, and compared with the loaded program. Where its nonzeros are in the same places, only
+the differences are passed on; otherwise the program is loaded anew and starts from the last basis, as far as the two have fleet options
+and operating points in common. The relaxation, warm-started, gives the bound; the fleets of earlier solutions, those first that would
+cost least now, give the plan. Where the two are further apart than the gap, branch and bound continues with the pseudocosts learnt
+before, or the program is solved like any other. The latter is also the case where something else than cost is minimised, and for very
+large programs, which are not kept.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
-from solvers import joint, mip
+from solvers import joint
 from solvers.arrays import Floats, Ints
 from solvers.branch_and_bound.warm_start import WarmStartedMip
 from solvers.interface import Options
 from solvers.line_units import polish_line_units
+from solvers.mip import solve as solve_mip
 from solvers.model import build
 from solvers.model.data import COST, PlanData
 from solvers.model.routing import unserved
@@ -28,100 +31,128 @@ from solvers.program import Program
 from solvers.solution import Solution
 
 FIRST, IN_PLACE, SEARCHED, REBUILT = "first", "in place", "searched", "rebuilt"
-KNOWN = 16  # answers that are kept to be tried again
-SHAPES = 4  # programs with entries in other places that are kept
-OF_POINTS = ("x", "v", "y", "run")  # blocks whose first index is a point
-LARGEST = 200_000  # columns; the relaxation of a larger program as a whole takes too long
+Values = TypeVar("Values", Floats, Ints)
+POINT_BLOCKS = ("x", "v", "y", "run")  # blocks of columns whose first index is an operating point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReoptimizerSettings:
+    """What is remembered, and up to which size."""
+
+    solutions: int = 16
+    """Earlier solutions whose fleets are tried."""
+    structures: int = 4
+    """Loaded programs with different nonzeros: the first and the latest ones."""
+    most_columns: int = 200_000
+    """Largest program that is kept; the relaxation of a larger one takes too long as a whole."""
+
+
+SETTINGS = ReoptimizerSettings()
 
 
 @dataclass(slots=True)
 class Reoptimizer:
-    """`how` the last answer came about: the first one; in place; searched for anew, since what was kept did not reach the
-    gap; or rebuilt, since entries stand in other places."""
+    """A joint program that is solved repeatedly with changed data.
+
+    `how` the last solution came about: `first`; `in place`; `searched` anew, as earlier solutions did not reach the gap; or `rebuilt`,
+    because its nonzeros are in other places. `seconds`: of all solves together.
+    """
 
     how: str = ""
-    seconds: float = 0.0  # of all answers together
-    _kept: list[_Shape] = field(default_factory=list)  # the first one, and the last of other shapes
-    _answers: list[tuple[PlanData, Mapping[str, Floats]]] = field(default_factory=list)  # the last one first
+    seconds: float = 0.0
+    settings: ReoptimizerSettings = SETTINGS
+    _loaded: list[_LoadedProgram] = field(default_factory=list)  # the first one, and the latest of other structures
+    _solutions: list[tuple[PlanData, Mapping[str, Floats]]] = field(default_factory=list)  # latest first
 
     def solve(self, data: PlanData, options: Options) -> Solution:
-        """As `joint.solve`, within the same gap; which of the plans within the gap may depend on what was asked before."""
+        """Solve as `joint.solve` does, to the same gap; which plan within the gap may depend on what was solved before."""
         begin = time.perf_counter()
         solution = self._solve(data, options)
         self.seconds += time.perf_counter() - begin
         return solution
 
     def _solve(self, data: PlanData, options: Options) -> Solution:
-        nothing_can = unfinished(data) or (not data.objective.maximises and unserved(data))
-        if nothing_can or options.solver != "highs" or data.objective.functional != COST:
-            self.how = REBUILT
-            return joint.solve(data, options)
+        infeasible = unfinished(data) or (not data.objective.maximises and unserved(data))
+        if infeasible or options.solver != "highs" or data.objective.functional != COST:
+            return self._solve_cold(data, options)
         program = build.build(data)
-        if program.column_count > LARGEST:
-            self.how = REBUILT
-            return joint.solve(data, options)
-        arrays, objective = program.arrays(), build.objective_vector(program, data)
-        alike = next((shape.kept for shape in self._kept if shape.kept.alike(arrays)), None)
-        self.how = FIRST if not self._kept else REBUILT if alike is None else IN_PLACE
-        kept = alike
-        if kept is None:
-            before = next(
-                (found for shape in reversed(self._kept) if (found := shape.towards(data, program)) is not None), None
-            )
-            kept = WarmStartedMip(arrays.scaled(objective), options, before)
-            self._kept = [*self._kept[:1], *self._kept[1:][2 - SHAPES :], _Shape(data, program, kept)]
-        if self._answers:
-            begin, kept.known = time.perf_counter(), self._known(data, program, objective)
-            raw = polish_line_units(
-                program, objective, "min", mip.solve(program, objective, "min", options, warm=kept), options
-            )
+        if program.column_count > self.settings.most_columns:
+            return self._solve_cold(data, options)
+        objective = build.objective_vector(program, data)
+        warm, changed_in_place = self._loaded_program(data, program, objective, options)
+        if self._solutions:
+            begin, warm.earlier_solutions = time.perf_counter(), self._earlier_solutions(data, program, objective)
+            raw = solve_mip(program, objective, "min", options, warm=warm)
+            raw = polish_line_units(program, objective, "min", raw, options)
             if raw.status in ("optimal", "within_gap", "infeasible"):
-                return self._learn(data, replace(joint._solution(data, program, raw, options, begin), bases=kept.bases))
-            self.how = REBUILT if alike is None else SEARCHED
-        return self._learn(data, replace(joint.solve(data, options), bases=kept.bases))
+                found = joint.solution_of(data, program, raw, options, begin)
+                return self._remember(data, replace(found, bases=warm.bases))
+            self.how = SEARCHED if changed_in_place else REBUILT
+        return self._remember(data, replace(joint.solve(data, options), bases=warm.bases))
 
-    def _known(self, data: PlanData, program: Program, objective: Floats) -> list[Floats]:
-        """The earlier answers as far as they fit this program, not a number elsewhere; those first that would cost least as they were."""
-        told = []
-        for earlier, values in self._answers:
-            was = _same_points(data, earlier)
-            told.append(
-                program.vector(
-                    values
-                    if was is None
-                    else values | {block: _at(values[block], was) for block in OF_POINTS if block in values},
-                    missing=np.nan,
-                )
-            )
-        return sorted(told, key=lambda x: float(objective @ np.nan_to_num(x)) if np.isfinite(x).all() else np.inf)
+    def _solve_cold(self, data: PlanData, options: Options) -> Solution:
+        self.how = REBUILT
+        return joint.solve(data, options)
 
-    def _learn(self, data: PlanData, solution: Solution) -> Solution:
-        """Its fleet, to be tried again."""
+    def _loaded_program(
+        self, data: PlanData, program: Program, objective: Floats, options: Options
+    ) -> tuple[WarmStartedMip, bool]:
+        """Return a loaded program of the same structure, and whether it was loaded before; load one otherwise."""
+        arrays = program.arrays()
+        same = next((loaded.mip for loaded in self._loaded if loaded.mip.has_structure_of(arrays)), None)
+        self.how = FIRST if not self._loaded else REBUILT if same is None else IN_PLACE
+        if same is not None:
+            return same, True
+        before = next(
+            (found for loaded in reversed(self._loaded) if (found := loaded.mapped_to(data, program)) is not None), None
+        )
+        new = WarmStartedMip(arrays.scaled(objective), options, before)
+        latest = self._loaded[1:][2 - self.settings.structures :]
+        self._loaded = [*self._loaded[:1], *latest, _LoadedProgram(data, program, new)]
+        return new, False
+
+    def _earlier_solutions(self, data: PlanData, program: Program, objective: Floats) -> list[Floats]:
+        """Columns of earlier solutions, NaN where this program has none of them; those first that would cost least now."""
+        columns = []
+        for earlier, values in self._solutions:
+            was = _earlier_points(data, earlier)
+            if was is not None:
+                values = {**values, **{b: _mapped(values[b], was) for b in POINT_BLOCKS if b in values}}
+            columns.append(program.vector(values, missing=np.nan))
+        return sorted(columns, key=lambda x: float(objective @ np.nan_to_num(x)) if np.isfinite(x).all() else np.inf)
+
+    def _remember(self, data: PlanData, solution: Solution) -> Solution:
+        """Keep the solution, and forget an earlier one with the same fleet."""
         if solution.values:
             fleet = np.round(solution.values["n"])
-            known = [
+            others = [
                 old
-                for old in self._answers
+                for old in self._solutions
                 if old[1]["n"].shape != fleet.shape or (np.round(old[1]["n"]) != fleet).any()
             ]
-            self._answers = [(data, solution.values), *known][:KNOWN]
+            self._solutions = [(data, solution.values), *others][: self.settings.solutions]
         return solution
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    """A kept program and what its columns and rows are."""
+class _LoadedProgram:
+    """A loaded program with the data and blocks that it was built from."""
 
     data: PlanData
     program: Program
-    kept: WarmStartedMip
+    mip: WarmStartedMip
 
-    def towards(self, data: PlanData, program: Program) -> tuple[WarmStartedMip, Ints, Ints] | None:
-        """What another program can start from; None where the two have too little in common."""
-        was = _same_points(data, self.data)
-        columns, old = np.full(program.column_count, -1), self.program.columns
+    def mapped_to(self, data: PlanData, program: Program) -> tuple[WarmStartedMip, Ints, Ints] | None:
+        """Return the number here of each column and row of another program, -1 for a new one.
+
+        None where the blocks of the two differ in more than their operating points.
+        """
+        was = _earlier_points(data, self.data)
+        columns, mine = np.full(program.column_count, -1), self.program.columns
         for block, index in program.columns.items():
-            before = _at(old[block], was) if was is not None and block in OF_POINTS and block in old else old.get(block)
+            before = mine.get(block)
+            if before is not None and was is not None and block in POINT_BLOCKS:
+                before = _mapped(before, was)
             if before is None or before.shape != index.shape:
                 return None
             columns[index[index >= 0]] = before[index >= 0]
@@ -137,37 +168,37 @@ class _Shape:
             for part in parts
             for key in part.index.tolist()
         ]
-        return self.kept, columns, np.array(rows, dtype=np.int64)
+        return self.mip, columns, np.array(rows, dtype=np.int64)
 
 
-def _same_points(data: PlanData, earlier: PlanData) -> Ints | None:
-    """[P]: the number that each point had, -1 for a new one; None where points stand on other fleet options or in other pools."""
-    alike = ("option_site", "option_group", "option_fabric", "holding_option", "holding_window", "arc_pool")
-    if any(not np.array_equal(getattr(data, name), getattr(earlier, name)) for name in alike):
+def _earlier_points(data: PlanData, earlier: PlanData) -> Ints | None:
+    """[P]: the number that each operating point had in earlier data, -1 for a new one; None where fleet options or pools differ."""
+    same = ("option_site", "option_group", "option_fabric", "holding_option", "holding_window", "arc_pool")
+    if any(not np.array_equal(getattr(data, name), getattr(earlier, name)) for name in same):
         return None
     of_points = ("point_pool", "point_job", "point_capacity", "point_power_w", "point_uses", "point_uses_systems")
     if all(np.array_equal(getattr(data, name), getattr(earlier, name)) for name in of_points):
         return np.arange(len(data.point_pool))
-    number = {key: p for p, key in reversed(list(enumerate(_points(earlier))))}
-    return np.array([number.get(key, -1) for key in _points(data)], dtype=np.int64)
+    number = {key: p for p, key in reversed(list(enumerate(_point_keys(earlier))))}
+    return np.array([number.get(key, -1) for key in _point_keys(data)], dtype=np.int64)
 
 
-def _points(data: PlanData) -> list[tuple]:
-    """What tells points apart and has nothing to do with prices."""
-    uses: list[list] = [[] for _ in data.point_pool]
+def _point_keys(data: PlanData) -> list[tuple[object, ...]]:
+    """Identify operating points by what does not depend on prices."""
+    uses: list[list[tuple[int, float]]] = [[] for _ in data.point_pool]
     for (point, option), systems in zip(data.point_uses.tolist(), data.point_uses_systems.tolist(), strict=True):
         uses[point].append((option, systems))
-    told = zip(
+    figures = zip(
         data.point_pool.tolist(),
         data.point_job.tolist(),
         data.point_capacity.tolist(),
         data.point_power_w.tolist(),
         strict=True,
     )
-    return [(*point, *used) for point, used in zip(told, uses, strict=True)]
+    return [(*point, *used) for point, used in zip(figures, uses, strict=True)]
 
 
-def _at(values: Floats, was: Ints) -> Floats:
-    """Values by point, -1 and not a number for new ones as they are counted in whole numbers or not."""
-    none = np.full((1, *values.shape[1:]), -1 if values.dtype.kind == "i" else np.nan)
-    return np.concatenate([values, none.astype(values.dtype)])[was]
+def _mapped(values: Values, was: Ints) -> Values:
+    """Values by operating point in the new order; new points get NaN, or -1 where values are integers."""
+    missing = np.full((1, *values.shape[1:]), -1 if values.dtype.kind == "i" else np.nan)
+    return np.concatenate([values, missing.astype(values.dtype)])[was]

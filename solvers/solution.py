@@ -1,4 +1,4 @@
-"""The solution of a program in its own units."""
+"""Solution of a joint program, shaped by its blocks, in SI units."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from solvers.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`values`: each block of variables shaped as its index sets, in SI. `functionals`: recomputed from those.
-    `row_duals`: block -> (index tuples, change of the objective per unit of the row's side), integers fixed.
-    `relaxed_duals`: the same of the program with no integer held, which `bound` is made of; of plans found slot by slot only, whose
-    `row_duals` say nothing of slots where there are jobs.
-    `structural`: rows that fail before any solving, as (block, index) prefixes.
-    `built`: the input and its program, where that was solved as a whole. `bases`: of linear programs around programs alike; whoever solves
-    one around this answer starts there and leaves its own in their place."""
+    """Values, functionals and duals of a plan, with the status and the bound that the solver proved.
+
+    `values`: each block of variables, shaped by its index sets. `functionals`: recomputed from those.
+    `row_duals`: block -> (index tuples, change of the objective per unit of the row's side), with integers fixed.
+    `relaxed_duals`: the same in the LP relaxation, from which `bound` follows; only of plans found by decomposition, whose `row_duals`
+    are missing for slots with jobs.
+    `structural`: rows that no solution can satisfy, found before solving, as (block, index prefix).
+    `built`: the input and its program, where that was solved as a whole.
+    `bases`: of LPs around similar programs. Whoever solves an LP around this solution starts from one and leaves its own here.
+    """
 
     status: str
     objective: Objective
@@ -42,8 +45,9 @@ class Solution:
 
     @property
     def sense(self) -> str:
+        """Sense of the objective, min or max."""
         return "max" if self.objective.maximises else "min"
 
     def program_of(self, data: PlanData) -> Program | None:
-        """None where another program was solved than that of this very input."""
+        """The program that was solved; None where it was not that of exactly this input."""
         return self.built[1] if self.built is not None and self.built[0] is data else None

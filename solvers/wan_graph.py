@@ -1,6 +1,6 @@
-"""The wide-area network as a graph: best permitted paths and the tree that carries weights to many sites.
+"""The wide-area network as a graph: shortest permitted paths, and the tree that distributes weights to many sites.
 
-Nodes are names, edges are undirected with a round trip and a price; what the names stand for is the caller's.
+Nodes are names, edges are undirected with a round trip and a price. What a name stands for is up to the caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ATTRIBUTES = ("rtt_s", "price_per_byte")
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Nodes from end to end, and the sum of each attribute of their edges."""
+    """A path by its nodes, and the sum of each attribute over its edges."""
 
     nodes: tuple[str, ...]
     totals: Mapping[str, float]
@@ -23,14 +23,14 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Edges (parent, child) away from the source, and for each target the positions of the edges above it."""
+    """A tree by its edges (parent, child), and for each target the positions of the edges on its path from the source."""
 
     edges: tuple[tuple[str, str], ...]
     edges_above: Mapping[str, tuple[int, ...]]
 
 
 def wan_graph(edges: Iterable[tuple[str, str, float, float]]) -> nx.Graph:
-    """Graph of (a, b, round trip [s], price [money/byte]) edges."""
+    """Build the graph from edges (a, b, round trip [s], price [money/byte])."""
     graph = nx.Graph()
     for a, b, rtt_s, price in edges:
         graph.add_edge(a, b, rtt_s=rtt_s, price_per_byte=price)
@@ -40,7 +40,7 @@ def wan_graph(edges: Iterable[tuple[str, str, float, float]]) -> nx.Graph:
 def best_paths(
     graph: nx.Graph, start: str, ends: Sequence[str], weight: str, permitted: Callable[[str], bool] = lambda node: True
 ) -> dict[str, Path]:
-    """The paths of least total `weight` to each of the ends that can be reached, through permitted nodes only.
+    """Find the path of least total `weight` to each reachable end, through permitted nodes only.
 
     Dijkstra, Numerische Mathematik 1 (1959). A node reaches itself at no cost.
     """
@@ -58,14 +58,14 @@ def best_paths(
 def best_path(
     graph: nx.Graph, start: str, end: str, weight: str, permitted: Callable[[str], bool] = lambda node: True
 ) -> Path | None:
-    """As `best_paths`, to one end, permitted or not; None where there is no path."""
+    """Find the path of `best_paths` to one end, which may itself be forbidden as a transit node; None where there is none."""
     return best_paths(graph, start, [end], weight, lambda node: permitted(node) or node == end).get(end)
 
 
 def distribution_tree(graph: nx.Graph, source: str, targets: Iterable[str], weight: str) -> Tree:
-    """Union of the least-`weight` paths from the source to every target: each byte crosses an edge once.
+    """Unite the least-`weight` paths from the source to every target, so that each byte crosses an edge once.
 
-    Targets that cannot be reached are left out of `edges_above`.
+    Unreachable targets are left out of `edges_above`.
     """
     wanted = [target for target in targets if target != source]
     paths = nx.single_source_dijkstra_path(graph, source, weight=weight) if source in graph else {source: [source]}

@@ -27,7 +27,7 @@ from planner.solving.variants import Answer, Variants, answered, fleet_change
 from planner.spec.document import Edits, edited
 from planner.spec.fabrics import PROVIDER
 from planner.studies.compare import compare
-from solvers.branch_and_bound.relaxation import WarmStartedLp
+from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options
 from solvers.joint import solve
 from solvers.mip import relative_gap

@@ -14,7 +14,7 @@ import numpy as np
 
 from solvers.analysis.relief import Row, elastic_program, is_structurally_infeasible, without_limits
 from solvers.arrays import Floats
-from solvers.branch_and_bound.relaxation import LpResult, WarmStartedLp
+from solvers.backends.warm_started_lp import LpResult, WarmStartedLp
 from solvers.mip import Options
 from solvers.model.data import PlanData
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.analysis.relief import ROUNDING, Row, limit_value, power_limits, rows_of
 from solvers.arrays import Floats, Ints
-from solvers.branch_and_bound.relaxation import WarmStartedLp
+from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData

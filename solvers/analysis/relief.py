@@ -10,11 +10,12 @@ import numpy as np
 
 from solvers import mip
 from solvers.arrays import Floats, Ints
-from solvers.joint import COST, unfinished, unserved
 from solvers.mip import Options
 from solvers.model.build import build, slot_of_columns
-from solvers.model.data import Objective, PlanData
+from solvers.model.data import COST, Objective, PlanData
 from solvers.model.fleet import holding_upper
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from solvers.program import Program
 
 Row = tuple[str, int]

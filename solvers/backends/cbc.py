@@ -1,4 +1,4 @@
-"""CBC through PuLP: the second opinion, independent of HiGHS from the building of the program on. PuLP is imported when used."""
+"""CBC through PuLP: a second solver, independent of HiGHS from the building of the program on. PuLP is imported when used."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ from solvers.program import Scaled
 if TYPE_CHECKING:
     import pulp
 
-CBC_SHARE = 0.99  # of the asked gap, so that what is proven still is after CBC's printed digits are rounded
-ACCEPTED = 1e-5  # an answer that violates a row by more than this is no answer
-PRINTED = 1e-7  # CBC writes its answer with eight digits
+GAP_SHARE = 0.99  # of the gap, passed to CBC: its printed digits are rounded, and the proof must survive that
+ROW_TOL = 1e-5  # violation of a scaled row that is accepted
+PRINTED_TOL = 1e-7  # CBC prints columns with eight digits
+BOUND_DIGITS_TOL = 5e-6  # half of the last digit: CBC's log prints bounds with six
 
 
 def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
-    """(the program as a PuLP problem, its variables)."""
+    """Return the program as a PuLP problem, and its variables."""
     import pulp
 
     arrays = scaled.arrays
-    finite = lambda value: None if math.isinf(value) else float(value)
+
+    def finite(value: float) -> float | None:
+        return None if math.isinf(value) else float(value)
+
     variables = [
-        pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if whole else pulp.LpContinuous)
-        for j, (low, high, whole) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))
+        pulp.LpVariable(f"x{j}", finite(low), finite(high), pulp.LpInteger if integer else pulp.LpContinuous)
+        for j, (low, high, integer) in enumerate(zip(arrays.lower, arrays.upper, arrays.integer, strict=True))
     ]
     problem = pulp.LpProblem("program", pulp.LpMinimize)
     problem += pulp.LpAffineExpression([(variables[j], float(scaled.cost[j])) for j in np.flatnonzero(scaled.cost)])
@@ -56,12 +60,15 @@ def pulp_problem(scaled: Scaled) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]
 
 
 def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats | None = None) -> Outcome:
-    """CBC through PuLP. PuLP's status says "Optimal" at a limit too, so the status comes from `sol_status`, the
-    answer is checked against the rows, and the bound is what CBC's log states."""
+    """Solve a scaled program with CBC.
+
+    PuLP's status is "Optimal" at a limit too, so the status comes from `sol_status`, the solution is checked against the rows, and the
+    bound is the one in CBC's log.
+    """
     import pulp
 
     arrays = scaled.arrays
-    empty = np.diff(arrays.matrix.tocsr().indptr) == 0  # PuLP drops empty rows, so they are judged here
+    empty = np.diff(arrays.matrix.tocsr().indptr) == 0  # PuLP drops empty rows: check them here
     if (
         (arrays.lower > arrays.upper).any()
         or (arrays.row_lower[empty] > 0).any()
@@ -73,7 +80,7 @@ def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats |
         log = Path(folder) / "cbc.log"
         command = pulp.PULP_CBC_CMD(
             msg=False,
-            gapRel=CBC_SHARE * options.gap,
+            gapRel=GAP_SHARE * options.gap,
             timeLimit=options.time_limit_s,
             threads=options.threads,
             maxNodes=options.node_limit,
@@ -86,7 +93,7 @@ def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats |
     if state in (pulp.LpSolutionInfeasible, pulp.LpSolutionUnbounded) or "infeasible or unbounded" in text:
         if not scaled.cost.any():
             return Outcome("infeasible")
-        # CBC says the one of the other too; without an objective it can only mean what it says
+        # CBC may call either by the other's name; without an objective it cannot be unbounded
         feasible = run_pulp(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
         return Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
     x = np.array([np.nan if variable.varValue is None else variable.varValue for variable in variables])
@@ -94,13 +101,11 @@ def run_pulp(scaled: Scaled, options: Options, tolerance: float, start: Floats |
     x = np.clip(np.where(arrays.integer, np.round(x), x), arrays.lower, arrays.upper)
     activity, reach = arrays.matrix @ x, abs(arrays.matrix) @ np.abs(x)
     missed = np.maximum(arrays.row_lower - activity, activity - arrays.row_upper)
-    if (missed > ACCEPTED + PRINTED * reach).any():
-        x = None
+    feasible_x = None if (missed > ROW_TOL + PRINTED_TOL * reach).any() else x
     stated = re.search(r"^Lower bound:\s+(\S+)", text, re.MULTILINE)
-    if state == pulp.LpSolutionOptimal and x is not None and stated is None:
+    if state == pulp.LpSolutionOptimal and feasible_x is not None and stated is None:
         value = float(scaled.cost @ x)
-        # no more is taken as proven than the ratio that was asked for, whatever the wording of the log
-        return Outcome("optimal", x, value - CBC_SHARE * options.gap * abs(value))
-    # the log prints six digits: step down by half of the last
+        # take no more as proven than the gap that was asked for, whatever the wording of the log
+        return Outcome("optimal", x, value - GAP_SHARE * options.gap * abs(value))
     bound = float(stated.group(1)) if stated else None
-    return Outcome("limit", x, None if bound is None else bound - 5e-6 * abs(bound))
+    return Outcome("limit", feasible_x, None if bound is None else bound - BOUND_DIGITS_TOL * abs(bound))

@@ -1,8 +1,9 @@
-"""Run HiGHS on a program and read its answer."""
+"""Run HiGHS on a scaled program and read its status, solution, bound and duals."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +12,14 @@ from solvers.backends.highs import highs_lp, new_highs, set_threads
 from solvers.interface import ENUMERATION_PRESOLVE_RULE, Options, Outcome, ProgressReporter, SolverError
 from solvers.program import Scaled
 
-OPTIMAL_GAP = 1e-6  # below this a gap is the solver's rounding
+OPTIMAL_GAP = 1e-6  # relative gap below which the difference of value and bound is rounding
+LP_FEASIBILITY_TOL = 1e-7  # largest violation of a scaled row by an LP
+TIGHT_FEASIBILITY_TOL = 1e-10  # the tightest that HiGHS accepts, for polishing
+MIP_FEASIBILITY_TOL = 1e-6  # largest violation of a scaled row, or of integrality, by a MIP
 
 
-LP_TOLERANCE = 1e-10  # the tightest that HiGHS takes
-
-
-MIP_TOLERANCE = 1e-6
-
-
-# --- HiGHS -----------------------------------------------------------------------------------------------------
-
-
-def configured_highs(options: Options, tolerance: float, scaled: Scaled):
+def configured_highs(options: Options, tolerance: float, scaled: Scaled) -> Any:
+    """Create a HiGHS with these options and tolerances, and load the program."""
     import highspy
 
     set_threads(options.threads)
@@ -32,8 +28,8 @@ def configured_highs(options: Options, tolerance: float, scaled: Scaled):
         "random_seed": options.seed,
         "time_limit": float(options.time_limit_s),
         "mip_rel_gap": options.gap,
-        "primal_feasibility_tolerance": min(1e-7, tolerance),
-        "dual_feasibility_tolerance": 1e-7,
+        "primal_feasibility_tolerance": min(LP_FEASIBILITY_TOL, tolerance),
+        "dual_feasibility_tolerance": LP_FEASIBILITY_TOL,
         "mip_feasibility_tolerance": tolerance,
         "presolve_rule_off": ENUMERATION_PRESOLVE_RULE,
         "presolve": "off" if not options.presolve and scaled.arrays.integer.any() else "choose",
@@ -60,14 +56,17 @@ def run_highs(
     target: float | None = None,
     progress: ProgressReporter | None = None,
 ) -> Outcome:
-    """`progress`: is told how a search for whole numbers goes."""
+    """Solve a scaled program.
+
+    `start`: a MIP start. `target`: stop at this value. `progress`: receives incumbent value and bound of a mixed-integer search.
+    """
     import highspy
 
     if (scaled.arrays.lower > scaled.arrays.upper).any():
         return Outcome("infeasible")
-    if not len(scaled.cost):  # nothing to decide: either 0 is in every row or there is no answer
-        holds = scaled.arrays.violation(scaled.cost) <= tolerance
-        return Outcome("optimal", np.zeros(0), 0.0, np.zeros(len(scaled.row))) if holds else Outcome("infeasible")
+    if not len(scaled.cost):  # no column: the program is feasible where every row contains 0
+        feasible = scaled.arrays.violation(scaled.cost) <= tolerance
+        return Outcome("optimal", np.zeros(0), 0.0, np.zeros(len(scaled.row))) if feasible else Outcome("infeasible")
     highs = configured_highs(options, tolerance, scaled)
     if target is not None:
         highs.setOptionValue("objective_target", target)
@@ -76,38 +75,48 @@ def run_highs(
         known.col_value = list(start)
         highs.setSolution(known)
     if progress is not None and scaled.arrays.integer.any():
-        highs.cbMipInterrupt.subscribe(
-            lambda now: progress.report(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound)
-        )
+        report = progress.report
+        highs.cbMipInterrupt.subscribe(lambda now: report(now.data_out.mip_primal_bound, now.data_out.mip_dual_bound))
     highs.run()
-    status, kinds = highs.getModelStatus(), highspy.HighsModelStatus
-    if status in (kinds.kUnboundedOrInfeasible, kinds.kUnbounded):
-        if not scaled.cost.any():
-            return Outcome("infeasible")
-        # without an objective it cannot be unbounded, so the answer tells the two apart; an unbounded relaxation does
-        # not mean that there is a whole answer
-        feasible = run_highs(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
-        return Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
-    if status == kinds.kInfeasible:
+    status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
+    if status in (statuses.kUnboundedOrInfeasible, statuses.kUnbounded):
+        return _infeasible_or_unbounded(scaled, options, tolerance)
+    if status == statuses.kInfeasible:
         return Outcome("infeasible")
-    info = highs.getInfo()
-    whole = bool(scaled.arrays.integer.any())
-    solution = highs.getSolution()
+    return _read_outcome(highs, scaled)
+
+
+def _infeasible_or_unbounded(scaled: Scaled, options: Options, tolerance: float) -> Outcome:
+    """Tell the two apart by solving without an objective.
+
+    HiGHS may call either by the other's name, and an unbounded relaxation does not mean that an integer solution exists.
+    """
+    if not scaled.cost.any():
+        return Outcome("infeasible")
+    feasible = run_highs(replace(scaled, cost=np.zeros_like(scaled.cost)), options, tolerance)
+    return Outcome({"optimal": "unbounded"}.get(feasible.status, feasible.status))
+
+
+def _read_outcome(highs: Any, scaled: Scaled) -> Outcome:
+    import highspy
+
+    info, solution, integer = highs.getInfo(), highs.getSolution(), bool(scaled.arrays.integer.any())
+    status, statuses = highs.getModelStatus(), highspy.HighsModelStatus
     has_x = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     x = np.array(solution.col_value) if has_x else None
-    if status == kinds.kOptimal:
-        bound = info.mip_dual_bound if whole else float(scaled.cost @ x)
-        duals = np.array(solution.row_dual) if not whole and solution.dual_valid else None
+    if status == statuses.kOptimal and x is not None:
+        bound = info.mip_dual_bound if integer else float(scaled.cost @ x)
+        duals = np.array(solution.row_dual) if not integer and solution.dual_valid else None
         return Outcome("optimal", x, bound, duals)
     if status in (
-        kinds.kTimeLimit,
-        kinds.kIterationLimit,
-        kinds.kSolutionLimit,
-        kinds.kInterrupt,
-        kinds.kMemoryLimit,
-        kinds.kObjectiveTarget,
+        statuses.kTimeLimit,
+        statuses.kIterationLimit,
+        statuses.kSolutionLimit,
+        statuses.kInterrupt,
+        statuses.kMemoryLimit,
+        statuses.kObjectiveTarget,
     ):
-        return Outcome("limit", x, info.mip_dual_bound if whole else None)
-    if status == kinds.kUnknown:
+        return Outcome("limit", x, info.mip_dual_bound if integer else None)
+    if status == statuses.kUnknown:
         return Outcome("limit", x)
     raise SolverError(f"HiGHS ended with {highs.modelStatusToString(status)}")

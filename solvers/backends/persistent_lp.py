@@ -1,6 +1,6 @@
-"""Linear programs that live long in HiGHS: solved again and again from the last basis while bounds and rows change.
+"""Linear programs that stay loaded in HiGHS and are re-solved from the last basis while bounds, rows or coefficients change.
 
-The caller scales: numbers go to the solver as they come.
+The caller scales: numbers go to the solver as given.
 """
 
 from __future__ import annotations
@@ -14,56 +14,58 @@ from solvers.arrays import Floats, Ints
 from solvers.backends.highs import highs_lp, new_highs
 from solvers.interface import ENUMERATION_PRESOLVE_RULE, SolverError
 
-NODES = 50  # of a search for whole columns
+MIP_NODE_LIMIT = 50  # of `RowGenerationLp.solve_mip`
+LOOSE_FEASIBILITY_TOL = 1e-7  # tried where HiGHS fails at a tighter tolerance
+DUAL_SIMPLEX = 1
 
 
 def _loaded_highs(
     matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats
-):
+) -> Any:
     highs = new_highs()
-    for name, value in (("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 1)):
+    for name, value in (("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", DUAL_SIMPLEX)):
         highs.setOptionValue(name, value)
     highs.passModel(highs_lp(cost, matrix, (row_lower, row_upper), (lower, upper)))
     return highs
 
 
-def _copy_basis(highs, old, columns: Ints, rows: Ints) -> None:
-    before = old.getBasis()
-    if before.valid:
-        highs.setBasis(mapped_basis(before, columns, rows))
-
-
 def mapped_basis(before: Any, columns: Ints, rows: Ints) -> Any:
-    """The basis of another program, told for each column and row which one of it that was, -1 for a new one: new columns are at their least,
-    new rows free."""
+    """Carry a basis over to another program.
+
+    `columns`, `rows`: the number that each had in the program of `before`, -1 for a new one. New columns start at their lower bound,
+    new rows as basic.
+    """
     import highspy
 
     basis, status = highspy.HighsBasis(), highspy.HighsBasisStatus
     column_status, row_status = [*before.col_status, status.kLower], [*before.row_status, status.kBasic]
-    basis.col_status, basis.row_status = (
-        [column_status[i] for i in columns.tolist()],
-        [row_status[i] for i in rows.tolist()],
-    )
+    basis.col_status = [column_status[i] for i in columns.tolist()]
+    basis.row_status = [row_status[i] for i in rows.tolist()]
     basis.valid = basis.alien = True
     return basis
 
 
 class SlotLp:
-    """One linear program whose row sides and first columns' upper bounds move."""
+    """A linear program whose row sides, costs and leading columns' upper bounds change."""
 
-    def __init__(self, *parts) -> None:
-        self._highs = _loaded_highs(*parts)
+    def __init__(
+        self, matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats
+    ) -> None:
+        self._highs = _loaded_highs(matrix, row_lower, row_upper, lower, upper, cost)
         self._tolerance = float(self._highs.getOptionValue("primal_feasibility_tolerance")[1])
 
     def solve(self, rows: Ints, row_upper: Floats, most: Floats) -> tuple[float, Floats, Floats]:
-        """(value, row duals, reduced costs of the first columns) with rows at most `row_upper`, first columns at most `most`."""
+        """Solve with `rows` at most `row_upper` and the first columns at most `most`.
+
+        Return the value, all row duals, and the reduced costs of the first columns.
+        """
         import highspy
 
         count = len(most)
         self._highs.changeRowsBounds(len(rows), rows.astype(np.int32), np.full(len(rows), -np.inf), row_upper)
         self._highs.changeColsBounds(count, np.arange(count, dtype=np.int32), np.zeros(count), most)
         self._highs.run()
-        for tolerance in (None, 1e-7):  # the basis led astray, or the tolerance is too strict
+        for tolerance in (None, LOOSE_FEASIBILITY_TOL):  # without the basis, then with a looser tolerance too
             if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
                 break
             self._highs.clearSolver()
@@ -72,69 +74,75 @@ class SlotLp:
             self._highs.run()
         self.set_tolerance(self._tolerance)
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"a slot's program ended as {self._highs.getModelStatus()}")
+            raise SolverError(f"the program of a slot ended as {self._highs.getModelStatus()}")
         found = self._highs.getSolution()
-        return (
-            self._highs.getInfo().objective_function_value,
-            np.array(found.row_dual),
-            np.array(found.col_dual)[:count],
-        )
+        value = self._highs.getInfo().objective_function_value
+        return value, np.array(found.row_dual), np.array(found.col_dual)[:count]
 
     def values(self) -> Floats:
-        """The columns of the last answer."""
+        """Columns of the last solution."""
         return np.array(self._highs.getSolution().col_value)
 
-    def warm_start_from(self, old: SlotLp, columns: Ints, rows: Ints) -> None:
-        """From where another program is, as far as the two have columns and rows in common."""
-        _copy_basis(self._highs, old._highs, columns, rows)
+    def warm_start_from(self, other: SlotLp, columns: Ints, rows: Ints) -> None:
+        """Take over the basis of a similar program, as in `mapped_basis`."""
+        before = other._highs.getBasis()
+        if before.valid:
+            self._highs.setBasis(mapped_basis(before, columns, rows))
 
     def set_costs(self, columns: Ints, cost: Floats) -> None:
+        """Change the cost of columns."""
         self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
 
     def fix_at_zero(self, columns: Ints) -> None:
-        """Columns that may no longer be used."""
+        """Fix columns at 0."""
         zero = np.zeros(len(columns))
         self._highs.changeColsBounds(len(columns), columns.astype(np.int32), zero, zero)
 
     def set_tolerance(self, tolerance: float) -> None:
-        """Rows hold to the tolerance from now on."""
+        """Set the feasibility tolerance of rows for all later solves."""
         self._tolerance = tolerance
         self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
 
 
 class CoefficientLp:
-    """One linear program whose entries change."""
+    """A linear program whose coefficients change."""
 
-    def __init__(self, *parts) -> None:
-        self._highs = _loaded_highs(*parts)
+    def __init__(
+        self, matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats
+    ) -> None:
+        self._highs = _loaded_highs(matrix, row_lower, row_upper, lower, upper, cost)
 
     def change(self, rows: Ints, columns: Ints, values: Floats) -> None:
+        """Change coefficients, given by row and column."""
         for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
             self._highs.changeCoeff(row, column, value)
 
     def solve(self) -> Floats:
-        """The columns."""
+        """Solve and return the columns."""
         import highspy
 
         self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"a program whose entries change ended as {self._highs.getModelStatus()}")
+            raise SolverError(f"a program with changed coefficients ended as {self._highs.getModelStatus()}")
         return np.array(self._highs.getSolution().col_value)
 
 
 class RowGenerationLp:
-    """A program to which rows are added; solved as linear, or once in a while with its integers whole."""
+    """A linear program to which rows are added; a copy of it can be solved with integer columns."""
 
-    def __init__(self, *parts) -> None:
-        self._highs, self._tolerance = _loaded_highs(*parts), 1e-7
-        self.columns = parts[0].shape[1]
+    def __init__(
+        self, matrix: sparse.csc_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats, cost: Floats
+    ) -> None:
+        self._highs = _loaded_highs(matrix, row_lower, row_upper, lower, upper, cost)
+        self._tolerance = LOOSE_FEASIBILITY_TOL
+        self.columns = matrix.shape[1]
 
     def set_tolerance(self, tolerance: float) -> None:
-        """Rows hold to the tolerance from now on."""
+        """Set the feasibility tolerance of rows for all later solves."""
         self._tolerance = tolerance
 
     def add_rows(self, lower: Floats, matrix: sparse.csr_array) -> None:
-        """Rows of at least `lower`."""
+        """Add rows `matrix x >= lower`."""
         self._highs.addRows(
             len(lower),
             lower,
@@ -146,26 +154,27 @@ class RowGenerationLp:
         )
 
     def delete_rows(self, rows: Ints) -> None:
+        """Delete rows by number."""
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
 
     def set_bounds(self, lower: Floats, upper: Floats) -> None:
-        """Of all columns."""
+        """Set the bounds of all columns."""
         self._highs.changeColsBounds(self.columns, np.arange(self.columns, dtype=np.int32), lower, upper)
 
     def solve(self, seconds: float = np.inf) -> tuple[float, Floats, Floats] | None:
-        """(value, columns, row duals); None where nothing satisfies the rows, or the solver cannot tell, or not in so many seconds."""
+        """Return (value, columns, row duals); None where infeasible, out of time, or numerically unsolved."""
         import highspy
 
         until = self._highs.getRunTime() + seconds
-        self._highs.setOptionValue("time_limit", until)  # of all that it ran
+        self._highs.setOptionValue("time_limit", until)  # HiGHS counts the time of all its runs
         settled = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
-        # the basis may have led astray, the tolerance be too strict, or the numbers too far apart
-        for tolerance, presolve in (
+        attempts = (  # again without the basis, with presolve, and with a looser tolerance
             (self._tolerance, "off"),
             (self._tolerance, "off"),
             (self._tolerance, "on"),
-            (1e-7, "on"),
-        ):
+            (LOOSE_FEASIBILITY_TOL, "on"),
+        )
+        for tolerance, presolve in attempts:
             self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self._highs.setOptionValue("presolve", presolve)
             self._highs.run()
@@ -180,7 +189,7 @@ class RowGenerationLp:
         return self._highs.getInfo().objective_function_value, np.array(found.col_value), np.array(found.row_dual)
 
     def solve_mip(self, integer: Ints, gap: float, seconds: float, seed: int) -> tuple[float, Floats] | None:
-        """(value, columns) of the best answer found with these whole, in a copy; None where none was found."""
+        """Solve a copy in which the columns `integer` are integer; return (value, columns) of the incumbent, None without one."""
         import highspy
 
         program = self._highs.getLp()
@@ -189,8 +198,15 @@ class RowGenerationLp:
             kinds[column] = highspy.HighsVarType.kInteger
         program.integrality_ = kinds
         highs = new_highs()
-        for name, value in (("mip_rel_gap", gap), ("time_limit", float(np.clip(seconds, 1.0, 1e7))), ("random_seed", seed), ("mip_max_nodes", NODES),
-                            ("mip_feasibility_tolerance", 1e-7), ("presolve_rule_off", ENUMERATION_PRESOLVE_RULE)):  # fmt: skip
+        settings = (
+            ("mip_rel_gap", gap),
+            ("time_limit", float(np.clip(seconds, 1.0, 1e7))),
+            ("random_seed", seed),
+            ("mip_max_nodes", MIP_NODE_LIMIT),
+            ("mip_feasibility_tolerance", LOOSE_FEASIBILITY_TOL),
+            ("presolve_rule_off", ENUMERATION_PRESOLVE_RULE),
+        )
+        for name, value in settings:
             highs.setOptionValue(name, value)
         highs.passModel(program)
         highs.run()

@@ -1,5 +1,7 @@
-"""Small programs in a process of their own, which ends where HiGHS does not: its presolve does not look at the clock, and was seen not to end
-(docs/decisions/0084-subprocess-for-small-mips.md)."""
+"""Small MIPs in a child process that is given up where HiGHS overruns its time limit.
+
+The presolve of HiGHS does not check the clock, and was seen not to end (docs/decisions/0084-subprocess-for-small-mips.md).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from typing import Any
+from typing import IO, Any
 
 from scipy import sparse
 
@@ -19,34 +21,32 @@ from solvers.backends import highs
 from solvers.backends.highs import SMALL_MIP_OPTIONS, MipResult
 from solvers.interface import SolverError
 
-LATE = 5.0  # seconds beyond its time, after which a program is given up
-GIVEN_UP = 1  # how a process ends that waits no longer
+GRACE_S = 5.0  # time beyond its limit after which a program is given up
+GIVEN_UP = 1  # exit code of a process that gave up
 
 
 class _Process:
-    """Another Python with the same packages. It ends with this one, or when what it is asked takes too long."""
+    """Another Python with the same packages. It ends with this one, or when a program overruns its limit."""
 
     def __init__(self) -> None:
         start = f"import sys; sys.path[:] = {sys.path!r}; from solvers.backends.subprocess_mip import serve; serve()"
-        self._process, self._ready = (
-            subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE),
-            False,
-        )
+        self._process = subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._ready = False
 
     def ask(self, arguments: tuple[Any, ...], threads: int, end_s: float) -> Any:
-        """What `highs.solve_mip` answers or raises; None where the process ended itself."""
+        """Return what `highs.solve_mip` returns or raises there; None where the process gave up."""
         try:
             if not self._ready:
-                self._ready = pickle.load(self._process.stdout)
-            pickle.dump((arguments, threads, end_s), self._process.stdin, pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
-            return pickle.load(self._process.stdout)
+                self._ready = pickle.load(_pipe(self._process.stdout))
+            pickle.dump((arguments, threads, end_s), _pipe(self._process.stdin), pickle.HIGHEST_PROTOCOL)
+            _pipe(self._process.stdin).flush()
+            return pickle.load(_pipe(self._process.stdout))
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             code = self._process.wait()
             if self._ready and code == GIVEN_UP:
                 return None
             raise SolverError(
-                f"the process in which small programs are solved ended with {code}: is the memory too small for it, or was it ended by hand?"
+                f"the process that solves small programs ended with {code}: is there too little memory, or was it killed?"
             ) from None
 
     def stop(self) -> None:
@@ -54,19 +54,25 @@ class _Process:
         self._process.communicate()
 
 
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise SolverError("a process without pipes")
+    return pipe
+
+
 _idle: list[_Process] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)  # a process has one to answer to
+    os.register_at_fork(after_in_child=_idle.clear)  # a process answers only the one that started it
 
 
 def start_process() -> None:
-    """One is started, if none waits: what it takes to start goes on beside what is done here."""
+    """Start a process unless one is idle, so that it is ready when a program comes."""
     if not _idle:
         _idle.append(_Process())
 
 
 def stop_processes() -> None:
-    """All that wait are ended."""
+    """Stop all idle processes."""
     while _idle:
         _idle.pop().stop()
 
@@ -74,18 +80,28 @@ def stop_processes() -> None:
 atexit.register(stop_processes)
 
 
-def solve_mip(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Floats], bounds: tuple[Floats, Floats], whole: Bools, gap: float, seconds: float,
-                settings: tuple[tuple[str, Any], ...] = SMALL_MIP_OPTIONS) -> MipResult:  # fmt: skip
-    """As highs.solve_mip in another process; no point and no bound where it has not ended LATE seconds after its time. Raises what that one raises, and
-    SolverError where the process ends otherwise."""
+def solve_mip(
+    cost: Floats,
+    matrix: sparse.csc_array,
+    rows: tuple[Floats, Floats],
+    columns: tuple[Floats, Floats],
+    integer: Bools,
+    gap: float,
+    seconds: float,
+    settings: tuple[tuple[str, Any], ...] = SMALL_MIP_OPTIONS,
+) -> MipResult:
+    """Run `highs.solve_mip` in another process.
+
+    Return no solution and no bound where it has not ended GRACE_S after its time limit. Raises what that function raises, and
+    SolverError where the process ends otherwise.
+    """
     try:
         process = _idle.pop()
     except IndexError:
         process = _Process()
+    arguments = (cost, matrix, rows, columns, integer, gap, seconds, settings)
     try:
-        found = process.ask(
-            (cost, matrix, sides, bounds, whole, gap, seconds, settings), highs.set_threads(), max(seconds, 0.0) + LATE
-        )
+        found = process.ask(arguments, highs.set_threads(), max(seconds, 0.0) + GRACE_S)
     except BaseException:
         process.stop()
         raise
@@ -95,14 +111,16 @@ def solve_mip(cost: Floats, matrix: sparse.csc_array, sides: tuple[Floats, Float
     _idle.append(process)
     if isinstance(found, Exception):
         raise found
+    if not isinstance(found, MipResult):
+        raise SolverError(f"the process that solves small programs answered with {type(found).__name__}")
     return found
 
 
 def serve() -> None:
-    """Answers one program after the other, until none is asked any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks decides
+    """Solve one program after another from standard input, until it closes. Runs in the child process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is said goes elsewhere than what is answered
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep prints out of the answers
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         found: Any = True
         while True:
@@ -111,10 +129,9 @@ def serve() -> None:
                 answers.flush()
                 arguments, threads, end_s = pickle.load(sys.stdin.buffer)
             except (EOFError, BrokenPipeError):
-                os._exit(0)  # nobody asks any more
-            faulthandler.dump_traceback_later(
-                end_s, exit=True, file=nowhere
-            )  # ends the process by _exit(GIVEN_UP), whatever it does
+                os._exit(0)  # the parent has ended
+            # calls _exit(GIVEN_UP) after end_s, whatever the process is doing
+            faulthandler.dump_traceback_later(end_s, exit=True, file=nowhere)
             try:
                 highs.set_threads(threads)
                 found = highs.solve_mip(*arguments)

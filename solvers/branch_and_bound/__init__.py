@@ -1,1 +1,1 @@
-"""Our own branch and bound over the LP relaxation, warm-started."""
+"""Branch and bound over the binaries of a program, with warm-started LP relaxations."""

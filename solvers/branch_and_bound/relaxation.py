@@ -1,39 +1,48 @@
-"""Linear relaxations: their answers, and what a node of the search reads of them."""
+"""The LP relaxation at the nodes of a search, kept in HiGHS so that each solve starts from a parent's basis."""
 
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from solvers.arrays import Floats, Ints
-from solvers.backends.highs_run import configured_highs
-from solvers.branch_and_bound.search import NodeResult
+from solvers.backends.highs_run import LP_FEASIBILITY_TOL, configured_highs
+from solvers.backends.persistent_lp import mapped_basis
+from solvers.backends.warm_started_lp import DEVEX
+from solvers.branch_and_bound.branching import Pseudocosts
+from solvers.branch_and_bound.nodes import NodeResult
+from solvers.branch_and_bound.settings import SETTINGS
 from solvers.interface import Options
-from solvers.program import Arrays, Scaled
+from solvers.program import Scaled
 
 
 class NodeLp:
-    """The linear relaxation, kept in one HiGHS object so that each solve starts from the last basis."""
+    """The LP relaxation of a scaled program, with what earlier searches over it learnt.
 
-    def __init__(self, scaled: Scaled, options: Options, left) -> None:
+    `root_basis`: of the last optimum that was not solved from another node's; `pseudocosts`: carried from one search to the next;
+    `seconds_left`: asked before each solve; `status`: of the last solve; `iterations`: simplex iterations of all solves.
+    """
+
+    def __init__(self, scaled: Scaled, options: Options, seconds_left: Callable[[], float]) -> None:
         arrays = scaled.arrays
         linear = replace(scaled, arrays=replace(arrays, integer=np.zeros_like(arrays.integer)))
-        self._highs = configured_highs(replace(options, node_limit=None), 1e-7, linear)
+        self._highs = configured_highs(replace(options, node_limit=None), LP_FEASIBILITY_TOL, linear)
         self._lower, self._upper = arrays.lower.copy(), arrays.upper.copy()
-        self._scaled, self.root = linear, None  # the basis of the last optimum that was not searched from another
-        self.left, self.pseudocosts = left, {}  # what choices cost, learnt by searches
-        self.ended, self.iterations = "", 0
+        self._scaled = linear
+        self.root_basis: Any = None
+        self.seconds_left, self.pseudocosts = seconds_left, Pseudocosts(SETTINGS.pseudocost_history)
+        self.status, self.iterations = "", 0
 
     def start_from(self, other: NodeLp, columns: Ints, rows: Ints) -> None:
-        from solvers.backends.persistent_lp import mapped_basis
-
-        self.root = None if other.root is None else mapped_basis(other.root, columns, rows)
+        """Take over the root basis of a similar program; `columns`, `rows`: the number that each had there, -1 for a new one."""
+        self.root_basis = None if other.root_basis is None else mapped_basis(other.root_basis, columns, rows)
 
     def change(self, scaled: Scaled) -> None:
-        """To another program with entries in the same places; the next solve starts from `root`."""
+        """Change to a program with its entries in the same places; the next solve starts from `root_basis`."""
         old, new, highs = self._scaled.arrays, scaled.arrays, self._highs
         column = np.flatnonzero(scaled.cost != self._scaled.cost).astype(np.int32)
         highs.changeColsCost(len(column), column, scaled.cost[column])
@@ -44,123 +53,37 @@ class NodeLp:
             highs.changeCoeff(int(new.matrix.indices[entry]), at, new.matrix.data[entry])
         self._scaled = scaled
 
-    def solve(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> NodeResult:
+    def solve(self, lower: Floats, upper: Floats, basis: Any, cutoff: float) -> NodeResult:
+        """Solve the relaxation between these bounds from `basis` (None: the root basis), up to a value of `cutoff`."""
         import highspy
 
-        changed = np.flatnonzero((lower != self._lower) | (upper != self._upper))
-        for column in changed:
-            self._highs.changeColBounds(int(column), lower[column], upper[column])
+        highs, statuses = self._highs, highspy.HighsModelStatus
+        for column in np.flatnonzero((lower != self._lower) | (upper != self._upper)):
+            highs.changeColBounds(int(column), lower[column], upper[column])
         self._lower, self._upper = lower.copy(), upper.copy()
-        first, basis = basis is None, self.root if basis is None else basis
+        at_root, basis = basis is None, self.root_basis if basis is None else basis
         if basis is not None:
-            # weights of Devex pricing start at 1; those of steepest edge would be computed anew from the basis
-            self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 1)
-            self._highs.setBasis(basis)
-        self._highs.setOptionValue("objective_bound", stop_at)
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, self.left()))
-        self._highs.run()
-        self.iterations += self._highs.getInfo().simplex_iteration_count
-        status, kinds = self._highs.getModelStatus(), highspy.HighsModelStatus
-        if status == kinds.kOptimal:
-            self.ended, found = "optimal", self._highs.getBasis()
-            if first:
-                self.root = found
-            return NodeResult(
-                self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value), found
-            )
-        if status == kinds.kObjectiveBound:
-            return NodeResult(stop_at)
-        if status == kinds.kInfeasible:
-            self.ended = "infeasible"
-            return NodeResult(math.inf)
-        if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
-            self.ended = "unbounded"
-            return NodeResult(-math.inf)
-        self.ended = "limit"
-        return NodeResult(None)
-
-
-@dataclass(frozen=True, slots=True)
-class LpResult:
-    """`row_duals`, `reduced_costs`: change of the objective per unit of a row's side, or of the bound a column is at."""
-
-    status: str  # optimal | infeasible | unbounded | limit
-    value: float | None = None
-    x: Floats | None = None
-    row_duals: Floats | None = None
-    reduced_costs: Floats | None = None
-
-
-class WarmStartedLp:
-    """A linear program that is minimised again and again under other bounds or costs, each time from the last basis."""
-
-    def __init__(
-        self, arrays: Arrays, cost: Floats, options: Options, basis: object = None, ends: float = math.inf
-    ) -> None:
-        """`basis`: of a program alike, to start from. `ends`: on the performance counter [s], when no answer is sought any longer."""
-        self._scaled = replace(arrays, integer=np.zeros_like(arrays.integer)).scaled(cost)
-        self._highs = configured_highs(replace(options, node_limit=None), 1e-7, self._scaled)
-        self._highs.setOptionValue(
-            "simplex_dual_edge_weight_strategy", 1
-        )  # Devex: steepest edge takes longer than it saves
-        if not options.presolve:
-            self._highs.setOptionValue("presolve", "off")
-        self._lower, self._upper, self._cost, self._seconds, self._ends = (
-            arrays.lower,
-            arrays.upper,
-            cost,
-            options.time_limit_s,
-            ends,
-        )
-        self.start_from(basis)
-
-    @property
-    def basis(self) -> object:
-        """Where the last answer stands."""
-        return self._highs.getBasis()
-
-    def start_from(self, basis: object) -> None:
-        """The next answer starts there; one of another shape is passed over."""
-        if basis is not None and (len(basis.row_status), len(basis.col_status)) == self._scaled.arrays.matrix.shape:
-            self._highs.setBasis(basis)
-
-    def farkas_ray(self) -> Floats | None:
-        """Multipliers of rows that show why the last one has no answer; None where they are not known."""
-        _, known, multipliers = self._highs.getDualRay()
-        return multipliers * self._scaled.row if known else None
-
-    def solve(self, lower: Floats, upper: Floats, cost: Floats | None = None, *, value_only: bool = False) -> LpResult:
-        import highspy
-
-        column, highs = self._scaled.column, self._highs
-        cost_changed = cost is not None and bool((cost != self._cost).any())
-        highs.setOptionValue(
-            "simplex_strategy", 4 if cost_changed else 1
-        )  # the last answer is still one under other costs: primal simplex goes on from it
-        if cost_changed:
-            for j in np.flatnonzero(cost != self._cost):
-                highs.changeColCost(int(j), cost[j] * column[j] * self._scaled.objective)
-            self._cost = cost.copy()
-        for j in np.flatnonzero((lower != self._lower) | (upper != self._upper)):
-            highs.changeColBounds(int(j), lower[j] / column[j], upper[j] / column[j])
-        self._lower, self._upper = lower.copy(), upper.copy()
-        highs.setOptionValue(
-            "time_limit", highs.getRunTime() + max(min(self._seconds, self._ends - time.perf_counter()), 0.0)
-        )
+            # Devex weights start at 1; steepest-edge weights would be computed anew from the basis
+            highs.setOptionValue("simplex_dual_edge_weight_strategy", DEVEX)
+            highs.setBasis(basis)
+        highs.setOptionValue("objective_bound", cutoff)
+        highs.setOptionValue("time_limit", highs.getRunTime() + max(0.0, self.seconds_left()))
         highs.run()
-        kinds = highspy.HighsModelStatus
-        named = {kinds.kOptimal: "optimal", kinds.kInfeasible: "infeasible", kinds.kUnbounded: "unbounded"}
-        status = named.get(highs.getModelStatus(), "limit")
-        if status != "optimal":
-            return LpResult(status)
-        value, scale = highs.getInfo().objective_function_value / self._scaled.objective, self._scaled.objective
-        if value_only:
-            return LpResult(status, value)
-        solution = highs.getSolution()
-        return LpResult(
-            status,
-            value,
-            np.array(solution.col_value) * column,
-            np.array(solution.row_dual) * self._scaled.row / scale,
-            np.array(solution.col_dual) / column / scale,
-        )
+        self.iterations += highs.getInfo().simplex_iteration_count
+        status = highs.getModelStatus()
+        if status == statuses.kOptimal:
+            self.status, found = "optimal", highs.getBasis()
+            if at_root:
+                self.root_basis = found
+            x = np.array(highs.getSolution().col_value)
+            return NodeResult(highs.getInfo().objective_function_value, x, found)
+        if status == statuses.kObjectiveBound:
+            return NodeResult(cutoff)
+        if status == statuses.kInfeasible:
+            self.status = "infeasible"
+            return NodeResult(math.inf)
+        if status in (statuses.kUnbounded, statuses.kUnboundedOrInfeasible):
+            self.status = "unbounded"
+            return NodeResult(-math.inf)
+        self.status = "limit"
+        return NodeResult(None)

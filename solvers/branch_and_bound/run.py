@@ -1,32 +1,34 @@
-"""Run branch and bound on a program, within its limits."""
+"""Run branch and bound on a scaled program, within its limits of nodes and time."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from solvers.arrays import Floats
 from solvers.backends.highs_run import run_highs
-from solvers.branch_and_bound.relaxation import NodeLp, WarmStartedLp
+from solvers.backends.warm_started_lp import WarmStartedLp
+from solvers.branch_and_bound.nodes import SubMip, SubMipResult
+from solvers.branch_and_bound.relaxation import NodeLp
 from solvers.branch_and_bound.rounding import ZeroCostBinaries, round_counts
-from solvers.branch_and_bound.search import BranchAndBound, SubMipResult
+from solvers.branch_and_bound.search import BranchAndBound, BranchAndBoundResult, FindMipStart, SearchProblem
+from solvers.branch_and_bound.settings import SETTINGS
 from solvers.interface import Options, Outcome, ProgressReporter
 from solvers.program import Arrays, Scaled
 
-LARGE = 3000  # columns from which on the search over binaries is worth its linear programs
-
-
-NODES = 100  # of that search, before HiGHS takes over
+LEAST_SUB_MIP_S = 0.1  # time limit of a sub-MIP when the time is nearly up
+LEAST_HANDOVER_S = 1.0  # time left for which HiGHS is still started
 
 
 def uses_branch_and_bound(arrays: Arrays, options: Options) -> bool:
+    """Whether `options.method` asks for this search, or leaves the choice and the program is large with few binaries."""
     binaries = int((arrays.integer & (arrays.upper - arrays.lower <= 1)).sum())
     if options.method == "auto":
-        return len(arrays.integer) >= LARGE and 0 < binaries <= 400
+        return len(arrays.integer) >= SETTINGS.least_columns and 0 < binaries <= SETTINGS.most_binaries
     return options.method == "branch" and binaries > 0
 
 
@@ -36,21 +38,27 @@ def run_branch_and_bound(
     tolerance: float,
     start: Floats | None = None,
     relaxation: NodeLp | None = None,
-    known: Sequence[Floats] = (),
-    mip_start: Callable[[], tuple[float, Floats | None, float]] | None = None,
+    earlier_solutions: Sequence[Floats] = (),
+    mip_start: FindMipStart | None = None,
     mip_start_first: bool = False,
     progress: ProgressReporter | None = None,
 ) -> Outcome:
-    """The search over the binaries; what it leaves open when its nodes are used up goes to HiGHS as a whole.
-    `relaxation`: that of a program alike, changed to this one; `known`: answers of programs alike; `mip_start`, `mip_start_first`: as of the search."""
+    """Search over the binaries; when the node limit is reached, hand the whole program to HiGHS with the incumbent as MIP start.
+
+    `relaxation`: that of a similar program, changed to this one. `earlier_solutions`, `mip_start` and `mip_start_first`: as of
+    `solvers.branch_and_bound.search.BranchAndBound`.
+    """
     begin = time.perf_counter()
     arrays = scaled.arrays
-    left = lambda: options.time_limit_s - (time.perf_counter() - begin)
-    if relaxation is None:
-        relaxation = NodeLp(scaled, options, left)
-    relaxation.left = left
 
-    def finish(
+    def seconds_left() -> float:
+        return options.time_limit_s - (time.perf_counter() - begin)
+
+    if relaxation is None:
+        relaxation = NodeLp(scaled, options, seconds_left)
+    relaxation.seconds_left = seconds_left
+
+    def solve_sub_mip(
         lower: Floats,
         upper: Floats,
         known: Floats | None,
@@ -59,7 +67,7 @@ def run_branch_and_bound(
         progress: ProgressReporter | None = None,
     ) -> SubMipResult:
         part = replace(scaled, arrays=replace(arrays, lower=lower, upper=upper))
-        limits = replace(options, time_limit_s=max(0.1, left()), gap=gap)
+        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, seconds_left()), gap=gap)
         outcome = run_highs(part, limits, tolerance, known, target, progress)
         if outcome.status == "infeasible":
             return SubMipResult(math.inf, None, math.inf)
@@ -67,67 +75,74 @@ def run_branch_and_bound(
         return SubMipResult(value, outcome.x, -math.inf if outcome.bound is None else outcome.bound)
 
     search = make_search(
-        scaled,
-        options,
-        relaxation,
-        finish,
-        options.node_limit or NODES,
-        known,
-        None if progress is None else progress.report,
-        mip_start,
-        mip_start_first,
+        scaled, options, relaxation, solve_sub_mip, options.node_limit or SETTINGS.node_limit, earlier_solutions
     )
-    value = math.inf if start is None else float(scaled.cost @ start)
-    found = search.run(arrays.lower, arrays.upper, start, value)
-    if relaxation.ended in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
-        return run_highs(
-            scaled, options, tolerance
-        )  # HiGHS tells the two apart, and unbounded from infeasible integers
-    if not found.complete and left() > 1.0:
-        answer = finish(arrays.lower, arrays.upper, found.x, found.bound, options.gap, progress)
+    search.mip_start, search.mip_start_first = mip_start, mip_start_first
+    search.report = None if progress is None else progress.report
+    found = search.run(arrays.lower, arrays.upper, start, math.inf if start is None else float(scaled.cost @ start))
+    if relaxation.status in ("infeasible", "unbounded") and found.x is None and not math.isfinite(found.bound):
+        # HiGHS tells the two apart, and unbounded from a program without an integer solution
+        return run_highs(scaled, options, tolerance)
+    if not found.complete and seconds_left() > LEAST_HANDOVER_S:
+        answer = solve_sub_mip(arrays.lower, arrays.upper, found.x, found.bound, options.gap, progress)
         x = answer.x if answer.value < found.value else found.x
-        return Outcome(
-            "optimal" if x is not None else "infeasible" if answer.bound == math.inf else "limit",
-            x,
-            max(found.bound, answer.bound),
-        )
-    status = "optimal" if found.x is not None else ("infeasible" if found.bound == math.inf else "limit")
-    return Outcome(status, found.x, found.bound)
+        return _outcome(x, answer.bound, max(found.bound, answer.bound))
+    return _outcome(found.x, found.bound, found.bound)
+
+
+def _outcome(x: Floats | None, last_bound: float, bound: float) -> Outcome:
+    status = "optimal" if x is not None else "infeasible" if last_bound == math.inf else "limit"
+    return Outcome(status, x, bound)
+
+
+def run_without_sub_mips(
+    scaled: Scaled, options: Options, relaxation: NodeLp, earlier_solutions: Sequence[Floats], start: Floats | None
+) -> BranchAndBoundResult:
+    """Solve the root relaxation and run the heuristics there, for programs that are too small for the search."""
+
+    def no_sub_mip(*_: object) -> SubMipResult:
+        return SubMipResult(math.inf, None, -math.inf)
+
+    search = make_search(scaled, options, relaxation, no_sub_mip, 0, earlier_solutions)
+    value = math.inf if start is None else float(scaled.cost @ start)
+    return search.run(scaled.arrays.lower, scaled.arrays.upper, start, value)
 
 
 def make_search(
-    scaled: Scaled, options: Options, relaxation: NodeLp, finish: Callable[..., SubMipResult], node_limit: int, known: Sequence[Floats],
-    report: Callable[[float, float], None] | None, mip_start: Callable[[], tuple[float, Floats | None, float]] | None = None, mip_start_first: bool = False,
-) -> BranchAndBound:  # fmt: skip
+    scaled: Scaled,
+    options: Options,
+    relaxation: NodeLp,
+    solve_sub_mip: SubMip,
+    node_limit: int,
+    earlier_solutions: Sequence[Floats],
+) -> BranchAndBound:
+    """Set up a search whose LPs are solved by `relaxation`."""
     arrays = scaled.arrays
     binary = arrays.integer & (arrays.upper - arrays.lower <= 1)
 
-    def count(lower: Floats, upper: Floats, target: float, most: float) -> SubMipResult:
-        limits = replace(options, time_limit_s=max(0.1, relaxation.left()))
-        return round_counts(
-            scaled,
-            lower,
-            upper,
-            target,
-            most,
-            options.gap,
-            lambda part: WarmStartedLp(part.arrays, part.cost, limits, ends=time.perf_counter() + limits.time_limit_s),
-        )
+    def round_all_counts(lower: Floats, upper: Floats, target: float, cutoff: float) -> SubMipResult:
+        limits = replace(options, time_limit_s=max(LEAST_SUB_MIP_S, relaxation.seconds_left()))
 
+        def make_lp(part: Scaled) -> WarmStartedLp:
+            return WarmStartedLp(part.arrays, part.cost, limits, deadline=time.perf_counter() + limits.time_limit_s)
+
+        return round_counts(scaled, lower, upper, target, cutoff, options.gap, make_lp)
+
+    problem = SearchProblem(
+        binaries=np.flatnonzero(binary),
+        counts=np.flatnonzero(arrays.integer & ~binary),
+        relax=relaxation.solve,
+        round_counts=round_all_counts,
+        solve_sub_mip=solve_sub_mip,
+        round_free=ZeroCostBinaries(scaled).rounded,
+        branching_sets=arrays.branching_sets,
+    )
     return BranchAndBound(
-        np.flatnonzero(binary),
-        np.flatnonzero(arrays.integer & ~binary),
-        relaxation.solve,
-        count,
-        finish,
-        ZeroCostBinaries(scaled).rounded,
+        problem,
         options.gap,
         node_limit,
-        known,
+        SETTINGS,
+        earlier_solutions,
         relaxation.pseudocosts,
-        arrays.branching_sets,
-        mip_start,
-        mip_start_first,
-        lambda: relaxation.iterations,
-        report,
+        iterations=lambda: relaxation.iterations,
     )

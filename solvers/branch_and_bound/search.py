@@ -1,13 +1,13 @@
-"""Branch and bound over the few yes-or-no columns of a program whose many other columns are continuous or counts.
+"""Branch and bound over the few binaries of a program whose other columns are continuous or integer counts.
 
-Sites, placements and designs are the hard integers; counts cost little once those are settled. So the search branches
-on the binaries alone with warm linear programs, whose optima are the bounds. A dive comes first: often its plan is good
-enough already. Where every binary is whole, or can be made so at no cost, counts are made whole too, and where that is not
-good enough a solver is asked. It sees arrays and a few functions; which solver answers them is not its business."""
+Sites, placements and network designs are the hard integers; counts cost little once those are fixed. So the search branches on the
+binaries alone, with warm-started LP relaxations as bounds. A dive comes first: its solution is often within the gap already. At a
+node where every binary is integer, or can be rounded at no cost, the counts are rounded too; where that is not within the gap, a
+sub-MIP decides. The search sees arrays and a few functions. Not here: the solver behind them (`solvers.branch_and_bound.run`).
+"""
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,56 +15,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from solvers.arrays import Floats, Ints
+from solvers.branch_and_bound.branching import Candidate, Pseudocosts, branching_candidates, restrict
+from solvers.branch_and_bound.dive import dive, fractional, largest_value
+from solvers.branch_and_bound.nodes import Node, NodeQueue, NodeResult, Relax, RoundCounts, SubMip, SubMipResult
+from solvers.branch_and_bound.settings import SETTINGS, BranchAndBoundSettings
 
-INTEGRALITY_TOL = 1e-6  # a value this close to an integer is settled
-WARM_STARTS = 2  # answers of programs alike that are looked at
-TRIED_PER_NODE = 4  # binaries whose two children are solved before one of them is branched on
-LEARNT = 16  # gains of a binary that are remembered
-LOOKS_FAR = 0.002  # a child that costs this much more than its parent, relatively, is not solved to the end at first
-LEAF_GAP = 0.5  # of the asked gap, to which counts are found: the bound of a leaf may be better than that of its node
-FREE = 0.1  # of the asked gap: what a dive may lose in one step without looking at the other side
-LEFT_OF_GAP, MOST_LEFT = (
-    0.1,
-    1e-5,
-)  # share of the asked gap, and how much of it, that is for rounding: a search stops before
-ROUNDING = 1e-9  # relative differences of optima below this are the solver's
-HARD_ROOT, HARD = (
-    12_000,
-    25_000,
-)  # simplex iterations of the first relaxation alone, and of all, from which on a search is hard and a plan found in another way is asked for
-
-
-@dataclass(frozen=True, slots=True)
-class NodeResult:
-    """The optimum of a linear program: infinite where it has no solution, None where the time was up, and without x
-    where only a bound was reached. `basis` is the solver's own note of where it stood, to start the next one from."""
-
-    value: float | None
-    x: Floats | None = None
-    basis: object = None
-
-
-@dataclass(frozen=True, slots=True)
-class SubMipResult:
-    """What a mixed-integer solve under the given bounds found and proved; `bound` is infinite where infeasible."""
-
-    value: float
-    x: Floats | None
-    bound: float
-
-
-# (lower, upper, basis to start from, value from which on the bound is enough) -> answer
-Relax = Callable[[Floats, Floats, object, float], NodeResult]
-# (lower, upper, start, stop as soon as this value is reached, relative gap) -> answer
-Finish = Callable[[Floats, Floats, Floats | None, float, float], SubMipResult]
-# (lower, upper, good enough, value to stay below) -> answer that was found quickly, and the bound of the relaxation; binaries are settled
-Count = Callable[[Floats, Floats, float, float], SubMipResult]
-Pseudocosts = dict[tuple[int, int], list[float]]  # (binary, side) -> gains per unit
+FindMipStart = Callable[[], tuple[float, Floats | None, float]]
+"""() -> (value, columns or None, proven lower bound) of a solution found by another method."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchAndBoundResult:
-    """`complete` is False when the node limit or the time ended the search; the bound holds all the same."""
+    """Incumbent and lower bound; `complete` is False where the node limit or the time ended the search, and the bound still holds."""
 
     value: float
     x: Floats | None
@@ -72,328 +34,273 @@ class BranchAndBoundResult:
     complete: bool
 
 
-@dataclass(order=True, slots=True)
-class _Node:
-    """Bounds of a part of the search, and the optimum of its relaxation; without x only its bound is known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProblem:
+    """The program as the search sees it: column numbers, and functions that solve parts of it."""
 
-    value: float
-    order: int
-    lower: Floats = field(compare=False)
-    upper: Floats = field(compare=False)
-    x: Floats | None = field(compare=False)
-    basis: object = field(compare=False)
+    binaries: Ints
+    counts: Ints  # the other integer columns
+    relax: Relax
+    round_counts: RoundCounts
+    solve_sub_mip: SubMip
+    round_free: Callable[[Floats], Floats]  # rounds binaries that cost nothing, where rows permit
+    branching_sets: Sequence[tuple[Ints, Ints]] = ()  # two sets of binaries of which only one may contain a nonzero
 
 
 @dataclass(slots=True)
 class BranchAndBound:
-    """One search; `run` returns what it found."""
+    """State of one search; `run` returns its result."""
 
-    binary: Ints
-    counts: Ints
-    relax: Relax
-    count: Count
-    finish: Finish
-    round_free: Callable[[Floats], Floats]  # makes whole what it can at no cost
+    problem: SearchProblem
     gap: float
     node_limit: int
-    known: Sequence[
-        Floats
-    ] = ()  # answers of programs alike, which may hold here too, the most promising first; not a number where unknown
-    pseudocosts: Pseudocosts = field(default_factory=dict)
-    branching_sets: Sequence[
-        tuple[Ints, Ints]
-    ] = ()  # sets of binaries of which only one has any above 0: whether the first is decided before each of its own
-    mip_start: Callable[[], tuple[float, Floats | None, float]] | None = (
-        None  # value and columns of a plan found in another way, if any, and what is proven there; asked once the search turns out to be hard
-    )
-    mip_start_first: bool = False  # the mip_start is asked before anything else
-    effort: Callable[[], float] = lambda: math.inf  # simplex iterations so far
-    report: Callable[[float, float], None] | None = None  # (best value, bound)
+    settings: BranchAndBoundSettings = SETTINGS
+    earlier_solutions: Sequence[Floats] = ()  # of similar programs, most promising first; NaN where unknown
+    pseudocosts: Pseudocosts = field(default_factory=Pseudocosts)
+    mip_start: FindMipStart | None = None  # called once, as soon as the search proves hard
+    mip_start_first: bool = False  # call it before the root relaxation
+    iterations: Callable[[], float] = lambda: math.inf  # simplex iterations so far
+    report: Callable[[float, float], None] | None = None  # called with (incumbent value, lower bound)
     value: float = math.inf
     x: Floats | None = None
     out_of_time: bool = False
-    _proven: float = -math.inf  # by the mip_start, of all there is
-    _nodes: list[_Node] = field(default_factory=list)
-    _order: int = 0
-    _closed: float = math.inf  # the least bound of nodes that are closed although a better plan may be in them
-    _counted: dict[bytes, SubMipResult] = field(default_factory=dict)  # by the binaries: counts that were found quickly
-    _asked: dict[bytes, SubMipResult] = field(default_factory=dict)  # and those of the solver
+    _start_bound: float = -math.inf  # lower bound on the whole program that came with the MIP start
+    _queue: NodeQueue = field(default_factory=NodeQueue)
+    _rounded: dict[bytes, SubMipResult] = field(default_factory=dict)  # rounded counts by the values of the binaries
+    _sub_mips: dict[bytes, SubMipResult] = field(default_factory=dict)  # solved sub-MIPs, likewise
 
     def run(self, lower: Floats, upper: Floats, start: Floats | None, start_value: float) -> BranchAndBoundResult:
+        """Search between these bounds, from the solution `start` if there is one."""
         if start is not None:
             self.value, self.x = start_value, start
-        if (
-            self.mip_start_first
-            and self._take_mip_start(0)
-            and self.x is not None
-            and self.value - self._proven <= (1 - ROUNDING) * self.gap * abs(self.value)
-        ):
-            return BranchAndBoundResult(self.value, self.x, min(self._proven, self.value), True)
-        root = self.relax(lower, upper, None, math.inf)
-        if root.x is None:
-            bound = (
-                self._proven if root.value is None else root.value if self.x is None else min(root.value, self.value)
-            )
-            return BranchAndBoundResult(self.value, self.x, bound, root.value is not None)
-        self._push(root, lower, upper, root.basis)
-        self._take_mip_start(HARD_ROOT)
-        for columns in (np.concatenate([self.binary, self.counts]), self.binary):
-            for x in self.known[:WARM_STARTS]:
-                if not self._good(max(root.value, self._proven)):
-                    self._try_again(x, columns, root, lower, upper)
-        if not self._good(max(root.value, self._proven)):
-            self._dive(root, lower, upper)
+        if self.mip_start_first and self._take_mip_start(0) and self._start_is_enough():
+            return BranchAndBoundResult(self.value, self.x, min(self._start_bound, self.value), True)
+        root = self.problem.relax(lower, upper, None, math.inf)
+        if root.x is None or root.value is None:
+            return self._without_root(root)
+        self._queue.push(root, lower, upper, root.basis)
+        self._take_mip_start(self.settings.hard_root_iterations)
+        self._run_heuristics(root, root.value, lower, upper)
         visited = 0
-        while self._nodes and not self._good(max(self._nodes[0].value, self._proven)):
-            if self._take_mip_start(HARD):
+        while self._queue and not self._within_gap(max(self._queue.least_open, self._start_bound)):
+            if self._take_mip_start(self.settings.hard_iterations):
                 continue
             if self.out_of_time or visited >= self.node_limit:
                 return BranchAndBoundResult(self.value, self.x, self.bound(), False)
             if self.report is not None:
                 self.report(self.value, self.bound())
             visited += 1
-            self._visit(heapq.heappop(self._nodes))
+            self._visit(self._queue.pop())
         return BranchAndBoundResult(self.value, self.x, self.bound(), True)
 
-    def _take_mip_start(self, hard: int) -> bool:
-        """Takes the plan found in another way, and what is proven there, once the search turns out to be that hard; whether it just did."""
-        if self.mip_start is None or self.effort() < hard:
+    def bound(self) -> float:
+        """Lower bound on the optimum."""
+        return min(max(self._queue.bound, self._start_bound), self.value)
+
+    # --- incumbent, bound and gap ---------------------------------------------------------------------------------
+
+    def _take_mip_start(self, least_iterations: int) -> bool:
+        """Call the MIP start once the search took so many iterations; return whether this call did so."""
+        if self.mip_start is None or self.iterations() < least_iterations:
             return False
-        (*other, self._proven), self.mip_start = self.mip_start(), None
-        self._offer(*other)
+        (value, x, self._start_bound), self.mip_start = self.mip_start(), None
+        self._offer(value, x)
         return True
 
-    def bound(self) -> float:
-        """No plan costs less than this."""
-        return min(max(min(self._nodes[0].value if self._nodes else math.inf, self._closed), self._proven), self.value)
+    def _start_is_enough(self) -> bool:
+        gap = (1 - self.settings.value_tol) * self.gap * abs(self.value)
+        return self.x is not None and self.value - self._start_bound <= gap
 
-    def _target(self, bound: float) -> float:
-        return bound + max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING) * abs(bound) + ROUNDING
-
-    def _enough(self) -> float:
-        """The least bound, and a little, that makes the best plan good enough."""
-        share = max(self.gap - min(LEFT_OF_GAP * self.gap, MOST_LEFT), ROUNDING)
-        return (
-            self.value - share / (1 + share) * abs(self.value) * (1 - 1e-4) if math.isfinite(self.value) else math.inf
+    def _without_root(self, root: NodeResult) -> BranchAndBoundResult:
+        """Result where the root relaxation has no solution, or none in time."""
+        if root.value is None:
+            return BranchAndBoundResult(self.value, self.x, self._start_bound, False)
+        return BranchAndBoundResult(
+            self.value, self.x, root.value if self.x is None else min(root.value, self.value), True
         )
 
-    def _good(self, bound: float) -> bool:
-        """The best plan is within the gap of a node's bound, so the node need not be opened."""
+    def _tested_gap(self) -> float:
+        """Relative gap at which the search stops: the asked one, less what is kept back for rounding."""
+        kept_back = min(self.settings.rounding_share * self.gap, self.settings.most_rounding_gap)
+        return max(self.gap - kept_back, self.settings.value_tol)
+
+    def _target(self, bound: float) -> float:
+        """Largest value within the gap of a bound."""
+        return bound + self._tested_gap() * abs(bound) + self.settings.value_tol
+
+    def _closing_bound(self) -> float:
+        """Bound from which on a node is closed by the incumbent, and a little more."""
+        if not math.isfinite(self.value):
+            return math.inf
+        gap = self._tested_gap()
+        return self.value - gap / (1 + gap) * abs(self.value) * (1 - 1e-4)
+
+    def _within_gap(self, bound: float) -> bool:
+        """Whether the incumbent is within the gap of a node's bound, so that the node need not be opened."""
         return self.value <= self._target(bound)
 
-    def _push(self, relaxed: NodeResult, lower: Floats, upper: Floats, basis: object) -> None:
-        self._order += 1
-        heapq.heappush(self._nodes, _Node(relaxed.value, self._order, lower, upper, relaxed.x, relaxed.basis or basis))
-
     def _offer(self, value: float, x: Floats | None) -> None:
+        """Make a better solution the incumbent."""
         if x is not None and value < self.value:
             self.value, self.x = value, x
 
-    def _settled(self, lower: Floats, upper: Floats, x: Floats) -> tuple[Floats, Floats]:
-        lower, upper = lower.copy(), upper.copy()
-        lower[self.binary] = upper[self.binary] = np.round(x[self.binary])
-        return lower, upper
+    # --- heuristics at the root -----------------------------------------------------------------------------------
 
-    def _visit(self, node: _Node) -> None:
-        if node.x is None:  # its bound is the least now, so it is worth knowing in full
-            relaxed = self.relax(node.lower, node.upper, node.basis, math.inf)
-            if relaxed.value is None:
-                self._give_back(node)
-            elif math.isfinite(relaxed.value):
-                self._push(relaxed, node.lower, node.upper, node.basis)
+    def _run_heuristics(self, root: NodeResult, root_value: float, lower: Floats, upper: Floats) -> None:
+        """Look for a first solution: repair those of similar programs, then dive."""
+        binaries, counts = self.problem.binaries, self.problem.counts
+        for columns in (np.concatenate([binaries, counts]), binaries):
+            for x in self.earlier_solutions[: self.settings.earlier_solutions_tried]:
+                if not self._within_gap(max(root_value, self._start_bound)):
+                    self._repair(x, columns, root, root_value, lower, upper)
+        if not self._within_gap(max(root_value, self._start_bound)):
+            self._dive(root, root_value, lower, upper)
+
+    def _repair(
+        self, x: Floats, columns: Ints, root: NodeResult, root_value: float, lower: Floats, upper: Floats
+    ) -> None:
+        """Fix `columns` as in an earlier solution, where it knows them, then dive on the other binaries and round the counts."""
+        binaries = self.problem.binaries
+        with_counts, columns = len(columns) > len(binaries), columns[np.isfinite(x[columns])]
+        fixed = np.round(x[columns])
+        if (fixed < lower[columns]).any() or (fixed > upper[columns]).any():
             return
-        between, whole = _fractional(node.x, self.binary), self.round_free(node.x)
-        if undecided := _fractional(whole, self.binary).size:
-            between = _fractional(whole, self.binary)
-        if undecided or not self._leaf(node, whole):
-            self._branch(node, between)
+        if not np.isfinite(x[self.problem.counts]).all():
+            return
+        lower, upper = lower.copy(), upper.copy()
+        lower[columns] = upper[columns] = fixed
+        if (lower[binaries] < upper[binaries]).any():
+            first = self._relax_and_round(lower, upper, root.basis, self.value)
+            last = (
+                None
+                if first.x is None
+                else dive(self._relax_and_round, first, lower, upper, binaries, largest_value, self.gap, self.value)
+            )
+            if last is None or last.x is None:
+                return
+            lower, upper = self._fix_binaries(lower, upper, last.x)
+        target = self._target(root_value)
+        found = self.problem.round_counts(lower, upper, target, self.value if with_counts else min(self.value, target))
+        self._offer(found.value, found.x)
 
-    def _give_back(self, node: _Node) -> None:
+    def _dive(self, root: NodeResult, root_value: float, lower: Floats, upper: Floats) -> None:
+        """Dive on the binaries, then round the counts. With an incumbent, only a solution within the gap is worth the time."""
+        cutoff = self.value if self.x is None else min(self.value, self._target(root_value))
+        first = root if root.x is None else replace(root, x=self.problem.round_free(root.x))
+        last = dive(self._relax_and_round, first, lower, upper, self.problem.binaries, largest_value, self.gap, cutoff)
+        if last is not None and last.x is not None:
+            self._round_counts(self._key(last.x), *self._fix_binaries(lower, upper, last.x), root_value)
+
+    def _relax_and_round(self, lower: Floats, upper: Floats, basis: object, cutoff: float) -> NodeResult:
+        found = self.problem.relax(lower, upper, basis, cutoff)
+        return found if found.x is None else replace(found, x=self.problem.round_free(found.x))
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def _visit(self, node: Node) -> None:
+        """Solve a leaf, or branch."""
+        if node.x is None:  # its LP stopped at the cutoff; now that its bound is the least, solve it in full
+            relaxed = self.problem.relax(node.lower, node.upper, node.basis, math.inf)
+            if relaxed.value is None:
+                self._put_back(node)
+            elif math.isfinite(relaxed.value):
+                self._queue.push(relaxed, node.lower, node.upper, node.basis)
+            return
+        open_columns, rounded = fractional(node.x, self.problem.binaries), self.problem.round_free(node.x)
+        still_open = fractional(rounded, self.problem.binaries)
+        if still_open.size or not self._solve_leaf(node, node.x, rounded):
+            self._branch(node, node.x, still_open if still_open.size else open_columns)
+
+    def _put_back(self, node: Node) -> None:
         self.out_of_time = True
-        heapq.heappush(self._nodes, node)
+        self._queue.put_back(node)
 
-    def _branch(self, node: _Node, between: Ints) -> None:
-        best: tuple[float, list] | None = None
+    def _branch(self, node: Node, x: Floats, open_columns: Ints) -> None:
+        """Branch on the candidate whose children gain most, by strong branching until its pseudocosts are known."""
+        best: tuple[float, list[tuple[NodeResult, Floats, Floats]]] | None = None
         tried = 0
-        shares = self._shares(node.x, between)
-        for column in self._ranked(shares):
-            known = all((column, side) in self.pseudocosts for side in (0, 1))
-            if best is not None and (known or tried >= TRIED_PER_NODE):
+        shares = branching_candidates(x, open_columns, self.problem.branching_sets)
+        for candidate in self.pseudocosts.ranked(shares):
+            known = self.pseudocosts.known(candidate)
+            if best is not None and (known or tried >= self.settings.strong_branching_candidates):
                 break
             tried += not known
-            children = [self._child(node, column, side) for side in (0, 1)]
-            if any(child[0].value is None for child in children):
-                self._give_back(node)
+            children = [self._child(node, candidate, side) for side in (0, 1)]
+            values = [result.value for result, _, _ in children if result.value is not None]
+            if len(values) < 2:
+                self._put_back(node)
                 return
-            gains = [max(child[0].value - node.value, 0.0) for child in children]
+            gains = [max(value - node.value, 0.0) for value in values]
             for side, gain in enumerate(gains):
                 if math.isfinite(gain):
-                    distance = shares[column] if side == 0 else 1 - shares[column]
-                    learnt = self.pseudocosts.setdefault((column, side), [])
-                    learnt.append(gain / distance)
-                    del learnt[:-LEARNT]
-            alive = [child for child in children if not self._good(child[0].value) and math.isfinite(child[0].value)]
-            if len(alive) < 2:  # settled without branching; what is good enough is closed by its bound
-                self._closed = min(
-                    [self._closed, *(child[0].value for child in children if self._good(child[0].value))]
-                )
+                    distance = shares[candidate] if side == 0 else 1 - shares[candidate]
+                    self.pseudocosts.record(candidate, side, gain, distance)
+            alive = [
+                child
+                for child, value in zip(children, values, strict=True)
+                if math.isfinite(value) and not self._within_gap(value)
+            ]
+            if len(alive) < 2:  # at most one child is left: no branching needed
+                for value in values:
+                    if self._within_gap(value):
+                        self._queue.close(value)
                 for child in alive:
-                    self._push(*child, node.basis)
+                    self._queue.push(*child, node.basis)
                 return
             score = max(gains[0], 1e-9) * max(gains[1], 1e-9)
             if best is None or score > best[0]:
                 best = score, children
+        if best is None:
+            raise ValueError("a node without a fractional candidate cannot be branched on")
         for child in best[1]:
-            self._push(*child, node.basis)
+            self._queue.push(*child, node.basis)
 
-    def _child(self, node: _Node, column: int, side: int) -> tuple[NodeResult, Floats, Floats]:
-        lower, upper = node.lower.copy(), node.upper.copy()
-        if column < len(lower):
-            lower[column] = upper[column] = side
-        else:
-            upper[self.branching_sets[column - len(lower)][side]] = 0.0
-        far = node.value + max(LOOKS_FAR, 2 * self.gap) * abs(node.value)
-        enough = self._enough()
-        return self.relax(lower, upper, node.basis, min(far, enough)), lower, upper
+    def _child(self, node: Node, candidate: Candidate, side: int) -> tuple[NodeResult, Floats, Floats]:
+        """Solve the LP of a child, up to a value that is enough for now."""
+        lower, upper = restrict(node.lower, node.upper, candidate, side, self.problem.branching_sets)
+        far = node.value + max(self.settings.child_cutoff, 2 * self.gap) * abs(node.value)
+        return self.problem.relax(lower, upper, node.basis, min(far, self._closing_bound())), lower, upper
 
-    def _shares(self, x: Floats, between: Ints) -> dict[int, float]:
-        """What is to be branched on, and how far it is chosen: branching_sets, by their number beyond those of columns, and the binaries in none that is open."""
-        shares = {len(x) + number: float(x[half].sum()) for number, (half, _) in enumerate(self.branching_sets)}
-        shares = {number: share for number, share in shares.items() if INTEGRALITY_TOL < share < 1 - INTEGRALITY_TOL}
-        inner = {int(column) for number in shares for half in self.branching_sets[number - len(x)] for column in half}
-        return shares | {int(column): float(x[column]) for column in between if int(column) not in inner}
+    def _solve_leaf(self, node: Node, x: Floats, rounded: Floats) -> bool:
+        """Fix the binaries as in `rounded` and find the counts; return False where the node still has to be branched on.
 
-    def _ranked(self, shares: dict[int, float]) -> list[int]:
-        """Most promising first: by the product of expected gains, untried ones at the mean of the tried, then by
-        how undecided they are."""
-        means = {key: float(np.mean(gains)) for key, gains in self.pseudocosts.items()}
-        usual = float(np.mean(list(means.values()))) if means else 1.0
-
-        def score(column: int) -> tuple[float, float]:
-            down = means.get((column, 0), usual) * shares[column]
-            up = means.get((column, 1), usual) * (1 - shares[column])
-            return -max(down, 1e-9) * max(up, 1e-9), abs(shares[column] - 0.5)
-
-        return sorted(shares, key=score)
-
-    def _leaf(self, node: _Node, whole: Floats) -> bool:
-        """The node with every binary as in `whole`: find the counts; if the plan is not good enough, prove what the node holds, or False
-        where it has to be branched on."""
-        key = np.round(whole[self.binary]).tobytes()
-        lower, upper = self._settled(node.lower, node.upper, whole)
-        rounded = self._round(key, lower, upper, node.value)
+        If rounding is not within the gap of the node's bound, a sub-MIP with these binaries decides, then one over the node.
+        """
+        binaries, key = self.problem.binaries, self._key(rounded)
+        lower, upper = self._fix_binaries(node.lower, node.upper, rounded)
+        first = self._round_counts(key, lower, upper, node.value)
         bound = node.value
-        if not self._good(bound):
-            if key not in self._asked:
-                self._asked[key] = self.finish(lower, upper, rounded.x, self._target(bound), LEAF_GAP * self.gap)
-            answer = self._asked[key]
+        if not self._within_gap(bound):
+            if key not in self._sub_mips:
+                gap = self.settings.leaf_gap_share * self.gap
+                self._sub_mips[key] = self.problem.solve_sub_mip(lower, upper, first.x, self._target(bound), gap)
+            answer = self._sub_mips[key]
             self._offer(answer.value, answer.x)
-        if not self._good(bound):
-            whole_node = (lower[self.binary] == node.lower[self.binary]) & (
-                upper[self.binary] == node.upper[self.binary]
-            )
-            if not whole_node.all():
-                if _fractional(node.x, self.binary).size:
-                    return False
-                answer = self.finish(node.lower, node.upper, answer.x, self._target(bound), self.gap)
-                self._offer(answer.value, answer.x)
-            bound = max(bound, answer.bound)
-        self._closed = min(self._closed, bound)
+            if not self._within_gap(bound):
+                unchanged = (lower[binaries] == node.lower[binaries]) & (upper[binaries] == node.upper[binaries])
+                if not unchanged.all():
+                    if fractional(x, binaries).size:
+                        return False
+                    answer = self.problem.solve_sub_mip(node.lower, node.upper, answer.x, self._target(bound), self.gap)
+                    self._offer(answer.value, answer.x)
+                bound = max(bound, answer.bound)
+        self._queue.close(bound)
         return True
 
-    def _round(self, key: bytes, lower: Floats, upper: Floats, bound: float) -> SubMipResult:
-        """Counts made whole where these bounds round_free all binaries."""
-        if key not in self._counted:
-            self._counted[key] = self.count(lower, upper, self._target(bound), self.value)
-            self._offer(self._counted[key].value, self._counted[key].x)
-        return self._counted[key]
+    def _round_counts(self, key: bytes, lower: Floats, upper: Floats, bound: float) -> SubMipResult:
+        """Round the counts where these bounds fix all binaries; each combination of binaries is rounded once."""
+        if key not in self._rounded:
+            found = self.problem.round_counts(lower, upper, self._target(bound), self.value)
+            self._rounded[key] = found
+            self._offer(found.value, found.x)
+        return self._rounded[key]
 
-    def _try_again(self, x: Floats, columns: Ints, root: NodeResult, lower: Floats, upper: Floats) -> None:
-        """The best with these columns as in a known answer, as far as it tells them, and the others made whole."""
-        counted, columns = len(columns) > len(self.binary), columns[np.isfinite(x[columns])]
-        whole = np.round(x[columns])
-        if (whole < lower[columns]).any() or (whole > upper[columns]).any() or not np.isfinite(x[self.counts]).all():
-            return
+    def _fix_binaries(self, lower: Floats, upper: Floats, x: Floats) -> tuple[Floats, Floats]:
         lower, upper = lower.copy(), upper.copy()
-        lower[columns] = upper[columns] = whole
-        if (lower[self.binary] < upper[self.binary]).any():
-            last: NodeResult | None = self._relax_settled(lower, upper, root.basis, self.value)
-            last = (
-                None
-                if last.x is None
-                else dive(self._relax_settled, last, lower, upper, self.binary, _most_chosen, self.gap, self.value)
-            )
-            if last is None:
-                return
-            lower, upper = self._settled(lower, upper, last.x)
-        target = self._target(root.value)
-        found = self.count(lower, upper, target, self.value if counted else min(self.value, target))
-        self._offer(found.value, found.x)
+        binaries = self.problem.binaries
+        lower[binaries] = upper[binaries] = np.round(x[binaries])
+        return lower, upper
 
-    def _relax_settled(self, lower: Floats, upper: Floats, basis: object, stop_at: float) -> NodeResult:
-        found = self.relax(lower, upper, basis, stop_at)
-        return found if found.x is None else replace(found, x=self.round_free(found.x))
-
-    def _dive(self, root: NodeResult, lower: Floats, upper: Floats) -> None:
-        """A plan: binaries, then counts, made whole one by one. With a plan in hand only one that is good enough is worth the way."""
-        most = self.value if self.x is None else min(self.value, self._target(root.value))
-        last = dive(
-            self._relax_settled,
-            replace(root, x=self.round_free(root.x)),
-            lower,
-            upper,
-            self.binary,
-            _most_chosen,
-            self.gap,
-            most,
-        )
-        if last is not None:
-            self._round(np.round(last.x[self.binary]).tobytes(), *self._settled(lower, upper, last.x), root.value)
-
-
-def dive(
-    relax: Relax,
-    last: NodeResult,
-    lower: Floats,
-    upper: Floats,
-    columns: Ints,
-    first: Callable[[Floats, Ints], int],
-    gap: float,
-    most: float,
-) -> NodeResult | None:
-    """Columns made whole one by one, `first` the next among those between, each to the near side if that costs next to nothing, else to the
-    side that costs less; None where both have no answer, or none below `most`."""
-    lower, upper = lower.copy(), upper.copy()
-    while (between := _fractional(last.x, columns)).size:
-        column = between[first(last.x, between)]
-        near = float(np.round(last.x[column]))
-        far = near + (1.0 if last.x[column] > near else -1.0)
-
-        def at(whole: float, stop: float, column: int = column, basis: object = last.basis) -> NodeResult:
-            low, high = lower.copy(), upper.copy()
-            low[column] = high[column] = whole
-            return relax(low, high, basis, min(stop, most))
-
-        best, whole = at(near, last.value + max(FREE * gap, ROUNDING) * abs(last.value)), near
-        if best.x is None:
-            other = at(far, math.inf)
-            limit = math.inf if other.x is None else other.value
-            if best.value is not None and math.isfinite(best.value) and best.value < limit:
-                best = at(near, limit)
-            if best.x is None:
-                best, whole = other, far
-        if best.x is None:
-            return None
-        last = best
-        lower[column] = upper[column] = whole
-    return last
-
-
-def _fractional(x: Floats, columns: Ints) -> Ints:
-    part = x[columns]
-    return columns[np.abs(part - np.round(part)) > INTEGRALITY_TOL]
-
-
-def _most_chosen(x: Floats, between: Ints) -> int:
-    """A chosen place or design settles its rivals."""
-    return int(np.argmax(x[between]))
+    def _key(self, x: Floats) -> bytes:
+        """Values of the binaries, to look up what was solved for them."""
+        return np.round(x[self.problem.binaries]).tobytes()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.branch_and_bound.relaxation import WarmStartedLp
+from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options, SolverError
 from solvers.model.build import build
 from solvers.model.data import Objective, PlanData

@@ -1,6 +1,7 @@
 """What a solver proved is what is reported: statuses, bound, gap, the polished answer and its duals."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from scipy import sparse
 from solvers import mip
 from solvers.backends.highs import solve_mip
 from solvers.branch_and_bound import relaxation, run
-from solvers.branch_and_bound import search as branch_search
-from solvers.branch_and_bound.search import BranchAndBound, NodeResult
+from solvers.branch_and_bound.nodes import NodeResult
+from solvers.branch_and_bound.search import BranchAndBound
 from solvers.interface import ProgressReporter
 from solvers.mip import Options
 from solvers.program import Program
@@ -252,7 +253,7 @@ def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
 
 
 def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
-    monkeypatch.setattr(branch_search, "HARD", 0)
+    monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, hard_iterations=0))
     program = placed(0)
     cost = program.functional("cost")
     best = mip.solve(program, cost, "min", Options(gap=0.0))
@@ -263,18 +264,18 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
         return x, -np.inf
 
     cut = Options(gap=0.0, method="branch", node_limit=1)
-    told = mip.solve(program, cost, "min", cut, mip_start=lambda: mip_start(best.x))
+    told = mip.solve(program, cost, "min", cut, mip_start=mip.MipStart(lambda: mip_start(best.x)))
     assert told.objective == pytest.approx(best.objective, rel=1e-7)
     wrong = best.x.copy()
     wrong[program.columns["n"]] = 0.0
-    missed = mip.solve(program, cost, "min", cut, mip_start=lambda: mip_start(wrong))
+    missed = mip.solve(program, cost, "min", cut, mip_start=mip.MipStart(lambda: mip_start(wrong)))
     assert program.arrays().violation(missed.x) <= 1e-9 and missed.objective >= best.objective * (1 - 1e-9)
-    none = mip.solve(program, cost, "min", cut, mip_start=lambda: mip_start(None))
+    none = mip.solve(program, cost, "min", cut, mip_start=mip.MipStart(lambda: mip_start(None)))
     assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
 
 
 def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
-    monkeypatch.setattr(branch_search, "HARD", 0)
+    monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, hard_iterations=0))
     program = placed(0)
     cost = program.functional("cost")
     best = mip.solve(program, cost, "min", Options(gap=0.0))
@@ -286,7 +287,7 @@ def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
             cost,
             "min",
             Options(gap=1e-6, method="branch", progress=lines.append),
-            mip_start=lambda bound=bound: (best.x, bound),
+            mip_start=mip.MipStart(lambda bound=bound: (best.x, bound)),
         )
         assert told.status == "optimal" and told.bound == pytest.approx(best.objective, rel=1e-6)
         searched[bound] = len(lines)
@@ -309,7 +310,7 @@ def stood(lines):
 @pytest.mark.parametrize("method", ["direct", "branch"])
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_progress_tells_the_best_value_and_what_is_proven_as_they_close_in(method, sense, monkeypatch):
-    monkeypatch.setattr(mip, "EVERY_S", 0.0)
+    monkeypatch.setattr(mip, "PROGRESS_EVERY_S", 0.0)
     program, lines = placed(1), []
     sign = 1.0 if sense == "min" else -1.0
     cost = sign * 3e4 * program.functional("cost")
@@ -350,8 +351,7 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
         cost,
         "min",
         Options(gap=0.01, method="branch", progress=lines.append),
-        mip_start=lambda: (best.x, share * best.objective),
-        mip_start_first=True,
+        mip_start=mip.MipStart(lambda: (best.x, share * best.objective), first=True),
     )
     assert told.objective == pytest.approx(best.objective, rel=1e-7) and told.gap <= 0.01
     if share > 0.99:
@@ -366,7 +366,11 @@ def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_
     cost = program.functional("cost")
     best = mip.solve(program, cost, "min", Options(gap=0.0))
     told = mip.solve(
-        program, cost, "min", Options(gap=1e-6, method="branch"), mip_start=lambda: (None, bound), mip_start_first=True
+        program,
+        cost,
+        "min",
+        Options(gap=1e-6, method="branch"),
+        mip_start=mip.MipStart(lambda: (None, bound), first=True),
     )
     assert told.status == "optimal" and told.objective == pytest.approx(best.objective, rel=1e-6)
 
@@ -378,7 +382,7 @@ def test_another_way_is_not_asked_while_the_search_is_easy():
         program.functional("cost"),
         "min",
         Options(gap=0.0, method="branch"),
-        mip_start=lambda: pytest.fail("asked"),
+        mip_start=mip.MipStart(lambda: pytest.fail("asked")),
     )
     assert easy.status == "optimal"
 
@@ -394,7 +398,7 @@ def test_the_search_over_binaries_keeps_to_the_gap(gap):
 def test_the_search_over_binaries_hands_over_when_its_nodes_are_used_up(monkeypatch):
     program = facilities()
     best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
-    monkeypatch.setattr(run, "NODES", 1)
+    monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, node_limit=1))
     answer = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch"))
     assert answer.status == "optimal" and answer.objective == pytest.approx(best, rel=1e-7)
     cut = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="branch", node_limit=1))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvers.program import DROP, Program
+from solvers.program import COEFFICIENT_TOL, Program
 
 
 def test_columns_are_numbered_where_they_exist():
@@ -70,7 +70,7 @@ def test_scaling_loses_no_digit_and_brings_rows_near_one():
     assert np.array_equal(back[kept], vals[kept])
     largest = np.abs(scaled.arrays.matrix.toarray()).max(axis=1)
     assert ((largest >= 1) & (largest < 2)).all()
-    assert (np.abs(vals * scaled.row[:, None] * scaled.column)[~kept] < DROP).all()
+    assert (np.abs(vals * scaled.row[:, None] * scaled.column)[~kept] < COEFFICIENT_TOL).all()
     assert (scaled.column[30:] == 1).all(), "whole columns keep their unit"
     assert np.array_equal(scaled.cost / scaled.objective / scaled.column, cost)
     assert np.abs(scaled.cost).max() <= 1e4

@@ -70,7 +70,7 @@ def test_a_program_with_one_point_less_starts_from_the_one_before():
         point_uses=np.column_stack([data.point_uses[uses, 0] - (data.point_uses[uses, 0] > gone), data.point_uses[uses, 1]]),
     )  # fmt: skip
     one, other = build(data), build(less)
-    _, columns, rows = reoptimize._Shape(data, one, None).towards(less, other)
+    _, columns, rows = reoptimize._LoadedProgram(data, one, None).mapped_to(less, other)
     for block in ("x", "v", "y", "run"):
         new, old = other.columns[block], one.columns[block][stays]
         both = (new >= 0) & (old >= 0)
@@ -83,7 +83,7 @@ def test_a_program_with_one_point_less_starts_from_the_one_before():
 def test_other_options_have_nothing_in_common():
     data = problem(np.random.default_rng(3), ("cost",))
     moved = replace(data, option_group=data.option_group + 1)
-    assert reoptimize._same_points(moved, data) is None and reoptimize._same_points(data, data).tolist() == list(
+    assert reoptimize._earlier_points(moved, data) is None and reoptimize._earlier_points(data, data).tolist() == list(
         range(len(data.point_pool))
     )
 

@@ -156,7 +156,7 @@ def data():
 
 def test_the_search_over_binaries_goes_on_in_place(data, monkeypatch):
     """As for large programs, whose binaries are branched on."""
-    monkeypatch.setattr(run, "LARGE", 1)
+    monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, least_columns=1))
     options = mip.Options(gap=GAP)
     program = Reoptimizer()
     program.solve(data, options)

@@ -63,7 +63,7 @@ def test_one_process_answers_all():
 
 def test_what_does_not_end_is_given_up(monkeypatch):
     """HiGHS has a minute here, whatever it is given: as where it does not look at the clock."""
-    monkeypatch.setattr(subprocess_mip, "LATE", 0.5)
+    monkeypatch.setattr(subprocess_mip, "GRACE_S", 0.5)
     found = subprocess_mip.solve_mip(*market_split(), 0.1, (("time_limit", 60.0),))
     assert found.x is None and found.bound == -np.inf
     assert not subprocess_mip._idle

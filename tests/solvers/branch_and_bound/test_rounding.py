@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solvers.branch_and_bound.relaxation import WarmStartedLp
+from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.branch_and_bound.rounding import ZeroCostBinaries, round_counts
-from solvers.branch_and_bound.search import NodeResult
+from solvers.branch_and_bound.settings import ROUNDING
 from solvers.mip import Options
 from solvers.program import Arrays, Scaled
 
@@ -36,7 +36,7 @@ def scaled(matrix, row_lower, row_upper, upper, integer, cost) -> Scaled:
     return Scaled(arrays, np.array(cost, dtype=float), ones, np.ones(rows), 1.0)
 
 
-def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.inf):
+def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.inf, rounding=ROUNDING):
     arrays = program.arrays
     opened = lambda part: WarmStartedLp(part.arrays, part.cost, Options())
     return round_counts(
@@ -47,6 +47,7 @@ def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.i
         most,
         GAP,
         opened,
+        rounding,
     )
 
 
@@ -168,44 +169,40 @@ def test_counts_no_better_than_what_is_known_are_not_looked_for():
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.data())
 def test_what_counts_without_an_answer_rule_out_has_none(data):
-    from solvers.branch_and_bound.rounding import _CountSearch
+    from solvers.branch_and_bound.count_search import CountSearch
 
     program = covering(data)
     part = replace(
         program, arrays=replace(program.arrays, upper=np.append([6.0] * 3 + [100.0] * 6, program.arrays.upper[-1:]))
     )
-    counts = _CountSearch(WarmStartedLp(part.arrays, part.cost, Options()), part, 0.0)
+    counts = CountSearch(WarmStartedLp(part.arrays, part.cost, Options()), part, 0.0)
     columns = counts.columns[:3]
     x = np.zeros(10)
     x[9] = part.arrays.lower[9]
-    none = math.isinf(counts.learn(NodeResult(0.0, x)))
+    none = math.isinf(counts.evaluate(x[counts.columns]))
     assert not counts._feasibility_cuts or none
     for weights, least in tuple(counts._feasibility_cuts):
         assert x[counts.columns] @ weights < least
         for n in np.ndindex(3, 3, 3):
             x[columns] = n
             if x[counts.columns] @ weights < least:
-                assert math.isinf(counts.learn(NodeResult(0.0, x)))
+                assert math.isinf(counts.evaluate(x[counts.columns]))
 
 
 def test_counts_without_an_answer_rule_others_out():
     """Of 17 asked, 10 are there: what rules that out rules out one of 7 as well, but not two of 10."""
-    from solvers.branch_and_bound.rounding import _CountSearch
+    from solvers.branch_and_bound.count_search import CountSearch
 
     program = scaled([[-10.0, -7.0]], [-np.inf], [-17], [5, 5], [True] * 2, [10.0, 7.5])
-    counts = _CountSearch(WarmStartedLp(program.arrays, program.cost, Options()), program, 0.0)
-    assert math.isinf(counts.learn(NodeResult(0.0, np.array([1.0, 0.0]))))
+    counts = CountSearch(WarmStartedLp(program.arrays, program.cost, Options()), program, 0.0)
+    assert math.isinf(counts.evaluate(np.array([1.0, 0.0])))
     ((weights, least),) = counts._feasibility_cuts
     assert weights @ np.array([0, 1]) < least <= weights @ np.array([2, 0])
 
 
-def test_the_search_around_the_best_counts_finds_what_dives_miss(monkeypatch):
+def test_the_search_around_the_best_counts_finds_what_dives_miss():
     """Three kinds fill a demand of 17: 10 + 7 for 17, where a dive by the dearest kind takes two of 10 for 20."""
-    from solvers.branch_and_bound import rounding
-
     program = scaled([[-10.0, -7.0, -4.0]], [-np.inf], [-17], [5, 5, 5], [True] * 3, [10.0, 7.5, 4.6])
     best = min(10 * a + 7.5 * b + 4.6 * c for a, b, c in np.ndindex(6, 6, 6) if 10 * a + 7 * b + 4 * c >= 17)
-    monkeypatch.setattr(rounding, "ASKED", 0)
-    dived = found(program, target=best).value
-    monkeypatch.setattr(rounding, "ASKED", 40)
+    dived = found(program, target=best, rounding=replace(ROUNDING, neighbours_evaluated=0)).value
     assert found(program, target=best + 1e-9).value == pytest.approx(best) and dived >= best

@@ -10,8 +10,9 @@ from solvers.decomposition.dual_ascent import Climb
 from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import ProgressReporter
-from solvers.joint import unfinished, unserved
 from solvers.model.build import build
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from tests.solvers.reference import best
 from tests.solvers.test_bruteforce import problem
 

@@ -16,8 +16,9 @@ from solvers.decomposition.interior_point.newton import Newton
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.root_relaxation import blocks
 from solvers.interface import ProgressReporter
-from solvers.joint import unfinished, unserved
 from solvers.model.build import build
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem
 

@@ -14,8 +14,9 @@ from solvers.backends.highs import highs_lp, new_highs, set_threads
 from solvers.decomposition.lagrangian_bound import Estimate, Prices, _run
 from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import ProgressReporter
-from solvers.joint import unfinished, unserved
 from solvers.model.build import build
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from tests.solvers.model import test_phases as phases
 from tests.solvers.reference import SMALL
 from tests.solvers.test_bruteforce import problem

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.units import HOUR_S
 from solvers.analysis.relief import Row, with_limits
-from solvers.branch_and_bound.relaxation import WarmStartedLp
+from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.joint import solve
 from solvers.mip import Options
 from solvers.model.build import build, objective_vector

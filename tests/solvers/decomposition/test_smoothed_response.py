@@ -12,8 +12,9 @@ from solvers.decomposition.lagrangian_bound import Prices
 from solvers.decomposition.reformulation import Decomposition
 from solvers.decomposition.smoothed_response import _jobs, _serving, used
 from solvers.interface import ProgressReporter
-from solvers.joint import unfinished, unserved
 from solvers.model.build import build
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from tests.solvers.test_bruteforce import problem
 
 

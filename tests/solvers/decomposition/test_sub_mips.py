@@ -13,8 +13,9 @@ from solvers.decomposition import sub_mips
 from solvers.decomposition.node_relaxation import counted
 from solvers.decomposition.reformulation import Decomposition
 from solvers.interface import ProgressReporter
-from solvers.joint import unfinished, unserved
 from solvers.model.build import build
+from solvers.model.routing import unserved
+from solvers.model.schedule import unfinished
 from tests.solvers.test_bruteforce import problem
 
 SEEDS = range(40)
