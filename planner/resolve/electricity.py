@@ -97,9 +97,7 @@ def _read(context: ResolveContext, profile: Profile, path: str) -> Floats:
         return SpecError([Problem(f"{path}.profile", message)])
 
     if given is None:
-        raise wrong(
-            f'"{profile.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
-        )
+        raise wrong(f'"{profile.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR')
     if profile.column not in given.columns:
         raise wrong(f'{profile.file} has no column "{profile.column}"; it has {", ".join(given.columns)}')
     try:

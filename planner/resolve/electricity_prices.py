@@ -94,7 +94,7 @@ def _averaged(clock: Clock) -> str:
 def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     """Return the contents of a site's file. Raises SpecError where the file was not found."""
     if hourly.file not in context.spec.series:
-        message = f'"{hourly.file}" lies neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
+        message = f'"{hourly.file}" is neither beside the spec nor in a folder given by --hourly; add --hourly DIR'
         raise SpecError([Problem(f"{path}.hourly", message)])
     return context.spec.series[hourly.file]
 

@@ -81,7 +81,7 @@ def offered_lines(context: ResolveContext) -> list[Offered] | None:
             continue
         between = frozenset(region.name for region in ends)
         if twice := next((o for o in found if (o.kind, o.between) == (record.name, between)), None):
-            message = f"{record.name} stands at {twice.path} already for the same regions; join the two"
+            message = f"{record.name} is at {twice.path} already for the same regions; join the two"
             context.add_problem(path, message)
             continue
         try:

@@ -40,7 +40,7 @@ def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
         for name in (name for name, there in beside.items() if there and phase.budget is not None):
             context.add_problem(
                 f"phases[{i}].budget",
-                f'cannot stand beside "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
+                f'cannot be combined with "{name}" yet; remove one of them, or state "capital" of the phase and "limits.budget"',
             )
     return tuple(
         PhaseFacts(
@@ -96,7 +96,7 @@ def site_from_s(context: ResolveContext, site: Site, path: str) -> float:
     if begins and site.electricity is not None:
         context.add_problem(
             f"{path}.available_from",
-            'cannot stand beside "electricity", whose contracts and batteries are there from the start; remove one of them',
+            'cannot be combined with "electricity", whose contracts and batteries are there from the start; remove one of them',
         )
     return begins
 

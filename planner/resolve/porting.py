@@ -32,7 +32,7 @@ def resolve_porting(
         _check_family(context, entry, path, families)
         for architecture in _architectures(context, entry, path, runs):
             if (architecture, entry.family) in found:
-                message = f'"{architecture}" on "{entry.family}" stands above already; remove one of them'
+                message = f'"{architecture}" on "{entry.family}" is above already; remove one of them'
                 context.add_problem(path, message)
                 continue
             cost = context.convert(entry.cost, path=f"{path}.cost")
@@ -40,10 +40,10 @@ def resolve_porting(
             facts = PortingFacts(path, entry.family, architecture, cost, users)
             found[architecture, entry.family] = facts
     if found and context.spec.robust is not None:
-        context.add_problem("porting", 'cannot stand beside "robust" yet; remove one of them')
+        context.add_problem("porting", 'cannot be combined with "robust" yet; remove one of them')
     serving = [workload for workload in context.spec.workloads if isinstance(workload, Serving)]
     if found and any(workload.spread is not None and workload.spread.survive for workload in serving):
-        context.add_problem("porting", 'cannot stand beside "survive" of a spread yet; remove one of them')
+        context.add_problem("porting", 'cannot be combined with "survive" of a spread yet; remove one of them')
     return tuple(found.values())
 
 

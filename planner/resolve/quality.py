@@ -43,7 +43,7 @@ def members_of(
             f'"{own.runs}" has no score among the alternatives; add it there, or name one of them',
         )
     if twice := next((i for i, name in enumerate(names) if name in names[:i]), None):
-        context.add_problem(places[twice], f'"{names[twice]}" stands twice; give one score')
+        context.add_problem(places[twice], f'"{names[twice]}" occurs twice; give one score')
     members: dict[str, ServingFacts] = {}
     for record, place in zip(records, places, strict=True):
         try:
@@ -76,13 +76,13 @@ def members_of(
 def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str | None:
     """Say what a workload with a quality floor cannot be combined with yet, with the remedy; None where nothing is in the way."""
     if spec.robust is not None:
-        return 'cannot stand beside "robust" yet; remove one of them'
+        return 'cannot be combined with "robust" yet; remove one of them'
     if workload.spread is not None and workload.spread.survive:
-        return 'cannot stand beside "survive" of a spread yet; remove one of them'
+        return 'cannot be combined with "survive" of a spread yet; remove one of them'
     if floor.mix == NONE:
         return None
     if workload.spread is not None or workload.demand.deferral:
-        return 'with a mix cannot stand beside a spread or a deferral yet; write "mix": "none"'
+        return 'with a mix cannot be combined with a spread or a deferral yet; write "mix": "none"'
     if spec.horizon.dispatch and spec.horizon.calendar != "full-year":
         shaped = workload.demand.week or workload.demand.months or any(site.hourly for site in spec.sites)
         if shaped or spec.horizon.calendar != "representative-day":

@@ -1,4 +1,4 @@
-"""The base of every block of a spec, and what is wrong with a document as places and remedies in the user's words."""
+"""The base of every block of a spec, and pydantic's errors as places and remedies in the user's words."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _EXPECTED = {
 
 
 def problems_of(error: ValidationError, whole: type[BaseModel]) -> list[Problem]:
-    """Every problem of a document that should have been a `whole`."""
+    """List every problem of a document that should have been a `whole`."""
     return [_problem(item, whole) for item in error.errors()]
 
 
 def _problem(item: Mapping[str, Any], whole: type[BaseModel]) -> Problem:
-    """A pydantic error as a place in the user's words and a remedy."""
+    """Turn a pydantic error into a place and a remedy in the user's words."""
     location = [part for part in item["loc"] if part != "[key]"]
     tag = {"workloads": 2, "workload": 1}.get(str(location[0]) if location else "", 0)
     if tag and len(location) > tag:
@@ -71,7 +71,7 @@ def _problem(item: Mapping[str, Any], whole: type[BaseModel]) -> Problem:
 
 
 def _known_keys(location: Sequence[str | int], whole: type[BaseModel]) -> list[str]:
-    """Keys of the block at `location`, found by walking the field types."""
+    """List the keys of the block at `location`, found by walking the field types."""
     blocks = [whole]
     for part in location:
         if isinstance(part, int):

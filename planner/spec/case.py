@@ -24,7 +24,7 @@ Sizes = dict[str, Annotated[int, Field(ge=0, le=65536)]]
 
 
 def _worded(key: str) -> Callable[[Any], Any]:
-    """Reads a word as the block that it stands for."""
+    """Return a reader that replaces a word by the block that it stands for."""
     words = WORDS[key]
 
     def read(value: Any) -> Any:
@@ -38,7 +38,7 @@ def _worded(key: str) -> Callable[[Any], Any]:
 
 
 class CaseServing(Serving):
-    """A serving workload as in a spec; what says where its requests come from may be left out."""
+    """A serving workload as in a spec; demand and origins may be omitted."""
 
     name: Name = "workload"
     demand: Demand | None = None  # type: ignore[assignment]  # a case may leave out what a spec needs
@@ -46,12 +46,12 @@ class CaseServing(Serving):
 
 
 class Load(Block):
-    """What the case has to carry: so many requests per second, or so many at once; neither is the most that it can."""
+    """Load of the case: requests per second, or concurrent requests; with neither, the most that it can carry."""
 
     requests_per_s: RequestRate | None = None
-    """Arriving at random."""
+    """Poisson arrivals (open loop)."""
     concurrency: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = None
-    """Clients that each send the next request when the last one ends."""
+    """Clients that each send a request when their last one ends (closed loop)."""
 
     @model_validator(mode="after")
     def _one(self) -> Load:
@@ -63,16 +63,16 @@ class Load(Block):
 
 
 class CasePool(Block):
-    """One side of separate pools; what is left out is searched."""
+    """One of the separate pools; what is omitted is searched."""
 
     layout: Sizes | None = None
     """tp, pp, dp, ep of one worker."""
     workers: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
     """Copies of the layout."""
     system: Name | None = None
-    """Another system than the case's; both pools then state their workers or chips."""
+    """System of this pool, if not the case's; the chips of both pools must then be stated."""
     chips: Annotated[int, Field(ge=1, le=4_194_304), WHOLE] | None = None
-    """Chips of this pool; the best split of the case's where it is left out."""
+    """Chips of this pool; the best split of the case's chips if omitted."""
 
 
 class CasePools(Block):
@@ -91,20 +91,20 @@ class CasePools(Block):
 
 
 class Case(Block):
-    """`layout` fixes the parallel sizes; without it all legal ones are tried."""
+    """One workload on one system. `layout` fixes the parallel sizes; without it all legal ones are tried."""
 
     workload: Annotated[CaseServing | Training, Field(discriminator="kind")]
     system: Name
     chips: Annotated[int, Field(ge=1, le=4_194_304)]
     fabric: AnyFabric = "rail-optimised"
-    """Design of the network between the systems; "provider" for a rented one that gives all that the NICs do."""
+    """Design of the network between the systems; "provider" for a rented one at the full rate of the NICs."""
     network: Name = "InfiniBand NDR"
     """A fabric of the catalog, for the ports of its switches."""
     layout: Sizes | None = None
     load: Annotated[Load, BeforeValidator(_worded("load"))] | None = None
-    """Of a serving case: {"requests_per_s": ...}, {"concurrency": ...}, or "max"; its demand, or else the most it can, where it is left out."""
+    """Of a serving case: {"requests_per_s": ...}, {"concurrency": ...}, or "max"; its demand, or else the most it can, if omitted."""
     pools: Annotated[CasePools, BeforeValidator(_worded("pools"))] | None = None
-    """Of a serving case: separate pools are asked for, with what is stated of them; "best" to search them all."""
+    """Of a serving case: separate pools for prefill and decode, with what is fixed of them; "best" to search them all."""
     overrides: dict[str, Override] = {}
     catalog: dict[str, list[dict[str, Any]]] = {}
     note: str = ""

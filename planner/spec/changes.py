@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def spec_changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of `path` (in the first spec; in the second where only that has it), `first`, `second`.
+    """List the differences of two specs as rows of `path` (in the first spec, or in the second where only that has it), `first`, `second`.
 
     >>> spec_changes({"sites": [{"region": "a"}, {"region": "b", "power": "2 MW"}]}, {"sites": [{"region": "b", "power": "3 MW"}]})
     [{'path': 'sites[0]', 'first': {'region': 'a'}, 'second': '(not there)'}, {'path': 'sites[1].power', 'first': '2 MW', 'second': '3 MW'}]
@@ -54,7 +54,7 @@ def _differing(path: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _identity(a: list[Any], b: list[Any]) -> tuple[str, ...] | None:
-    """The keys that tell the entries of both lists apart; None where nothing does."""
+    """Return the keys that identify the entries of both lists; None where none do."""
     if not all(isinstance(entry, Mapping) for entry in (*a, *b)):
         return None
     for keys in IDENTITY:
@@ -73,7 +73,7 @@ def _which(entry: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def written_up(written: Any, amount: float, unit: str) -> Any:
-    """`amount` of an SI `unit` (or a currency) rounded up to three digits, in the form and unit of what was `written`.
+    """Write an `amount` of an SI `unit` (or a currency), rounded up to three digits, in the form and unit of what was `written`.
 
     >>> written_up("2 MW", 2.0341e6, "W"), written_up(60, 60.2, "system"), written_up("30 d", 2.7e6, "s")
     ('2.04 MW', 61, '31.3 d')
@@ -90,7 +90,7 @@ def written_up(written: Any, amount: float, unit: str) -> Any:
 
 
 def scaled(written: Any, factor: float) -> Any:
-    """A number of a spec, or the one that a text begins with, times a factor; None where there is none.
+    """Multiply a number of a spec, or the one that a text begins with, by a factor; None where there is none.
 
     >>> scaled("400B tokens/day", 1.15), scaled(60, 0.9), scaled(0.5, 1.1), scaled("buy", 2)
     ('460B tokens/day', 54, 0.55, None)
@@ -118,7 +118,7 @@ def _up(value: float) -> float:
 
 
 def change_words(path: str, old: Any, new: Any) -> str:
-    """A change of the spec as a sentence.
+    """Say a change of the spec as an instruction.
 
     >>> change_words("sites[0].power", "2 MW", "2.04 MW"), change_words("limits.licences", [], ["DGX H200"])
     ('set sites[0].power to 2.04 MW instead of 2 MW', 'add DGX H200 to limits.licences')
@@ -140,6 +140,6 @@ def _item(item: Any) -> str:
 
 
 def either(names: Iterable[str], word: str = "or") -> str:
-    """Names as a list in words."""
+    """Join names in words."""
     *first, last = list(names)
     return f"{', '.join(first)} {word} {last}" if first else str(last)

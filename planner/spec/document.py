@@ -1,4 +1,4 @@
-"""A spec as a JSON document: reading it from text, and changing single values in it. What it means: `planner.spec.model`."""
+"""A spec as a JSON document: read it from text, and change single values in it. Its meaning: `planner.spec.model`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
 
 
 def read_document(text: str | bytes) -> dict[str, Any]:
-    """The JSON object in `text`; NaN, infinities, repeated keys and half characters are refused. Raises SpecError."""
+    """Read the JSON object in `text`. Raises SpecError, also for NaN, infinities, repeated keys and half characters."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
@@ -56,7 +56,7 @@ def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) ->
 
 
 class _Refused(ValueError):
-    """Legal to Python's reader, but not to ours."""
+    """Something that Python's JSON reader accepts, but a spec may not hold."""
 
 
 def _no_constant(name: str) -> float:
@@ -74,13 +74,13 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise _Refused(f"the key {shown(key)} stands twice in one object; keep one")
+            raise _Refused(f"the key {shown(key)} occurs twice in one object; keep one")
         result[key] = value
     return result
 
 
 def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mapping[str, Any]) -> dict[str, Any]:
-    """`document` after each `PATH=VALUE`, and with the `solver` options over its own. Raises SpecError."""
+    """Apply each `PATH=VALUE` to the document, and put the `solver` options over its own. Raises SpecError."""
     for assignment in assignments:
         assign(document, assignment)
     if solver:
@@ -92,7 +92,7 @@ def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mappin
 
 
 def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
-    """A copy of the document with other values; blocks on the way are made where there are none."""
+    """Copy the document with other values; missing blocks on the way are added."""
     result = copy.deepcopy(dict(document))
     for path, value in edits:
         parts = path_parts(path)
@@ -106,7 +106,7 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
 
 
 def at(document: Mapping[str, Any], path: str) -> Any:
-    """The value at a path of the spec; None where there is none."""
+    """Return the value at a path of the spec; None where there is none."""
     place: Any = document
     for part in path_parts(path):
         if isinstance(place, Mapping):
@@ -119,11 +119,12 @@ def at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def path_parts(path: str) -> list[str | int]:
+    """Split a path such as `sites[0].power` into keys and positions."""
     return [int(part) if part.isdecimal() else part for part in path.replace("[", ".").replace("]", "").split(".")]
 
 
 def assign(document: dict[str, Any], assignment: str) -> None:
-    """`workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON where it parses, else text."""
+    """Write an assignment such as `workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON if it parses, else text."""
     path, equals, text = assignment.partition("=")
     parts = path_parts(path)
     if not equals or not path:

@@ -1,4 +1,4 @@
-"""The blocks of a spec that say how a site buys, stores and shapes its electricity, and which hourly series it reads.
+"""Blocks of a spec about electricity: how a site buys, contracts and stores it, and which hourly series it reads.
 
 Not here: how a series is read (`planner.spec.series`) and what the blocks cost (`planner.problem.electricity`).
 """
@@ -32,25 +32,25 @@ PeakPriceOrTariff = Annotated[
 
 
 class Hourly(Block):
-    """A CSV file of hours (UTC) with a price, a carbon intensity, or both; units stand in its header."""
+    """A CSV file of hours (UTC) with a price, a carbon intensity, or both; the header states the units."""
 
     file: Name
     """Beside the spec, or in a folder given by `--hourly`."""
     fill: Literal["linear"] | None = None
-    """How blank hours are filled; they are an error where it is left out."""
+    """How blank hours are filled; they are an error if omitted."""
     carbon: Literal["direct", "life-cycle"] = "direct"
-    """Which carbon intensity is read."""
+    """Which carbon intensity counts."""
 
 
 class Profile(Block):
-    """A column of a CSV file with the output of a plant over its capacity, hour by hour."""
+    """A column of a CSV file with the hourly output of a plant over its capacity."""
 
     file: Name
     """Beside the spec, or in a folder given by `--hourly`."""
     column: Name
     """Of the file: values from 0 to 1."""
     fill: Literal["linear"] | None = None
-    """How blank hours are filled; they are an error where it is left out."""
+    """How blank hours are filled; they are an error if omitted."""
 
 
 class PowerPurchase(Block):
@@ -58,19 +58,19 @@ class PowerPurchase(Block):
 
     name: Name
     capacity: Watts
-    """Most that may be contracted, as the plant's rating."""
+    """Most capacity that may be contracted, by the plant's rating."""
     least: Watts | None = None
-    """Least that must be contracted; none where it is left out."""
+    """Least capacity that must be contracted; none if omitted."""
     price: EnergyPrice
-    """Per energy."""
+    """Price per energy."""
     pays: Literal["produced", "taken"] = "produced"
-    """Whether all that is produced is paid for, or only what is taken; the rest is curtailed."""
+    """Whether all energy that is produced is paid for, or only what is taken; the rest is curtailed."""
     profile: Literal["solar", "flat"] | Profile
-    """Output over capacity: the sun's height at the site in a clear sky, the same at all hours, or a column of a file."""
+    """Output over capacity: by the sun's elevation at the site in a clear sky, constant, or a column of a file."""
     capacity_factor: Annotated[Real, Field(ge=LEAST_SHARE, le=1)] | None = None
-    """Mean output over capacity; the catalog's assumption for a solar plant and 1 for a flat one where it is left out."""
+    """Mean output over capacity; the catalog's assumption for a solar plant and 1 for a flat one if omitted."""
     carbon: CarbonIntensity = 0.0
-    """Of what is taken."""
+    """Carbon intensity of the energy that is taken."""
 
     @model_validator(mode="after")
     def _consistent(self) -> PowerPurchase:
@@ -82,31 +82,31 @@ class PowerPurchase(Block):
 
 
 class Battery(Block):
-    """Storage behind the meter: a bank of modules, each of which charges or discharges at any time."""
+    """Storage behind the meter: a bank of modules, each of which charges or discharges at any moment."""
 
     energy: Joules
-    """Most that may be installed, as usable energy."""
+    """Most usable energy that may be installed."""
     power: Watts
-    """Most that may be installed, as power at the meter."""
+    """Most power at the meter that may be installed."""
     sizing: Literal["choose", "given"] = "choose"
-    """Whether the plan chooses up to these sizes, or takes just them."""
+    """Whether the plan chooses sizes up to these, or takes exactly these."""
     energy_price: EnergyPrice
-    """Per usable energy, installed."""
+    """Price per usable energy, installed."""
     power_price: PowerPrice | None = None
-    """Per power, installed; nothing where it is left out."""
+    """Price per power, installed; none if omitted."""
     round_trip: Annotated[Real, Field(gt=0, le=1)] = 0.88
-    """Energy out over energy in; the loss is half each way."""
+    """Round-trip efficiency, energy out over energy in; the loss is the same each way."""
     life: Seconds | None = None
-    """Over which its price is recovered; that of the systems where it is left out."""
+    """Life over which its price is recovered; that of the systems if omitted."""
 
 
 class Electricity(Block):
-    """Electricity as a decision: bought hour by hour, under contract, and stored. Without it, each joule costs the site's price."""
+    """Electricity as a decision: bought from the grid hour by hour, under contract, and stored. Without the block, each joule costs the site's price."""
 
     connection: Watts | None = None
-    """Most that the grid delivers; any amount where it is left out."""
+    """Most power that the grid delivers; unlimited if omitted."""
     demand_charge: PeakPriceOrTariff | None = None
-    """Per power and month, of the largest hour of each month by local time; "tariff" takes that of the site's tariff."""
+    """Price per power and month of the largest hour of each month by local time; "tariff" takes that of the site's tariff."""
     ppa: Annotated[list[PowerPurchase], Field(max_length=20)] = []
     """Power purchase agreements."""
     battery: Battery | None = None
@@ -116,17 +116,17 @@ class Electricity(Block):
     def _names(self) -> Electricity:
         names = [contract.name for contract in self.ppa]
         if len(set(names)) < len(names):
-            raise ValueError("ppa: a name stands twice; names must differ")
+            raise ValueError("ppa: a name occurs twice; names must differ")
         return self
 
 
 class Series(Block):
-    """What was read from a CSV file; written by `flopwatt`, so that a plan holds all that it was made from."""
+    """Contents of a CSV file; written by `flopwatt`, so that a plan holds all its inputs."""
 
     start: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}$", examples=["2024-01-01T00"])]
     """First hour (UTC)."""
     sha256: str = ""
-    """Of the file."""
+    """Hash of the file."""
     columns: Annotated[
         dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]], Field(min_length=1)
     ]
@@ -134,7 +134,7 @@ class Series(Block):
 
     @property
     def filled(self) -> list[str]:
-        """Columns that hold anything."""
+        """List the columns that hold any value."""
         return [name for name, values in self.columns.items() if any(value is not None for value in values)]
 
 

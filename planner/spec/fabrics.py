@@ -1,4 +1,4 @@
-"""Names of scale-out designs as a user writes them. Not here: what they are (`models.network.designs`) and cost (`planner.problem.fabrics`)."""
+"""Names of scale-out designs as a user writes them. Not here: their structure (`models.network.designs`) and cost (`planner.problem.fabrics`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATTERN = rf"^(?:{'|'.join(FABRIC_DESIGNS)}|{'|'.join(ALIASES)}|(?:{'|'.join(TAP
 
 
 def fabric_name(value: Any) -> str:
-    """The one spelling of a design's name.
+    """Normalise the name of a design.
 
     >>> [fabric_name(name) for name in ("fat-tree-2:1", "rail-only:1", "fat-tree:1.5")]
     ['fat-tree:2', 'rail-only', 'fat-tree:3/2']

@@ -1,6 +1,6 @@
-"""Blocks of a spec about the network of sites: the lines on offer, what travels beside requests, and the spread over zones.
+"""Blocks of a spec about the network between sites: the lines on offer, and the traffic besides requests.
 
-What they mean to a plan is in `planner.resolve.lines` and `planner.problem.spread`.
+Their effect on a plan: `planner.resolve.lines`.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ SECURITY: tuple[Security, ...] = get_args(Security)
 
 
 class Line(Block):
-    """A kind of line that can be rented, between two regions or between any two; what is left out is the catalog's."""
+    """A type of line that can be rented, between two regions or between any two; omitted keys take the catalog's figures."""
 
     kind: Name
     """A line of the catalog: dedicated line, IPSec VPN, internet TLS, SD-WAN."""
     between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
-    """The two regions; any two where it is left out. An entry for two regions goes before one for any two."""
+    """The two regions; any two if omitted. An entry for two regions goes before one for any two."""
     units: Annotated[int, Field(ge=0, le=1_000_000), WHOLE] | None = None
-    """Most units between the same two regions; any number where it is left out."""
+    """Most units between the same two regions; unlimited if omitted."""
     capacity: ByteRate | None = None
-    """Of one unit, in each direction."""
+    """Capacity of one unit, in each direction."""
     price: AmountPerSecond | None = None
-    """Of one unit, both ends together."""
+    """Price of one unit, both ends together."""
     price_per_byte: BytePrice | None = None
-    """Of a byte that leaves a site."""
+    """Price of traffic that leaves a site."""
     latency_factor: Annotated[Real, Field(ge=0.1, le=100)] | None = None
     """Round trip over that of the path between the two regions."""
     added_latency: SecondsFromStart | None = None
     """Added to the round trip."""
     availability: Fraction | None = None
-    """Share of time it is up."""
+    """Share of time that it is up."""
     security: Security | None = None
-    """Who can read along: a line of one class fits what asks for it or for less."""
+    """Security class: a line of one class meets requirements of that class or a lower one."""
     setup: SecondsFromStart | None = None
-    """From the start of the horizon until it carries traffic; 0 for a line that is there already."""
+    """Time from the start of the horizon until it carries traffic; 0 for an existing line."""
     note: str = ""
 
     @field_validator("between")
@@ -63,29 +63,29 @@ class Line(Block):
 
 
 class Stream(Block):
-    """Messages between the region from which weights come and each site of the workload."""
+    """Messages between the source of the weights and each site of the workload."""
 
     rate: TrafficRate | None = None
-    """In the direction of most of it; the catalog's default where it is left out."""
+    """Rate in the main direction; the catalog's default if omitted."""
     security: Security | None = None
-    """Least class of its lines; the workload's where it is left out."""
+    """Lowest security class of its lines; the workload's if omitted."""
     availability: Fraction | None = None
-    """Least availability of its lines; the workload's where it is left out."""
+    """Lowest availability of its lines; the workload's if omitted."""
 
 
 class Distribution(Block):
-    """How new weights reach the sites."""
+    """Distribution of new weights to the sites."""
 
     window: Seconds | None = None
-    """Time within which an update must have crossed each line it is sent over; the catalog's default where it is left out."""
+    """Time within which an update must have crossed each line it is sent over; the catalog's default if omitted."""
     security: Security | None = None
-    """Least class of its lines; the workload's where it is left out."""
+    """Lowest security class of its lines; the workload's if omitted."""
     availability: Fraction | None = None
-    """Least availability of its lines; the workload's where it is left out."""
+    """Lowest availability of its lines; the workload's if omitted."""
 
 
 class Traffic(Block):
-    """What a workload sends beside its requests."""
+    """Traffic of a workload besides its requests."""
 
     control: Stream = Stream()
     """Commands to each site."""

@@ -1,4 +1,4 @@
-"""The question as the user wrote it: types, units and keys of a spec. Names are looked up in `planner.resolve.resolver`.
+"""The spec as the user writes it: its blocks, with types, units and keys. Names are looked up in `planner.resolve.resolver`.
 
 The docstrings here are the descriptions of the JSON Schema that `flopwatt schema` prints.
 """
@@ -33,30 +33,30 @@ Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["CNY"])]
 
 
 class Exchange(Block):
-    """What a US dollar costs in a currency."""
+    """Exchange rate of a currency to the US dollar."""
 
     per_usd: Rate
     """Units of the currency for one US dollar."""
     date: str | None = None
-    """When that was so."""
+    """Date of the rate."""
 
 
 class Horizon(Block):
-    """What is paid for: `years` from `start`, cut into hours of one typical day, of several, or of all days of a year."""
+    """Time that the plan covers: `years` from `start`, cut into hours of one typical day, of several, or of all days of a year."""
 
     start: Day = date(2027, 1, 1)
     """First day."""
     years: Annotated[int, Field(ge=1, le=30), WHOLE] = 1
     """Whole years of 365 days."""
     calendar: Literal["representative-day", "representative-days", "sampled-days", "full-year"] = "representative-day"
-    """How time is cut: one typical day of 24 hours between any two starts or deadlines, the `days` most typical of the year, `days` at even
-    distances, each for the days around it, or all of them."""
+    """How time is cut: one typical day of 24 hours between any two starts or deadlines, the `days` most typical days of the year, `days` days
+    at even distances that each represent the days around them, or all days."""
     days: Annotated[int, Field(ge=1, le=365), WHOLE] | None = None
-    """Of "representative-days", where the days of the true peaks come on top, and of "sampled-days"."""
+    """Number of days for "representative-days" (the days of the true peaks come on top) and for "sampled-days"."""
     dispatch: Switch = True
-    """Whether a plan on fewer hours than its series have is run through all hours of the year afterwards."""
+    """Whether a plan on fewer hours than its series hold is dispatched over all hours of the year afterwards."""
     discount_rate: Fraction | None = None
-    """Per year; the catalog's default where it is left out."""
+    """Per year; the catalog's default if omitted."""
 
     @model_validator(mode="after")
     def _days(self) -> Horizon:
@@ -75,7 +75,7 @@ class Objective(Block):
     maximise: Literal["throughput"] | None = None
     """The largest factor by which the demand can be multiplied within the limits."""
     workload: Name | None = None
-    """The serving workload whose demand is multiplied; all of them where it is left out."""
+    """The serving workload whose demand is multiplied; all of them if omitted."""
 
     @model_validator(mode="after")
     def _one(self) -> Objective:
@@ -92,13 +92,13 @@ class Limits(Block):
     """Ceilings of the whole plan over the horizon."""
 
     budget: Amount | None = None
-    """Of the present value of all costs."""
+    """Ceiling on the present value of all costs."""
     capital: Amount | None = None
-    """Of the purchase price of what is bought."""
+    """Ceiling on the purchase price of what is bought."""
     carbon: Kilograms | None = None
-    """Of the carbon of operation and, in proportion, of making the systems."""
+    """Ceiling on the carbon of operation and, in proportion to the time in use, of making the systems."""
     export_control: Switch = True
-    """Whether chips that may not be sold to China are kept from sites there."""
+    """Whether chips that may not be sold to China are barred from sites there."""
     licences: list[Name] = []
     """Chips or systems that need an export licence for China and have one."""
 
@@ -109,86 +109,83 @@ class Override(Block):
     value: Annotated[str, Field(min_length=1, max_length=200)] | Real
     """A number, or a text with its unit."""
     low: Annotated[str, Field(min_length=1, max_length=200)] | Real | None = None
-    """The least that it may be, written as the value is."""
+    """Its low estimate, written as the value is."""
     high: Annotated[str, Field(min_length=1, max_length=200)] | Real | None = None
-    """The most that it may be."""
+    """Its high estimate."""
     note: Annotated[str, Field(min_length=1)]
-    """Why; it stands among the plan's assumptions."""
+    """Reason; the plan lists it among its assumptions."""
 
 
 class SolverOptions(Block):
-    """How far and how long to search."""
+    """Accuracy, time limit and method of the solver."""
 
     gap: Annotated[Real, Field(ge=1e-9, le=0.5)] = 0.001
-    """Proven relative distance from the best plan at which to stop."""
+    """Relative MIP gap at which the solver stops: proven distance from the best possible plan."""
     time_limit: Seconds = 60.0
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
     backend: Literal["highs", "pulp"] = "highs"
     method: Literal["auto", "direct", "branch", "decomposed"] = "auto"
-    """The solver's own search, a search over the yes-or-no choices, the slots one by one where that can be, or which of them suits the size."""
+    """The solver's own branch and bound ("direct"), our branch and bound over the binaries ("branch"), decomposition by slots ("decomposed"), or by size ("auto")."""
     points_per_system: Annotated[int, Field(ge=1, le=100), WHOLE] = 3
-    """Most operating points of a workload that go on from one system at one site."""
+    """Most operating points of a workload that become candidates on one system at one site."""
 
 
 class PlanSpec(Block):
-    """A question to flopwatt. Only `name`, `workloads` and `sites` must be given."""
+    """The spec of a plan. Only `name`, `workloads` and `sites` are required."""
 
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
-    """Place of this schema, for editors; ignored."""
+    """Address of this schema, for editors; ignored."""
     schema_version: Annotated[Literal[1], WHOLE] = SCHEMA_VERSION
     id: Annotated[str, Field(max_length=200)] | Annotated[int, WHOLE] | None = None
-    """Name of this question among others."""
+    """Identifier of this spec among others."""
     name: Name
     note: str = ""
     currency: Currency = "USD"
     """Currency of all amounts of the plan."""
     exchange: dict[Currency, Exchange] = {}
-    """Rates of other currencies than the US dollar."""
+    """Exchange rates of currencies other than the US dollar."""
     horizon: Horizon = Horizon()
     objective: Objective = Objective(minimise="cost")
     workloads: Annotated[list[Annotated[Serving | Training, Field(discriminator="kind")]], SOME]
     sites: Annotated[list[Site], SOME]
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
-    """Ways to obtain systems; where it is left out all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
+    """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all."""
     phases: Phases | None = None
-    """Stretches of the build-out, from the start of the horizon on; all is obtained at the start where it is left out."""
+    """Phases of the build-out, from the start of the horizon; everything is obtained at the start if omitted."""
     apis: Annotated[list[Api], SOME] | None = None
-    """Tokens on offer by the million, beside systems."""
+    """APIs that sell tokens, as alternatives to systems."""
     porting: Annotated[list[Porting], SOME] | None = None
-    """Costs of bringing architectures to families of chips; none where it is left out."""
+    """Costs of porting architectures to chip families; none if omitted."""
     lines: Annotated[list[Line], SOME] | None = None
-    """Lines on offer between sites; where it is left out all traffic takes the best path at a price per byte."""
+    """Lines on offer between sites; if omitted, all traffic takes the best path at a price per byte."""
     sharing: Literal["all", "kind", "none"] = "all"
-    """Which workloads may work on the same systems: all, those of one kind (serving, training), or none."""
+    """Which workloads may share systems: all, those of one kind (serving, training), or none."""
     prices: PriceLevels | None = None
-    """At which of its figures each price counts; at the typical one where it is left out."""
+    """Whether each price counts at its low, typical or high figure; typical if omitted."""
     limits: Limits = Limits()
     overrides: dict[str, Override] = {}
     """Figures in place of the catalog's, such as "chips/H100 SXM5 80GB/hbm_bytes_per_s"."""
     catalog: dict[
         Literal["chips", "systems", "fabrics", "architectures", "tariffs", "regions", "lines"], list[dict[str, Any]]
     ] = {}
-    """Records that the catalog lacks, each figure with a note."""
+    """Records to add to the catalog, each figure with a note."""
     series: dict[str, Series] = {}
-    """Contents of the CSV files that the sites name; filled in from the files where it is left out."""
+    """Contents of the CSV files that the sites name; read from the files if omitted."""
     solver: SolverOptions = SolverOptions()
     robust: Robust | None = None
-    """How sure the plan shall be under uncertain times, demand and prices; the likeliest values are taken where it is left out."""
+    """Confidence that the plan must have under uncertain times, demand and prices; typical values are taken if omitted."""
 
     @field_validator("workloads")
     @classmethod
     def _unique(cls, workloads: list[Serving | Training]) -> list[Serving | Training]:
         names = [workload.name for workload in workloads]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"{', '.join(twice)} stands twice; names must differ")
+            raise ValueError(f"{', '.join(twice)} occurs twice; names must differ")
         return workloads
 
 
 def parse_spec(document: Mapping[str, Any]) -> PlanSpec:
-    """`document` (as read from JSON) as a checked spec.
-
-    Raises SpecError with every problem of type, unit or key at once.
-    """
+    """Check a document as read from JSON. Raises SpecError with every problem of type, unit or key at once."""
     try:
         return PlanSpec.model_validate(document)
     except ValidationError as error:
@@ -196,7 +193,7 @@ def parse_spec(document: Mapping[str, Any]) -> PlanSpec:
 
 
 def load_spec(source: str | Path | Mapping[str, Any]) -> PlanSpec:
-    """A spec from a file or from a mapping. Raises SpecError, or OSError when the file cannot be read."""
+    """Load a spec from a file or a mapping. Raises SpecError, or OSError when the file cannot be read."""
     if isinstance(source, Mapping):
         return parse_spec(source)
     return parse_spec(read_document(Path(source).read_bytes()))

@@ -15,17 +15,17 @@ from planner.spec.quantities import WHOLE, Fraction, Name, Seconds, SecondsFromS
 
 
 class SpotTerms(Block):
-    """The terms of an offer on the spot market; all of them belong to "how": "spot"."""
+    """Terms of an offer on the spot market, for "how": "spot" only."""
 
     interruption_interval: Seconds | None = None
     """Mean time until one system is taken away."""
     restart: SecondsFromStart = 0.0
-    """Until another stands in its place, beside the time in which a job recovers from any failure."""
+    """Time until a replacement is available, on top of a job's recovery from any failure."""
     headroom: Fraction | None = None
-    """Part by which serving holds more systems than it needs, for those that are taken away; without it nothing is served there."""
+    """Share of extra systems that serving holds for those taken away; without it nothing is served there."""
 
     def check_terms(self, how: str) -> None:
-        """Raises ValueError where a term is missing, or stands with another way to obtain."""
+        """Check that the terms fit the way to obtain. Raises ValueError where one is missing, or belongs to another way."""
         if how == "spot" and self.interruption_interval is None:
             raise ValueError(
                 '"interruption_interval" is missing; state how long a system is kept on average, such as "12 h"'
@@ -49,13 +49,13 @@ class Offer(SpotTerms, OfferInTime):
     ) = None
     """Per system when bought, per system and time when rented."""
     supply: Annotated[int, Field(ge=0, le=10_000_000), WHOLE] | None = None
-    """Most systems that can be had; any number where it is left out."""
+    """Most systems that can be obtained; unlimited if omitted."""
     regions: Annotated[list[Name], SOME] | None = None
-    """Regions where it holds; at all sites where it is left out."""
+    """Regions where it is valid; all sites if omitted."""
     note: str = ""
 
     def amount(self) -> tuple[float, str] | None:
-        """(amount, currency), per system when bought and per system and second when rented."""
+        """Return (amount, currency), per system when bought and per system and second when rented."""
         return None if self.price is None else offer_price(self.price, self.how == "buy")
 
     @field_validator("price", mode="before")

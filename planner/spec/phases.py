@@ -1,6 +1,6 @@
 """Blocks of a spec about build-out in phases: the phases, and what changes from one to the next for offers, sites and demand.
 
-What they mean for a plan: `planner.problem.phases`.
+Their effect on a plan: `planner.problem.phases`.
 """
 
 from __future__ import annotations
@@ -61,35 +61,35 @@ Price = Annotated[
 
 
 class Phase(Block):
-    """A stretch of the build-out, until the next one begins."""
+    """A phase of the build-out, until the next one begins."""
 
     name: PhaseName
     start: Moment
     """When it begins; the first begins with the horizon."""
     capital: Amount | None = None
-    """Ceiling of the purchase price of the systems and fabric that are delivered in it."""
+    """Ceiling on the purchase price of the systems and fabric delivered in it."""
     budget: Amount | None = None
-    """Ceiling of what is paid in it: the purchase price of what is delivered, and all running costs as they fall due, not discounted."""
+    """Ceiling on payments in it, not discounted: the purchase price of what is delivered, and all running costs as they fall due."""
 
 
 class OfferInTime(Block):
-    """What of an offer changes with time. What is obtained in a phase comes at its start or as soon after as can be, and stays."""
+    """How an offer changes over time. Systems obtained in a phase are delivered at its start, or as soon after as possible, and stay."""
 
     available_from: Moment | None = None
-    """First delivery: when a chip appears, or how many weeks it takes."""
+    """First delivery: launch of a chip, or its lead time."""
     available_until: Moment | None = None
-    """No delivery from then on."""
+    """End of deliveries."""
     life: Seconds | None = None
-    """Service life of what is bought; the catalog's where it is left out. With `phases` it is retired then."""
+    """Service life of what is bought; the catalog's if omitted. With `phases` it is retired then."""
     price_change_per_year: Annotated[Real, Field(ge=-0.9, le=9)] = 0.0
-    """Part by which the price rises (or, below 0, falls) in a year; that of the delivery counts."""
+    """Share by which the price rises (or, below 0, falls) per year; the price at delivery counts."""
     price_by_phase: dict[PhaseName, Price] = {}
-    """Prices from a phase on; `price` before."""
+    """Price from a phase on; `price` before."""
     supply_by_phase: dict[PhaseName, Annotated[int, Field(ge=0, le=10_000_000), WHOLE]] = {}
-    """Most systems that can be obtained in a phase; any number in those that are left out."""
+    """Most systems that can be obtained in a phase; unlimited in phases that are omitted."""
 
     def check_prices(self, bought: bool) -> None:
-        """Raises ValueError for a price by phase that is none, or that comes on top of a change per year."""
+        """Check the prices by phase. Raises ValueError for one that cannot be read, or beside a change per year."""
         for name, price in self.price_by_phase.items():
             try:
                 offer_price(price, bought)
@@ -100,28 +100,28 @@ class OfferInTime(Block):
 
 
 class SiteInTime(Block):
-    """What of a site changes with time."""
+    """How a site changes over time."""
 
     available_from: Moment | None = None
-    """When it is built; nothing stands there before. From the start of the horizon on where it is left out."""
+    """When it is built, before which it holds no systems; the start of the horizon if omitted."""
     power_by_phase: dict[PhaseName, Watts] = {}
     """Ceilings on power from a phase on; `power` before."""
 
 
 class DemandInTime(Block):
-    """What of a demand changes with time."""
+    """How a demand changes over time."""
 
     growth_per_year: Annotated[Real, Field(ge=-0.9, le=99)] = 0.0
-    """Part by which each year of the horizon has more than the year before it."""
+    """Growth from each year of the horizon to the next, as a share."""
     factor_by_phase: dict[PhaseName, Annotated[Real, Field(ge=0, le=1e6)]] = {}
-    """What the demand is multiplied by from a phase on; 1 before."""
+    """Factor on the demand from a phase on; 1 before."""
 
 
 def distinct(phases: list[Phase] | None) -> list[Phase] | None:
-    """Names once each."""
+    """Check that each name occurs once. Raises ValueError otherwise."""
     names = [phase.name for phase in phases or ()]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{', '.join(twice)} stands twice; names must differ")
+        raise ValueError(f"{', '.join(twice)} occurs twice; names must differ")
     return phases
 
 

@@ -7,12 +7,12 @@ from planner.spec.quantities import Amount, Name
 
 
 class Porting(Block):
-    """What it costs, once, to bring an architecture to the chips of a family before anything of it runs there."""
+    """One-off cost of porting an architecture to the chips of a family before it can run there."""
 
     family: Name
     """Family of chips as in the catalog, such as "ascend"."""
     architecture: Name | None = None
-    """An architecture of the catalog; each that the workloads run where it is left out."""
+    """An architecture of the catalog; if omitted, each architecture that the workloads run."""
     cost: Amount
     """Paid at the start of the horizon, once for all sites and workloads."""
     note: str = ""

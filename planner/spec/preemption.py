@@ -1,4 +1,4 @@
-"""Block of a spec about pre-emption of jobs."""
+"""Block of a spec about preemption of training jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from planner.spec.quantities import SecondsFromStart
 
 
 class Preemption(Block):
-    """What it costs a job that its systems are wanted for something else and it goes on later: serving comes before it at all times."""
+    """Cost of preempting a job, which always yields its systems to serving and resumes later."""
 
     restart: SecondsFromStart | None = None
-    """Time that is lost whenever its width comes back; that of saving the run and of recovering from any failure where it is left out."""
+    """Time lost at each resumption; the times of a checkpoint and of recovery from a failure if omitted."""

@@ -1,6 +1,6 @@
 """The block `prices` of a spec: at which of its low, typical and high figures each price counts, by the way to obtain.
 
-What it does to a figure: `planner.problem.price_levels`.
+How a figure is moved: `planner.problem.price_levels`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Stated = Annotated[str, Field(min_length=1, max_length=200, examples=["280000 US
 
 
 class PriceRange(Block):
-    """The low and high figure of a price that the spec states; what it states is the typical one."""
+    """Low and high of a price that the spec states; the stated price is the typical one."""
 
     low: Stated | None = None
     """As the price itself is written."""
@@ -31,10 +31,10 @@ class PriceRange(Block):
 
 
 class PriceLevels(Block):
-    """The figure at which each price counts: a `level` for all, and others for some. A price without that figure counts at its typical one."""
+    """The level at which each price counts: one `level` for all, others for some. A price without a figure at its level counts at the typical one."""
 
     level: Level = "typical"
-    """Of all prices that have none of their own below."""
+    """Level of all prices without one of their own below."""
     buy: Level | None = None
     """Of systems that are bought."""
     reserved: Level | None = None
@@ -58,15 +58,15 @@ class PriceLevels(Block):
     lines: Level | None = None
     """Of lines."""
     ranges: dict[str, PriceRange] = {}
-    """Low and high of prices that the spec states, by their place, such as "offers[0].price"; those of the catalog have theirs there."""
+    """Low and high of prices that the spec states, by path, such as "offers[0].price"; prices of the catalog have them there."""
 
     def of(self, way: str) -> Level:
-        """The level of a way to obtain."""
+        """Return the level of a way to obtain."""
         return getattr(self, way) or self.level
 
     @property
     def moved(self) -> bool:
-        """Whether any price counts at another figure than its typical one."""
+        """Whether any price counts at a level other than typical."""
         return any(self.of(way) != "typical" for way in WAYS)
 
 

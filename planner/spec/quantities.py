@@ -1,7 +1,7 @@
-"""Types of the numbers and quantities that a spec may hold: each with its unit, its range, and its JSON Schema.
+"""Types of the numbers and quantities in a spec: each with its unit, its range, and its JSON Schema.
 
-A quantity is a text with its unit (`"500 ms"`) and is held in SI. The ranges are wider than anything that was ever built;
-beyond them a figure is a slip of the pen, and would drown the arithmetic of everything else. Not here: the blocks of a spec.
+A quantity is a text with its unit (`"500 ms"`), held in SI. The ranges are wider than anything ever built; a figure beyond them is a
+typing error, and would swamp the arithmetic of everything else. Not here: the blocks of a spec.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CENT = PERCENT
 
 
 def shown(value: Any) -> str:
-    """What the user wrote, cut to a length that fits a line."""
+    """Quote what the user wrote, cut to the length of a line."""
     text = (
         json.dumps(value, default=str, ensure_ascii=False)
         if not isinstance(value, int) or abs(value) < MOST_MONEY
@@ -91,7 +91,7 @@ class Quantity:
 
 
 def read_money(value: Any, per: str, example: str, least: float, most: float) -> tuple[float, str]:
-    """(amount per SI unit `per`, currency) of a text; 0 or between `least` and `most`."""
+    """Read (amount per SI unit `per`, currency) of a text. Raises ValueError unless it is 0 or between `least` and `most`."""
     if not isinstance(value, str):
         raise ValueError(f'expected an amount with its currency such as "{example}", got {shown(value)}')
     amount, currency = units.parse_money(value, per)
@@ -138,7 +138,7 @@ PER = {
 
 
 def _whole(value: Any) -> Any:
-    """A whole number, also when written as 3.0 or 1e6; neither a text nor true."""
+    """Read a whole number, also written as 3.0 or 1e6; texts and booleans are refused."""
     if not units.is_number(value) or value != int(value):
         raise ValueError(f"expected a whole number, got {shown(value)}")
     return int(value)
@@ -187,7 +187,7 @@ PeakPrice = Annotated[tuple[float, str], Money("W s", "15 USD/kW-month", NANO / 
 
 
 def offer_price(text: str, bought: bool) -> tuple[float, str]:
-    """(amount, currency) of an offer: per system when bought, per system and second when rented."""
+    """Read (amount, currency) of an offer: per system when bought, per system and second when rented."""
     if bought:
         return read_money(text, "", "310000 USD", CENT, TERA)
     return read_money(text, "s", "55.04 USD/h", CENT / YEAR_S, TERA / HOUR_S)

@@ -1,4 +1,4 @@
-"""The block `robust` of a spec: how sure a plan shall be, and of what."""
+"""The block `robust` of a spec: the confidence that a plan must have, and the uncertainties that count."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from planner.spec.quantities import WHOLE, Real, Switch
 
 
 class Robust(Block):
-    """What the plan promises (latencies, all demand, deadlines, budget) shall hold in a share of sampled worlds."""
+    """A chance constraint: latencies, demand, deadlines and budget must hold together in a share of sampled scenarios."""
 
     confidence: Annotated[Real, Field(ge=0.5, le=0.99)] = 0.9
-    """Share of the worlds in which everything holds at once."""
+    """Share of the scenarios in which everything holds at once."""
     worlds: Annotated[int, Field(ge=50, le=10_000), WHOLE] = 400
-    """Worlds that are sampled."""
+    """Number of sampled scenarios."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE] = 0
-    """Of the worlds."""
+    """Random seed of the scenarios."""
     measure: Literal["chance", "cvar"] = "chance"
-    """What is made least: the cost at typical prices, or its mean over the dearest worlds (those beyond `confidence`). The latter is
-    also what a budget is held against."""
+    """Cost that is minimised: at typical prices ("chance"), or the mean over the dearest scenarios, those beyond `confidence` ("cvar"), which
+    a budget then limits too."""
     demand: Annotated[Real, Field(ge=0, le=0.5)] = 0.15
-    """How far the demand of each serving workload may lie above or below the spec's, any value between alike."""
+    """Half-width of the demand of each serving workload around the spec's, as a share; uniform in between."""
     times: Switch = True
-    """Whether predicted times and throughputs err as they did on measurements that they had not been fitted to."""
+    """Whether predicted times and throughputs have the errors of held-out measurements."""
     prices: Switch = True
     """Whether prices vary between their low, typical and high figures, of the catalog and of `prices.ranges`."""

@@ -15,13 +15,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BLOCK = "#/$defs/"
 AMOUNTS = {"1": "a number or a percentage"}
 LEAD = {
-    "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; the SI unit of each is told.",
-    "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; the SI unit of each is told.",
+    "spec": "What `flopwatt plan` reads. Quantities are texts with their unit, such as `\"5 MW\"` or `\"0.4 USD/kWh\"`; each has its SI unit beside it.",
+    "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; each has its SI unit beside it.",
 }  # fmt: skip
 
 
 def spec_schema() -> dict[str, Any]:
-    """JSON Schema of a spec. Quantities are texts whose SI unit stands under `x-unit`.
+    """Build the JSON Schema of a spec. Quantities are texts whose SI unit is under `x-unit`.
 
     It accepts every spec that the parser accepts. Rules across fields (shares that add up, a deadline after the start)
     and names of the catalog are beyond it; `flopwatt check` knows them.
@@ -31,7 +31,7 @@ def spec_schema() -> dict[str, Any]:
 
 
 def case_schema() -> dict[str, Any]:
-    """JSON Schema of a case, which `flopwatt estimate` and `flopwatt layouts` answer."""
+    """Build the JSON Schema of a case, which `flopwatt estimate` and `flopwatt layouts` answer."""
     from planner.spec.case import WORDS, Case
 
     schema = _as_written(Case.model_json_schema(by_alias=True))
@@ -41,7 +41,7 @@ def case_schema() -> dict[str, Any]:
 
 
 def schema_text(of: str = "spec", form: str = "json") -> str:
-    """The schema of a "spec" or of a "case" as it is printed; "md": its keys as a page."""
+    """Print the schema of a "spec" or of a "case", as JSON or ("md") as a page of its keys."""
     schema = {"spec": spec_schema, "case": case_schema}[of]()
     if form == "md":
         return schema_page(schema, of)
@@ -49,7 +49,7 @@ def schema_text(of: str = "spec", form: str = "json") -> str:
 
 
 def _as_written(node: Any) -> Any:
-    """Titles from the names of fields; defaults as a user would write them, and none for a block, whose fields have their own."""
+    """Take titles from the names of fields and write defaults as a user would; blocks have none, since their fields have their own."""
     if isinstance(node, list):
         return [_as_written(item) for item in node]
     if not isinstance(node, dict):
@@ -73,7 +73,7 @@ def _as_written(node: Any) -> Any:
 
 
 def schema_page(schema: dict[str, Any], of: str) -> str:
-    """Markdown of a JSON Schema whose `$defs` are blocks: the document itself first, then each block in the order in which one meets it."""
+    """Write a JSON Schema whose `$defs` are blocks as Markdown: the document itself first, then each block in the order of reference."""
     blocks, order = schema.get("$defs", {}), [schema["title"]]
     found = {schema["title"]: schema}
     for name in order:
@@ -88,7 +88,7 @@ def schema_page(schema: dict[str, Any], of: str) -> str:
             f"\n{block['description']}\n" if "description" in block and block is not schema else ""
         )
         rows = [
-            {"key": f"`{key}`" + (" (needed)" if key in block.get("required", ()) else ""), "takes": _takes(field), "left out": _default(field), "": field.get("description") or _of_block(field, blocks)}
+            {"key": f"`{key}`" + (" (required)" if key in block.get("required", ()) else ""), "takes": _takes(field), "default": _default(field), "": field.get("description") or _of_block(field, blocks)}
             for key, field in block.get("properties", {}).items() if key != "$schema"
         ]  # fmt: skip
         text += (
@@ -103,7 +103,7 @@ def schema_page(schema: dict[str, Any], of: str) -> str:
 
 
 def _named(node: Any) -> Iterator[str]:
-    """Blocks that it refers to, in their order."""
+    """Yield the blocks that a node refers to, in their order."""
     if isinstance(node, list):
         for item in node:
             yield from _named(item)
@@ -157,7 +157,7 @@ def _plain(field: dict[str, Any]) -> str:
 
 
 def _of_block(field: dict[str, Any], blocks: dict[str, Any]) -> str:
-    """What the block says that a field holds, and lists of one kind."""
+    """Return the description of the block that a field holds, alone or in a list."""
     names = list(_named(field))
     return blocks[names[0]].get("description", "") if len(names) == 1 else ""
 

@@ -1,8 +1,8 @@
-"""Hourly series of a user's CSV file: found beside the spec or in a given folder, and read at the hours of a plan's year.
+"""Read hourly series from a user's CSV files, found beside the spec or in a given folder, at the hours of a plan's year.
 
-The file's columns say what they hold and in which unit: `timestamp_utc`, `price_usd_per_mwh`, `carbon_g_per_kwh` (direct),
-`carbon_lca_g_per_kwh` (life cycle); any other column may be the profile of a power purchase. What was read stands in the spec
-under `series` from then on, so that a plan can be checked and repeated from its own file.
+The names of the columns state quantity and unit: `timestamp_utc`, `price_usd_per_mwh`, `carbon_g_per_kwh` (direct),
+`carbon_lca_g_per_kwh` (life cycle); any other column may be the profile of a power purchase. The contents are kept in the spec
+under `series`, so that a plan can be verified and repeated from its own file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _CARBON = re.compile(r"carbon(_lca)?_(g|kg)_per_(kwh|mwh)")
 
 
 def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
-    """The spec with every series that it names read from the first of the `folders` that has the file.
+    """Read every series that the spec names from the first of the `folders` that has the file.
 
-    Raises SpecError for a file that cannot be read as a series; one that is nowhere is told of when the spec is resolved.
+    Raises SpecError for a file that cannot be read as a series; a missing file is reported when the spec is resolved.
     """
     known = document.get("series")
     known = dict(known) if isinstance(known, Mapping) else {}
@@ -54,7 +54,7 @@ def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[st
 
 
 def named_files(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """(place, file) of every series that a spec names, whatever else is wrong with it."""
+    """Yield (place, file) of every series that a spec names, even if the spec is otherwise invalid."""
     sites = document.get("sites")
     for i, site in enumerate(sites if isinstance(sites, list) else ()):
         if not isinstance(site, Mapping):
@@ -75,7 +75,7 @@ def _file(value: Any) -> str:
 
 
 def read_series(content: bytes) -> dict[str, Any]:
-    """A CSV of hours as the spec holds it: first hour, digest, and the numbers of every column, null where blank."""
+    """Read a CSV of hours into the form that a spec holds: first hour, digest, and the numbers of every column, null where blank."""
     rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
     stamp = next((name for name in TIME_COLUMNS if rows and name in rows[0]), None)
     if stamp is None:
@@ -118,14 +118,14 @@ def _number(cell: str | None, name: str, line: int) -> float | None:
 
 
 def price_column(columns: Iterable[str]) -> tuple[str, str, float] | None:
-    """(column, currency, joules of its unit of energy) of the price; None where there is none."""
+    """Find the price: (column, currency, joules of its unit of energy); None where there is none."""
     return next(
         ((name, found[1].upper(), _PER[found[2]]) for name in columns if (found := _PRICE.fullmatch(name))), None
     )
 
 
 def carbon_column(columns: Iterable[str], life_cycle: bool) -> tuple[str, float] | None:
-    """(column, kg/J of its unit) of the carbon intensity, direct or over the life cycle."""
+    """Find the carbon intensity, direct or over the life cycle: (column, kg/J of its unit); None where there is none."""
     for name in columns:
         if (found := _CARBON.fullmatch(name)) and (found[1] is not None) == life_cycle:
             return name, (GRAM_KG if found[2] == "g" else 1.0) / _PER[found[3]]
@@ -133,15 +133,15 @@ def carbon_column(columns: Iterable[str], life_cycle: bool) -> tuple[str, float]
 
 
 def _month_day_hour(hours: NDArray[np.datetime64]) -> tuple[Ints, Ints, Ints]:
-    """Of each moment [datetime64 of hours]."""
+    """Return month, day and hour of each moment [datetime64 of hours]."""
     months, days = hours.astype("datetime64[M]"), hours.astype("datetime64[D]")
     return months.astype(int) % 12 + 1, (days - months).astype(int) + 1, (hours - days).astype(int)
 
 
 def at_instants(start: str, values: Sequence[float | None], instants: Sequence[datetime], fill: bool) -> Floats:
-    """The series at the same month, day and hour (UTC) of its own year; 28 February stands in for a 29th that it lacks.
+    """Read the series at the same month, day and hour (UTC) of its own year; 28 February replaces a 29th that it lacks.
 
-    Raises ValueError for blank or missing hours, unless `fill` joins the hours around them by a straight line.
+    Raises ValueError for blank or missing hours, unless `fill` interpolates linearly between the hours around them.
     """
     series = np.array([math.nan if value is None else value for value in values])
     blank = np.isnan(series)

@@ -28,7 +28,7 @@ TIERS: tuple[Tier, ...] = get_args(Tier)
 
 
 class SellingPrice(Block):
-    """What the users of a workload pay; tokens without a price are free."""
+    """Price at which the tokens of a workload are sold; tokens without a price are free."""
 
     input: TokenPrice = (0.0, "USD")
     """Per token of the prompts."""
@@ -43,27 +43,27 @@ class SellingPrice(Block):
 
 
 class CacheTier(Block):
-    """A place for KV caches, as one system has it."""
+    """A tier of KV caches, per system."""
 
     name: Tier
     """Memory of the chips, of their host, pooled behind a switch, solid-state disks, or a store elsewhere."""
     capacity: Bytes
-    """Of one system. What lies in the memory of the chips is taken from the requests that run."""
+    """Capacity per system. A tier in the memory of the chips takes it from the running requests."""
     bandwidth: ByteRate | None = None
-    """At which all chips of one system together read; needed but for the memory of the chips."""
+    """Rate at which all chips of one system together read; needed except for the memory of the chips."""
     latency: SecondsFromStart = 0.0
-    """Until the first byte comes."""
+    """Time to the first byte."""
     price: Amount | None = None
-    """Of the tier of one system; for `estimate` only, in a plan it belongs to the price of the system."""
+    """Price of the tier per system; for `estimate` only: in a plan it belongs to the price of the system."""
 
 
 class Reuse(Block):
-    """How requests come to share prefixes: `prefixes` with `zipf`, or sessions of `requests` with a `gap`."""
+    """How requests share prefixes: `prefixes` with `zipf`, or sessions of `requests` with a `gap`."""
 
     prefixes: Rate | None = None
     """Different prefixes that requests to one system draw from."""
     zipf: Annotated[Real, Field(ge=0, le=5)] | None = None
-    """Exponent of their popularity: the k-th is asked for in proportion to k to the power of minus this."""
+    """Zipf exponent of their popularity: the k-th is requested in proportion to k to the power of minus this."""
     requests: Annotated[Real, Field(ge=1, le=1e6)] | None = None
     """Mean requests of a session, each with the context of the one before it as its prefix."""
     gap: Seconds | None = None
@@ -80,23 +80,23 @@ class Reuse(Block):
 
 
 class PrefixSharing(Block):
-    """A prefix that a request may find in a cache: with a given `hit_rate`, or by `reuse` and the size of the `tiers`."""
+    """Prefix caching: with a given `hit_rate`, or with one that follows from `reuse` and the size of the `tiers`."""
 
     prefix_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
-    """Tokens of a prompt that may be found; the others are always computed."""
+    """Tokens of a prompt that may be cached; the others are always computed."""
     hit_rate: Fraction | None = None
-    """Share of requests that find their prefix, in the one tier named or, without one, in the memory of the chips."""
+    """Share of requests whose prefix is cached, in the one tier named or, without one, in the memory of the chips."""
     reuse: Reuse | None = None
     """How requests share prefixes, from which the hit rate of each tier follows."""
     tiers: Annotated[list[CacheTier], Field(max_length=len(TIERS))] = []
-    """Where prefixes are kept, the fastest first; what one drops falls to the next."""
+    """Tiers of the cache, the fastest first; each evicts to the next."""
 
     @field_validator("tiers")
     @classmethod
     def _in_order(cls, tiers: list[CacheTier]) -> list[CacheTier]:
         names = [tier.name for tier in tiers]
         if len(set(names)) < len(names):
-            raise ValueError("a tier stands twice; names must differ")
+            raise ValueError("a tier occurs twice; names must differ")
         if HBM in names[1:]:
             raise ValueError(f'"{HBM}" is the fastest tier; put it first')
         if slow := [tier.name for tier in tiers if tier.name != HBM and tier.bandwidth is None]:
@@ -115,12 +115,12 @@ class PrefixSharing(Block):
 
 
 class Drafting(Block):
-    """Tokens drafted ahead and verified together."""
+    """Speculative decoding: tokens drafted ahead and verified together."""
 
     draft_tokens: Annotated[int, Field(ge=1, le=32), WHOLE]
     """Tokens drafted per step."""
     acceptance: Fraction
-    """Chance that a drafted token is accepted where those before it were."""
+    """Probability that a drafted token is accepted, given that those before it were."""
     draft_share: Fraction | None = None
-    """Time of drafting one token over that of a step; where it is left out, a draft is one more layer of the architecture
+    """Time of drafting one token over that of a step; if omitted, a draft is one more layer of the architecture
     (multi-token prediction)."""

@@ -19,35 +19,35 @@ class Site(SiteInTime):
     region: Name
     """A region of the catalog."""
     power: Watts | None = None
-    """Ceiling on what our own systems there draw at the meter; none where it is left out."""
+    """Ceiling on the power that our own systems draw at the meter; none if omitted."""
     systems: Annotated[list[Name], SOME] | None = None
-    """Systems that may stand there; all that are offered where it is left out."""
+    """Systems that may stand there; all that are offered if omitted."""
     fabrics: Annotated[list[FabricName], SOME] = list(DEFAULT_FABRICS)
-    """Designs of the network between our own systems that may be chosen; ":3" after a tree's name tapers its leaves by that ratio."""
+    """Allowed designs of the network between our own systems; ":3" after a tree's name tapers its leaves by that ratio."""
     network: Name = "InfiniBand NDR"
-    """A fabric of the catalog: the switches, cables and optics of that network."""
+    """A fabric of the catalog: switches, cables and optics of that network."""
     network_share: Annotated[Real, Field(gt=0, le=1)] = 1.0
-    """Share of that network's rate that messages of our own systems reach: less where software copies them on the way."""
+    """Share of the link rate that messages reach: below 1 where software copies them on the way."""
     storage_bandwidth: ByteRate | None = None
-    """At which all jobs there together read their data and write their checkpoints; no limit where it is left out."""
+    """Rate at which all jobs there together read their data and write their checkpoints; unlimited if omitted."""
     fixed_cost: AmountPerSecond | None = None
-    """Paid as soon as anything stands there."""
+    """Fixed cost of using the site at all."""
     colocation: PeakPrice | None = None
     """Rent of a hall for our own systems, per nameplate power and time, in place of a building; electricity is paid on top."""
     electricity_price: EnergyPrice | None = None
-    """One price for all hours, in place of the catalog's."""
+    """One electricity price for all hours, in place of the catalog's."""
     tariff: Name | None = None
     """A time-of-use tariff of the catalog."""
     hourly: HourlyFile | None = None
-    """Price, carbon intensity or both, hour by hour from a CSV file."""
+    """Hourly price, carbon intensity or both from a CSV file."""
     power_caps: Annotated[list[Annotated[Real, Field(ge=0.3, lt=1)]], Field(max_length=5)] = []
-    """Shares of nameplate at which our own systems may also run, slower, on measured curves; none where it is left out."""
+    """Power caps, as shares of nameplate, at which our own systems may run at the lower speed of measured curves; none if omitted."""
     electricity: Electricity | None = None
-    """Purchase, contracts and storage as decisions; each joule costs the price of its hour where it is left out."""
+    """Grid purchase, contracts and storage as decisions; if omitted, each joule costs the price of its hour."""
     pue: Annotated[Real, Field(ge=1, le=5)] | None = None
-    """Power at the meter over power of the systems; the region's where it is left out."""
+    """Power at the meter over power of the systems; the region's if omitted."""
     zone: Name | None = None
-    """Zone of `spread`: sites with the same word fail together; a zone of its own where it is left out."""
+    """Failure zone of `spread`: sites with the same name fail together; a zone of its own if omitted."""
     note: str = ""
 
     @field_validator("tariff")

@@ -57,7 +57,7 @@ class LatencyLimit(NamedTuple):
 
 
 class Percentiles(Block):
-    """Limits on a latency by percentile; all that are given must hold."""
+    """Limits on a latency by percentile; all stated ones must hold."""
 
     mean: Seconds | None = None
     p50: Seconds | None = None

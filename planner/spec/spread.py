@@ -11,15 +11,15 @@ from planner.spec.quantities import WHOLE, Real
 
 
 class Spread(Block):
-    """How a workload must be spread over zones; a site is a zone of its own unless its `zone` says otherwise. Shares are those of what
-    is served in an hour, which is what comes in it unless requests may wait."""
+    """How a workload must be spread over zones; a site is a zone of its own unless its `zone` says otherwise. Shares are of the requests
+    served in an hour: those that arrive in it, unless requests may wait."""
 
     zones: Annotated[int, Field(ge=1, le=100), WHOLE] = 1
     """Zones that must serve, each at least `least_share` of every hour's requests."""
     least_share: Annotated[Real, Field(gt=0, le=1)] = 0.1
-    """Share of every hour's requests with which a zone counts."""
+    """Least share of every hour's requests that makes a zone count."""
     largest_share: Annotated[Real, Field(gt=0, le=1)] | None = None
-    """Most of any hour's requests that one zone may serve."""
+    """Largest share of any hour's requests that one zone may serve."""
     survive: Annotated[int, Field(ge=0, le=1), WHOLE] = 0
     """1: when any one zone fails at the busiest hour, the others can serve everything."""
 

@@ -44,24 +44,24 @@ def _an_hour_or_none(wait: float) -> float:
 
 
 class Demand(DemandInTime):
-    """Mean over the day, as requests or as output tokens; `profile`: 24 weights by local hour of the origin."""
+    """Mean demand over the day, in requests or in output tokens; `profile`: 24 weights by local hour of the origin."""
 
     requests_per_s: RequestRate | None = None
-    """Requests; give these or `output_tokens`."""
+    """Mean rate of requests; give this or `output_tokens`."""
     output_tokens: TokenRate | None = None
-    """Tokens of the answers; give these or `requests_per_s`."""
+    """Mean rate of tokens in the answers; give this or `requests_per_s`."""
     profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
-    """Weights of the hours of a day, of any size; flat where it is left out."""
+    """Weights of the hours of a day, in any unit; flat if omitted."""
     week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = (
         None
     )
-    """Weights of the days of a week from Monday on; all the same where it is left out. A typical day is their mean."""
+    """Weights of the days of a week from Monday on; equal if omitted. A typical day is their mean."""
     months: (
         Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=12, max_length=12)] | None
     ) = None
-    """Weights of the months from January on; all the same where it is left out. A typical day is their mean."""
+    """Weights of the months from January on; equal if omitted. A typical day is their mean."""
     deferral: Annotated[Seconds, AfterValidator(_an_hour_or_none)] = 0.0
-    """How long a request may wait until its hour is served, in whole hours; not at all where it is left out."""
+    """Longest delay of a request, in whole hours; none if omitted."""
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
@@ -90,16 +90,16 @@ class Demand(DemandInTime):
 
 
 class Lengths(Block):
-    """Mean tokens of a request, and the coefficients of variation of both (0: all requests alike)."""
+    """Mean tokens of prompt and answer, and their coefficients of variation (0: all requests alike)."""
 
     input: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
     """Tokens of the prompt."""
     output: Annotated[int, Field(ge=2, le=1_000_000), WHOLE]
     """Tokens of the answer."""
     input_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
-    """Standard deviation of the prompts over their mean."""
+    """Standard deviation of the prompt length over its mean."""
     output_cv: Annotated[Real, Field(ge=0, le=10)] = 1.0
-    """Standard deviation of the answers over their mean."""
+    """Standard deviation of the answer length over its mean."""
 
 
 class Origin(Block):
@@ -108,7 +108,7 @@ class Origin(Block):
     region: Name
     """A region of the catalog."""
     share: Annotated[Real, Field(ge=LEAST_WEIGHT, le=1)]
-    """Its part of the demand; the shares of all origins add up to 1."""
+    """Its share of the demand; the shares of all origins add up to 1."""
 
 
 class Workload(Block):
@@ -121,17 +121,17 @@ class Workload(Block):
     precision: Precisions
     """Precisions of the weights and matrix products that may be used."""
     residency: Annotated[list[Name], SOME] | None = None
-    """Regions or residency zones within which the data must stay; anywhere where it is left out."""
+    """Regions or residency zones within which the data must stay; unrestricted if omitted."""
 
 
 class Serving(Workload):
-    """Requests to answer, day after day."""
+    """A serving workload: requests to answer, day after day."""
 
     kind: Literal["serving"]
     alternatives: Annotated[list[Alternative], SOME, AfterValidator(of_one_source)] | None = None
-    """Architectures that could run in its place: plans choose among them under a `quality_floor`, `frontier --against quality` over all floors."""
+    """Architectures that could run in its place: plans choose among them under a `quality_floor`, and `frontier --against quality` at every floor."""
     quality_floor: QualityFloor | None = None
-    """How good the answers must be, by the scores of the `alternatives`; without it the workload runs its `architecture`."""
+    """Least quality of the answers, by the scores of the `alternatives`; without it the workload runs its `architecture`."""
     demand: Demand
     lengths: Lengths
     origins: Annotated[list[Origin], SOME]
@@ -140,28 +140,28 @@ class Serving(Workload):
     grade: Literal["consumer", "professional", "frontier"] | None = None
     """Grade of the tokens; a label, by which costs and margins are summed up."""
     selling_price: SellingPrice | None = None
-    """What its tokens are sold at; it decides nothing, and gives the plan a margin."""
+    """Price at which its tokens are sold; it does not affect the plan, which reports a margin by it."""
     precision: Precisions = ["fp8", "bf16"]
     """Precisions of the weights that may be used."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
     engine: Engine | None = None
-    """Serving software, of which the times of host, launch and first token are taken; any other where it is left out."""
+    """Serving engine, whose times of host, launch and first token are taken; those of other engines if omitted."""
     cache: PrefixSharing | None = None
-    """KV caches of earlier requests that are kept; none where it is left out."""
+    """Prefix caching of earlier requests; none if omitted."""
     speculation: Drafting | None = None
-    """Speculative decoding or multi-token prediction; none where it is left out."""
+    """Speculative decoding or multi-token prediction; none if omitted."""
     weights_from: Name | None = None
-    """Region from which new weights are sent to the sites; the first origin where it is left out."""
+    """Region from which new weights are sent to the sites; the first origin if omitted."""
     weight_updates_per_year: UpdatesPerYear = 12.0
     security: Security = "public"
-    """Least class of the lines that carry its traffic; needs `lines`."""
+    """Lowest security class of the lines that carry its traffic; needs `lines`."""
     availability: Fraction = 0.0
-    """Least availability of the lines that carry its traffic; needs `lines`."""
+    """Lowest availability of the lines that carry its traffic; needs `lines`."""
     traffic: Traffic = Traffic()
-    """What it sends beside its requests; needs `lines`."""
+    """Traffic besides its requests; needs `lines`."""
     spread: Spread | None = None
-    """How it must be spread over zones; anyhow where it is left out."""
+    """How it must be spread over zones; unrestricted if omitted."""
     note: str = ""
 
     @field_validator("quality_floor")
@@ -189,7 +189,7 @@ class Serving(Workload):
 
 
 class Training(Workload):
-    """A run over `tokens` between `start` and `deadline`, both counted from the start of the horizon."""
+    """A training run over `tokens` between `start` and `deadline`, both counted from the start of the horizon."""
 
     kind: Literal["training"]
     tokens: Tokens
@@ -202,11 +202,11 @@ class Training(Workload):
     precision: Precisions = ["bf16"]
     """Precisions of the matrix products that may be used."""
     preemption: Preemption | None = None
-    """What it costs to interrupt it; nothing where it is left out."""
+    """Cost of interrupting it; none if omitted."""
     token_bytes: Bytes | None = None
-    """Bytes of stored data that it reads per token, such as "60 kB" of video; those of text where it is left out."""
+    """Stored data that it reads per token, such as "60 kB" of video; that of text if omitted."""
     availability: Annotated[Real, Field(gt=0, lt=1)] | None = None
-    """Share of the time in which it is to have all its systems: spares of our own are held for that. 0.95 where it is left out."""
+    """Share of time in which it has all its systems, for which spares of our own are held; 0.95 if omitted."""
     note: str = ""
 
     @field_validator("deadline")

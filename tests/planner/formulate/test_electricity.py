@@ -326,7 +326,7 @@ def test_a_file_beside_the_spec_or_in_a_folder_is_found(tiny, tmp_path, capsys):
     document["sites"][0]["hourly"] = "hours.csv"
     (tmp_path / "spec.json").write_text(json.dumps(document))
     assert cli.main(["check", str(tmp_path / "spec.json")]) == 3
-    assert 'sites[0].hourly: "hours.csv" lies neither beside the spec' in capsys.readouterr().err
+    assert 'sites[0].hourly: "hours.csv" is neither beside the spec' in capsys.readouterr().err
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "hours.csv").write_text(CSV)
     assert cli.main(["check", str(tmp_path / "spec.json"), "--hourly", str(tmp_path / "there")]) == 0

@@ -224,7 +224,7 @@ def test_the_systems_of_all_phases_share_a_network(spec):
             "phases[1].start",
             "after the horizon",
         ),
-        ({"phases": [{"name": "a", "start": "0 d"}, {"name": "a", "start": "1 d"}]}, "phases", "stands twice"),
+        ({"phases": [{"name": "a", "start": "0 d"}, {"name": "a", "start": "1 d"}]}, "phases", "occurs twice"),
         ({"phases": [{"name": "1.", "start": "0 d"}]}, "phases[0].name", "begins with a letter"),
         ({"offer": {"supply_by_phase": {"secnd": 3}}}, "offers[0].supply_by_phase.secnd", "second"),
         ({"offer": {"price_by_phase": {"second": "3 USD/h"}}}, "offers[0]", "price_by_phase.second"),
