@@ -5,6 +5,7 @@ Problems of the user's making are collected, so that one report names them all; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -110,6 +111,10 @@ class ResolveContext:
     def price(self, figure: Figure) -> float:
         """Convert a price of the catalog, whose unit begins with its currency, to the currency of the plan."""
         return self.convert((figure.number, figure.unit[:3]))
+
+    def ceiling(self, given: tuple[float, str] | None, path: str) -> float:
+        """Convert a ceiling on money to the currency of the plan; infinite where the spec states none."""
+        return math.inf if given is None else self.convert(given, path)
 
     # -- figures of the spec ----------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from planner.problem.calendar import Calendar
 from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts, SpotFacts
 from planner.problem.phases import demand_growth, seconds_from
 from planner.resolve.context import ResolveContext
-from planner.resolve.economics import money_limit
 from planner.spec.offers import Offer
 from planner.spec.quantities import offer_price
 from planner.spec.sites import Site
@@ -48,8 +47,8 @@ def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
             path=f"phases[{i}]",
             start_s=start,
             end_s=end,
-            capital=money_limit(context, phase.capital, f"phases[{i}].capital"),
-            budget=money_limit(context, phase.budget, f"phases[{i}].budget"),
+            capital=context.ceiling(phase.capital, f"phases[{i}].capital"),
+            budget=context.ceiling(phase.budget, f"phases[{i}].budget"),
         )
         for i, (phase, start, end) in enumerate(
             zip(phases, starts, [*starts[1:], horizon_s][: len(starts)], strict=True)

@@ -12,6 +12,8 @@ from typing import Any
 
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog, shipped_catalog
+from catalog.units import YEAR_S
+from models.economics import horizon_share
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError, close_matches
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
@@ -20,8 +22,7 @@ from planner.problem.phases import borders
 from planner.resolve import lines
 from planner.resolve.apis import resolve_apis
 from planner.resolve.constants import model_constants
-from planner.resolve.context import ResolveContext
-from planner.resolve.economics import economics_facts, money_limit
+from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.resolve.names import unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.phases import phase_facts, with_growth
@@ -79,7 +80,7 @@ def build_problem(context: ResolveContext) -> Problem:
     """Resolve every part of the spec, and put the problem together. Raises SpecError with all problems of the spec at once."""
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
-    money = economics_facts(context)
+    money = _economics(context)
     workloads = resolve_workloads(context)
     phases = phase_facts(context)
     sites = resolve_sites(context, money, phases)
@@ -96,8 +97,8 @@ def build_problem(context: ResolveContext) -> Problem:
     porting = resolve_porting(context, (*workloads.serving, *workloads.training), systems)
     offered = lines.offered_lines(context)
     limits = spec.limits.model_copy(update={"licences": _licences(context)})
-    budget = money_limit(context, limits.budget, "limits.budget")
-    capital = money_limit(context, limits.capital, "limits.capital")
+    budget = context.ceiling(limits.budget, "limits.budget")
+    capital = context.ceiling(limits.capital, "limits.capital")
     per_usd = {code: context.per_usd(code, "currency") for code in {"USD", spec.currency}}
     context.raise_problems()
     calendar = _calendar(context, money, workloads.training, offered, phases, offers, sites)
@@ -130,6 +131,26 @@ def build_problem(context: ResolveContext) -> Problem:
         phases=phases,
         porting=porting,
         quality=tuple(workloads.quality),
+    )
+
+
+def _economics(context: ResolveContext) -> Economics:
+    """Resolve the discount rate and the lives over which prices are recovered; what the spec leaves out is booked as assumed."""
+    ledger, horizon = context.ledger, context.spec.horizon
+    systems, fabric, facility = ((component, "*", "*") for component in ("systems", "fabric", "facility"))
+    rate = horizon.discount_rate
+    if rate is None:
+        rate = ledger.default("discount_rate", "horizon.discount_rate", NOT_STATED, systems, fabric, facility)
+    life_s = ledger.default("system_life_s", "systems.life", "service life of systems and fabric", systems, fabric)
+    facility_life_s = ledger.default("facility_life_s", "facility.life", "service life of the building", facility)
+    life_years, facility_life_years = life_s / YEAR_S, facility_life_s / YEAR_S
+    return Economics(
+        discount_rate=rate,
+        years=horizon.years,
+        system_life_years=life_years,
+        facility_life_years=facility_life_years,
+        capital_share=float(horizon_share(rate, life_years, horizon.years)),
+        facility_share=float(horizon_share(rate, facility_life_years, horizon.years)),
     )
 
 

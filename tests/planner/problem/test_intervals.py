@@ -11,7 +11,7 @@ import planner
 from catalog.lookup import Catalog
 from planner.estimate.case import best_layouts
 from planner.problem.intervals import DENSE, EXPERTS
-from planner.resolve.intervals import calibration
+from planner.resolve.constants import calibration
 from planner.resolve.ledger import Ledger
 from planner.verify.plan import verify_plan
 
