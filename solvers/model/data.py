@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats, Ints
+from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats, no_ints
+from solvers.model.checks import negative_values, wrong_costs, wrong_indices, wrong_shapes
 from solvers.model.choice_data import ChoiceData
 from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.line_data import LineData, SpreadData
 from solvers.model.porting_data import PortData
-
-if TYPE_CHECKING:
-    from solvers.model.scenario_data import ScenarioData
-
-Functionals = Mapping[str, Floats]
+from solvers.model.scenario_data import ScenarioData
 
 THROUGHPUT, COST = "throughput", "cost"
 
@@ -41,14 +37,6 @@ class Objective:
     @property
     def maximises(self) -> bool:
         return self.functional == THROUGHPUT
-
-
-def _ints(*shape: int) -> Ints:
-    return np.zeros(shape, dtype=np.int64)
-
-
-def _floats(*shape: int) -> Floats:
-    return np.zeros(shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,49 +84,49 @@ class PlanData:
     site_fixed: Functionals = field(default_factory=dict)  # [R]
 
     # fleet options: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
-    option_site: Ints = field(default_factory=lambda: _ints(0))
-    option_group: Ints = field(default_factory=lambda: _ints(0))
-    option_fabric: Ints = field(default_factory=lambda: _ints(0))
+    option_site: Ints = field(default_factory=lambda: no_ints(0))
+    option_group: Ints = field(default_factory=lambda: no_ints(0))
+    option_fabric: Ints = field(default_factory=lambda: no_ints(0))
 
     # holdings
-    holding_option: Ints = field(default_factory=lambda: _ints(0))
-    holding_window: Ints = field(default_factory=lambda: _ints(0))  # the first; -1: all
+    holding_option: Ints = field(default_factory=lambda: no_ints(0))
+    holding_window: Ints = field(default_factory=lambda: no_ints(0))  # the first; -1: all
     holding_last: Ints | None = None  # None: each over one window, or all
-    holding_upper: Floats = field(default_factory=lambda: _floats(0))
+    holding_upper: Floats = field(default_factory=lambda: no_floats(0))
     holding_lower: Floats | None = None  # None: none need be held
     holding_cost: Functionals = field(default_factory=dict)  # [U]
-    holding_power_w: Floats = field(default_factory=lambda: _floats(0))
+    holding_power_w: Floats = field(default_factory=lambda: no_floats(0))
 
     # supply: in every window, the member holdings (rows of `supply_member`: supply, holding) that cover it
-    supply_limit: Floats = field(default_factory=lambda: _floats(0))
-    supply_member: Ints = field(default_factory=lambda: _ints(0, 2))
+    supply_limit: Floats = field(default_factory=lambda: no_floats(0))
+    supply_member: Ints = field(default_factory=lambda: no_ints(0, 2))
 
     # points: serving ones have a pool, training ones a job, the other is -1
-    point_pool: Ints = field(default_factory=lambda: _ints(0))
-    point_job: Ints = field(default_factory=lambda: _ints(0))
-    point_uses: Ints = field(default_factory=lambda: _ints(0, 2))  # rows (point, fleet option)
-    point_uses_systems: Floats = field(default_factory=lambda: _floats(0))  # systems per replica, one per row above
-    point_capacity: Floats = field(default_factory=lambda: _floats(0))  # requests/s, or work units/s
-    point_power_w: Floats = field(default_factory=lambda: _floats(0))
+    point_pool: Ints = field(default_factory=lambda: no_ints(0))
+    point_job: Ints = field(default_factory=lambda: no_ints(0))
+    point_uses: Ints = field(default_factory=lambda: no_ints(0, 2))  # rows (point, fleet option)
+    point_uses_systems: Floats = field(default_factory=lambda: no_floats(0))  # systems per replica, one per row above
+    point_capacity: Floats = field(default_factory=lambda: no_floats(0))  # requests/s, or work units/s
+    point_power_w: Floats = field(default_factory=lambda: no_floats(0))
     point_cost: Functionals = field(default_factory=dict)  # [P, T]
 
     # arcs
-    arc_workload: Ints = field(default_factory=lambda: _ints(0))
-    arc_origin: Ints = field(default_factory=lambda: _ints(0))
-    arc_site: Ints = field(default_factory=lambda: _ints(0))
-    arc_pool: Ints = field(default_factory=lambda: _ints(0))
+    arc_workload: Ints = field(default_factory=lambda: no_ints(0))
+    arc_origin: Ints = field(default_factory=lambda: no_ints(0))
+    arc_site: Ints = field(default_factory=lambda: no_ints(0))
+    arc_pool: Ints = field(default_factory=lambda: no_ints(0))
     arc_cost: Functionals = field(default_factory=dict)  # [A, T] per request/s
-    demand: Floats = field(default_factory=lambda: _floats(0, 0, 0))  # [W, O, T] requests/s
+    demand: Floats = field(default_factory=lambda: no_floats(0, 0, 0))  # [W, O, T] requests/s
 
     # hosting, and the tree along which a workload's weights reach its sites
     host_cost: Functionals = field(default_factory=dict)  # [W, R]
-    edge_workload: Ints = field(default_factory=lambda: _ints(0))
+    edge_workload: Ints = field(default_factory=lambda: no_ints(0))
     edge_cost: Functionals = field(default_factory=dict)  # [E]
-    tree_path: Ints = field(default_factory=lambda: _ints(0, 3))  # rows (workload, site, edge)
+    tree_path: Ints = field(default_factory=lambda: no_ints(0, 3))  # rows (workload, site, edge)
 
     # jobs: the slots each may run in
-    job_work: Floats = field(default_factory=lambda: _floats(0))
-    job_window_mask: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    job_work: Floats = field(default_factory=lambda: no_floats(0))
+    job_window_mask: Bools = field(default_factory=lambda: no_bools(0, 0))
     point_restart_s: Floats | None = None  # [P] lost per unit of width that comes back; None: nothing is
 
     # what jobs take of the storage of their site; None where that is no question
@@ -238,19 +226,21 @@ class PlanData:
             raise ValueError("; ".join(problems))
 
 
-def _problems(data: PlanData):
-    """Words for every broken shape, index or number: these are mistakes of the caller, not of its user."""
-    R, K, U, S = data.sites, len(data.option_site), len(data.holding_option), len(data.supply_limit)
-    P, A, J, T, V, E = (
-        len(data.point_pool),
-        len(data.arc_workload),
-        len(data.job_work),
-        data.slots,
-        data.windows,
-        len(data.edge_workload),
-    )
+def _problems(data: PlanData) -> Iterator[str]:
+    """Describe every broken shape, index or number: mistakes of the caller, not of its user."""
+    yield from _shape_problems(data)
+    yield from _index_problems(data)
+    yield from _value_problems(data)
+    yield from _point_problems(data)
+    yield from _block_problems(data)
+    yield from _functional_problems(data)
+
+
+def _shape_problems(data: PlanData) -> Iterator[str]:
+    R, K, U, E = data.sites, len(data.option_site), len(data.holding_option), len(data.edge_workload)
+    P, A, J, T = len(data.point_pool), len(data.arc_workload), len(data.job_work), data.slots
     W, O = data.demand.shape[:2]
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "slot_hours_s": (T,),
         "option_group": (K,),
         "option_fabric": (K,),
@@ -269,21 +259,26 @@ def _problems(data: PlanData):
         shapes["demand"] = (W, O, T)
     if J:
         shapes["job_window_mask"] = (J, T)
-    for name, shape in shapes.items():
-        if getattr(data, name).shape != shape:
-            yield f"{name}: shape {getattr(data, name).shape}, expected {shape}"
-    for name, shape in (
-        ("site_fixed", (R,)),
-        ("holding_cost", (U,)),
-        ("point_cost", (P, T)),
-        ("arc_cost", (A, T)),
-        ("host_cost", (W, R)),
-        ("edge_cost", (E,)),
-    ):
-        for functional, values in getattr(data, name).items():
-            if values.shape != shape or not np.isfinite(values).all():
-                yield f"{name}[{functional}]: expected finite values of shape {shape}"
-    for name, values, low, high in (
+    yield from wrong_shapes(data, shapes)
+    signed = {
+        "holding_cost": (data.holding_cost, (U,)),
+        "point_cost": (data.point_cost, (P, T)),
+        "arc_cost": (data.arc_cost, (A, T)),
+    }
+    fixed = {
+        "site_fixed": (data.site_fixed, (R,)),
+        "host_cost": (data.host_cost, (W, R)),
+        "edge_cost": (data.edge_cost, (E,)),
+    }
+    yield from wrong_costs(signed)
+    yield from wrong_costs(fixed, least=0.0)
+
+
+def _index_problems(data: PlanData) -> Iterator[str]:
+    R, K, U, S = data.sites, len(data.option_site), len(data.holding_option), len(data.supply_limit)
+    P, J, V, E = len(data.point_pool), len(data.job_work), data.windows, len(data.edge_workload)
+    W, O = data.demand.shape[:2]
+    ranges = (
         ("slot_window", data.slot_window, 0, V),
         ("option_site", data.option_site, 0, R),
         ("holding_option", data.holding_option, 0, K),
@@ -301,10 +296,15 @@ def _problems(data: PlanData):
         ("tree_path", data.tree_path[:, 0], 0, W),
         ("tree_path", data.tree_path[:, 1], 0, R),
         ("tree_path", data.tree_path[:, 2], 0, E),
-    ):
-        if values.size and (values.min() < low or values.max() >= high):
-            yield f"{name}: index outside [{low}, {high})"
-    for name in (
+    )
+    yield from wrong_indices(ranges)
+    last = data.holding_last
+    if last is not None and (last.shape != (U,) or (last < data.holding_window).any() or (last >= V).any()):
+        yield f"holding_last: expected {U} windows that do not come before the first"
+
+
+def _value_problems(data: PlanData) -> Iterator[str]:
+    names = (
         "slot_hours_s",
         "holding_upper",
         "holding_power_w",
@@ -313,59 +313,58 @@ def _problems(data: PlanData):
         "point_power_w",
         "demand",
         "job_work",
-    ):
-        values = getattr(data, name)
-        if values.size and not (np.isfinite(values).all() and values.min() >= 0):
-            yield f"{name}: expected finite values of at least 0"
-    for name in ("site_fixed", "host_cost", "edge_cost"):
-        for functional, values in getattr(data, name).items():
-            if values.size and values.min() < 0:
-                yield f"{name}[{functional}]: a fixed cost below 0"
-    if data.power_stages is not None:
-        yield from data.power_stages.problems(R, V, data.site_power_limit_w)
+    )
+    yield from negative_values({name: getattr(data, name) for name in names})
     if np.isnan(data.site_power_limit_w).any() or np.isnan(data.supply_limit).any():
         yield "limits: not a number"
+    P, R, W = len(data.point_pool), data.sites, data.demand.shape[0]
+    optional = (
+        ("point_restart_s", data.point_restart_s, P),
+        ("point_storage", data.point_storage, P),
+        ("site_storage", data.site_storage, R),
+    )
+    for name, values, size in optional:
+        if values is not None and (values.shape != (size,) or np.isnan(values).any() or values.min(initial=0.0) < 0):
+            yield f"{name}: expected {size} values of at least 0"
+    if data.wait_slots is not None and (data.wait_slots.shape != (W,) or (data.wait_slots < 0).any()):
+        yield f"wait_slots: expected {W} integers of at least 0"
+
+
+def _point_problems(data: PlanData) -> Iterator[str]:
     if ((data.point_pool < 0) == (data.point_job < 0)).any():
         yield "point_pool, point_job: a point has either a pool or a job"
-    if (np.bincount(data.point_uses[:, 0], minlength=P) == 0).any():
+    if (np.bincount(data.point_uses[:, 0], minlength=len(data.point_pool)) == 0).any():
         yield "point_uses: a point that uses no fleet option"
     elif (data.point_site()[data.point_uses[:, 0]] != data.option_site[data.point_uses[:, 1]]).any():
         yield "point_uses: a point that uses fleet options of two sites"
-    if data.holding_last is not None and (
-        data.holding_last.shape != (U,)
-        or (data.holding_last < data.holding_window).any()
-        or (data.holding_last >= V).any()
-    ):
-        yield f"holding_last: expected {U} windows that do not come before the first"
+    if (data.point_storage is None) != (data.site_storage is None):
+        yield "point_storage, site_storage: one without the other"
+    elif data.point_storage is not None and data.point_storage[data.point_job < 0].any():
+        yield "point_storage: more than 0 for a serving point"
+
+
+def _block_problems(data: PlanData) -> Iterator[str]:
+    """Describe what is wrong with the input of optional blocks."""
+    R, A, T, V, W = data.sites, len(data.arc_workload), data.slots, data.windows, data.demand.shape[0]
+    if data.power_stages is not None:
+        yield from data.power_stages.problems(R, V, data.site_power_limit_w)
     if data.lines is not None:
         yield from data.lines.problems(W, R, A, V)
     if data.spread is not None:
         yield from data.spread.problems(W, R, T)
     if data.ports is not None:
-        yield from data.ports.problems(P)
+        yield from data.ports.problems(len(data.point_pool))
     if data.choice is not None:
         yield from data.choice.problems(W, data.demand)
     if data.meters is not None:
         yield from data.meters.problems(R, T)
     if data.order is not None:
         yield from data.order.problems(T)
-    if data.wait_slots is not None and (data.wait_slots.shape != (W,) or (data.wait_slots < 0).any()):
-        yield f"wait_slots: expected {W} whole numbers of at least 0"
-    for name, values, size in (
-        ("point_restart_s", data.point_restart_s, P),
-        ("point_storage", data.point_storage, P),
-        ("site_storage", data.site_storage, R),
-    ):
-        if values is not None and (values.shape != (size,) or np.isnan(values).any() or values.min(initial=0.0) < 0):
-            yield f"{name}: expected {size} values of at least 0"
-    if (data.point_storage is None) != (data.site_storage is None):
-        yield "point_storage, site_storage: one without the other"
-    elif data.point_storage is not None and data.point_storage[data.point_job < 0].any():
-        yield "point_storage: more than 0 for a serving point"
-    if data.order is None and (
-        data.meters is not None or data.wait_slots is not None or data.point_restart_s is not None
-    ):
+    elif data.meters is not None or data.wait_slots is not None or data.point_restart_s is not None:
         yield "order: missing"
+
+
+def _functional_problems(data: PlanData) -> Iterator[str]:
     known = set(data.functionals())
     for limit in data.limits:
         if limit.functional not in known:

@@ -1,28 +1,25 @@
-"""Data of the porting block."""
+"""Input of the porting block."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Functionals, Ints, no_ints
+from solvers.model.checks import wrong_costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortData:
-    """`member`: rows (point, group); `cost`: functional -> [G]."""
+    """Groups G of operating points that one payment enables: `member` [., 2] rows (point, group), `cost` [G] per group."""
 
-    member: Ints = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    cost: Mapping[str, Floats] = field(default_factory=dict)
+    member: Ints = field(default_factory=lambda: no_ints(0, 2))
+    cost: Functionals = field(default_factory=dict)
     groups: int = 0
 
     def problems(self, points: int) -> Iterator[str]:
-        if self.member.size and (
-            self.member.min() < 0 or self.member[:, 0].max() >= points or self.member[:, 1].max() >= self.groups
-        ):
+        """Describe wrong shapes, indices and values."""
+        member = self.member
+        if member.size and (member.min() < 0 or member[:, 0].max() >= points or member[:, 1].max() >= self.groups):
             yield "porting: index outside its points or groups"
-        for functional, values in self.cost.items():
-            if values.shape != (self.groups,) or not (np.isfinite(values).all() and (values >= 0).all()):
-                yield f"porting: cost[{functional}]: expected {self.groups} finite values of at least 0"
+        yield from wrong_costs({"cost": (self.cost, (self.groups,))}, "porting.", least=0.0)

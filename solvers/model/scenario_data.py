@@ -1,4 +1,4 @@
-"""Data of the scenario block."""
+"""Input of the scenario block."""
 
 from __future__ import annotations
 
@@ -10,28 +10,37 @@ from solvers.arrays import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Its own serving points (`uses`: rows (point, fleet option)), and how fast each point of the plan's jobs is there."""
+    """One scenario: its own serving points, and the pace of each training point of the plan in it.
+
+    `point_uses` [., 2]: rows (serving point, fleet option) with `point_systems` systems per replica. `capacity` [P']: requests/s per
+    replica. `pace` [P]: share of its job's work that a training point does per second at full width; 0 for serving points.
+    """
 
     point_pool: Ints  # [P']
     point_uses: Ints
     point_systems: Floats
-    point_power_w: Floats
-    capacity: Floats  # [P'] requests/s
-    pace: Floats  # [P] share of its job's work per second; 0 for serving points
+    point_power_w: Floats  # [P']
+    capacity: Floats
+    pace: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioData:
+    """Scenarios that one fleet must serve, over some slots, each of which stands for `seconds`."""
+
     scenarios: Sequence[Scenario]
-    slots: Ints  # those that are looked at
-    seconds: Floats  # and the time that each stands for
+    slots: Ints
+    seconds: Floats
     risk: Risk | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """What one system of each holding costs at the prices of many scenarios, [scenarios, U], in place of its typical cost; `share`: of those that
-    are not among the dearest."""
+    """Cost of a fleet as its conditional value at risk over price scenarios.
+
+    `cost` [scenarios, U]: cost of one system of each holding, in place of its typical cost. `share`: level of the CVaR, the share of
+    scenarios that are not among the most expensive ones averaged.
+    """
 
     cost: Floats
     share: float
