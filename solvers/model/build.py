@@ -19,6 +19,7 @@ from solvers.model.scenarios import add_scenarios
 from solvers.model.schedule import add_schedule
 from solvers.model.spread import add_spread
 from solvers.model.storage import add_storage
+from solvers.model.zone_failure import add_zone_failures
 from solvers.program import Program
 
 
@@ -35,6 +36,7 @@ def build(data: PlanData) -> Program:
     add_storage(program, data)
     add_electricity(program, data)
     add_spread(program, data, most)
+    add_zone_failures(program, data, most)
     if data.ports is not None:
         add_porting(program, data, data.ports)
     if data.scenarios is not None:

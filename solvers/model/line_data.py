@@ -76,6 +76,14 @@ class LineData:
         """All costs."""
         return self.line_cost, self.way_cost, self.send_cost
 
+    def steady_uses(self, way: Ints, send: Ints) -> tuple[tuple[Ints, Ints, Ints, Floats], ...]:
+        """(column, channel, stage, rate) of all streams, then of all weights, given the columns `way` [X] and `send` [Y]."""
+        route, channel = self.way_uses.T
+        return (
+            (way[route], channel, self.way_stage[route], self.way_uses_rate),
+            (send, self.send_channel, self.send_stage, self.send_rate),
+        )
+
     def problems(self, workloads: int, sites: int, arcs: int, windows: int) -> Iterator[str]:
         """Describe wrong shapes, indices and values."""
         L, C, G = len(self.line_capacity), len(self.channel_line), self.stages

@@ -157,15 +157,7 @@ def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
     size = lines.arc_uses_bytes[counted[lines.arc_uses[:, 1]]]
     use, slot = np.nonzero(flow[arc] >= 0)
     entries = [(channel[use], slot, flow[arc[use], slot], size[use])]
-    for column, of_channel, of_stage, rate in (
-        (
-            program.columns["way"][lines.way_uses[:, 0]],
-            lines.way_uses[:, 1],
-            lines.way_stage[lines.way_uses[:, 0]],
-            lines.way_uses_rate,
-        ),
-        (program.columns["send"], lines.send_channel, lines.send_stage, lines.send_rate),
-    ):
+    for column, of_channel, of_stage, rate in lines.steady_uses(program.columns["way"], program.columns["send"]):
         there, slot = np.nonzero((of_stage[:, None] == stage[None, :]) & (counted[of_channel] & (rate > 0))[:, None])
         entries.append((of_channel[there], slot, column[there], rate[there]))
     channel, slot, cols, vals = (np.concatenate(part) for part in zip(*entries, strict=True))

@@ -1,20 +1,42 @@
-"""Scenarios that the fleet must be able to carry: in each, capacities and rates of its own, and a dispatch of its own at no cost.
+"""The scenario block: one fleet that serves everything in each of several scenarios, with a dispatch of its own that costs nothing.
 
-Sets        scenarios s, and in each: points p of a pool, arcs a, fleet options k, sites r, jobs j with their points, slots t of a few.
-Data        demand_{c,t}, uses_{p,k}; in each scenario capacity_p (over the growth of demand) and pace_p, the share of its work that a job
-            does per second at full width.
-Variables   f_{s,a,t}, x_{s,p,t}, v_{s,p,t}: as in the routing and the schedule, for each scenario
-Constraints demand     sum_{a of c} f_{s,a,t} >= demand_{c,t} (times the factor on demand where that is asked for)
-            pool       sum_{p of q} capacity_{s,p} x_{s,p,t} >= sum_{a to q} f_{s,a,t}
-            installed  sum_p uses_{p,k} x_{s,p,t} + sum_p uses_{p,k} v_{s,p,t} <= sum_{u of k, u covers w(t)} n_u
-            power      sum_u power_u n_u + sum_p power_p x_{s,p,t} + sum_p power_p v_{s,p,t} <= limit_r
-            width      v_{s,p,t} <= y_p
-            progress   sum_{p of j, t} seconds_t pace_{s,p} v_{s,p,t} >= 1
-            risk       sum_u cost_{s,u} n_u <= e + z_s, with e + sum z_s / ((1 - share) S) as cost of the fleet, where that is asked for
-What holds in all scenarios at once is a fleet chosen before, a dispatch after it is known which scenario has come.
+This is a two-stage program: the fleet is chosen before it is known which scenario comes, the dispatch after.
+
+Sets
+    s        scenarios; in each the sets of the routing and schedule blocks
+    c        classes of demand (workload, origin)
+    t        a few slots
+Data
+    D_{c,t}          demand [requests/s]
+    cap_{s,p}        requests/s per replica in a scenario, over the growth of demand
+    pace_{s,p}       share of its job's work that a point does per second at full width
+    seconds_t        time that a slot stands for
+    cost_{s,u}       cost of one system of holding u at the prices of scenario s
+    beta             level of the CVaR; S scenarios of prices
+Variables
+    f_{s,a,t}        >= 0, requests/s on an arc (column block "scenario s f")
+    x_{s,p,t}        >= 0, replicas at work (column block "scenario s x")
+    v_{s,p,t}        in [0, 1], share of the slot in which a job runs (column block "scenario s v")
+    quantile         >= 0, value at risk of the fleet's cost
+    beyond_s         >= 0, cost of the fleet beyond the quantile
+Objective
+    quantile + sum_s beyond_s / ((1 - beta) S) in the functional cost, where the risk of prices counts (Rockafellar and Uryasev 2000).
+Constraints
+    demand           sum_{a of c} f_{s,a,t} >= D_{c,t}    for each s, c, t; times lambda where throughput is maximised
+    pool             sum_{p of q} cap_{s,p} x_{s,p,t} >= sum_{a into q} f_{s,a,t}    for each s, q, t
+    installed        sum_p uses_{p,k} (x_{s,p,t} + v_{s,p,t}) <= sum_{u of k, u covers w(t)} n_u    for each s, k, t
+    power            sum_u power_u n_u + sum_p power_p (x_{s,p,t} + v_{s,p,t}) <= limit_{r,w(t)}    for each s, r, t
+    width            v_{s,p,t} <= y_p    for each s, p, t
+    progress         sum_{p of j, t} seconds_t pace_{s,p} v_{s,p,t} >= 1    for each s, j
+    risk             sum_u cost_{s,u} n_u <= quantile + beyond_s    for each s
+
+All row blocks but `risk` carry the scenario in front, as in "scenario s demand".
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,110 +47,166 @@ from solvers.program import Program
 
 
 def add_scenarios(program: Program, data: PlanData, blocks: ScenarioData) -> None:
-    """Columns and rows of every scenario, and of the cost of the fleet over the dearest prices."""
+    """Add the columns and rows of every scenario, and the risk of prices."""
     if blocks.risk is not None:
         _add_risk(program, blocks.risk)
     for number, scenario in enumerate(blocks.scenarios):
-        _add(program, data, scenario, blocks.slots, blocks.seconds, f"scenario {number}")
+        _Dispatch.of(program, data, scenario, blocks.slots, blocks.seconds, f"scenario {number}").add_rows()
 
 
 def _add_risk(program: Program, risk: Risk) -> None:
-    """Mean cost over the dearest scenarios:  min e + sum_s z_s / ((1 - share) S),  z_s >= cost_s - e,  z_s >= 0 (Rockafellar and Uryasev)."""
+    """Add the conditional value at risk of the fleet's cost over price scenarios."""
     count, held = len(risk.cost), program.columns["n"]
     usual = max(float(risk.cost.max(initial=0.0)), 1.0)
     quantile = program.add_columns("quantile", (1,), cost={COST: 1.0}, unit=usual)
     beyond = program.add_columns("beyond", (count,), cost={COST: 1.0 / ((1.0 - risk.share) * count)}, unit=usual)
     row, holding = np.nonzero(risk.cost)
     program.add_rows(
-        "risk", -np.inf, 0.0, np.concatenate([row, np.tile(np.arange(count), 2)]),
-        np.concatenate([held[holding], np.repeat(quantile, count), beyond]),
-        np.concatenate([risk.cost[row, holding], -np.ones(2 * count)]), count=count,
-    )  # fmt: skip
-
-
-def _add(program: Program, data: PlanData, scenario: Scenario, slots: Ints, seconds: Floats, name: str) -> None:
-    T, columns = len(slots), program.columns
-    demand = data.demand[:, :, slots]
-    asked = np.argwhere(demand.max(axis=2, initial=0.0) > 0)
-    number = np.full(demand.shape[:2], -1)
-    number[tuple(asked.T)] = np.arange(len(asked))
-    arc_class = number[data.arc_workload, data.arc_origin]
-    usual = np.maximum(demand[data.arc_workload, data.arc_origin], 1e-30)
-    f = program.add_columns(f"{name} f", (len(arc_class), T), where=(arc_class >= 0)[:, None], unit=usual)
-    able = (scenario.capacity > 0)[:, None]
-    x = program.add_columns(f"{name} x", (len(scenario.point_pool), T), where=able)
-    can = (columns["y"] >= 0) & (scenario.pace > 0)
-    mask = data.job_window_mask[:, slots][data.point_job] if len(data.job_work) else np.zeros((len(can), T), dtype=bool)
-    v = program.add_columns(f"{name} v", (len(can), T), upper=1.0, where=can[:, None] & mask)
-
-    wanted = demand[tuple(asked.T)]  # [C, T]
-    grid = np.arange(wanted.size).reshape(wanted.shape)
-    arcs = np.flatnonzero(arc_class >= 0)
-    rows, cols, values = [grid[arc_class[arcs]].ravel()], [f[arcs].ravel()], [np.ones(f[arcs].size)]
-    scaled = data.scaled()[asked[:, 0]] > 0
-    if scaled.any():
-        rows.append(grid[scaled].ravel())
-        cols.append(np.full(grid[scaled].size, int(columns["lambda"].ravel()[0])))
-        values.append(-wanted[scaled].ravel())
-    floor = np.where(scaled[:, None], 0.0, wanted)
-    program.add_rows(
-        f"{name} demand",
-        floor.ravel(),
-        np.inf,
-        np.concatenate(rows),
-        np.concatenate(cols),
-        np.concatenate(values),
-        count=wanted.size,
-    )
-
-    pools = np.arange(data.pools * T).reshape(data.pools, T)
-    program.add_rows(
-        f"{name} pool", 0.0, np.inf, np.concatenate([pools[scenario.point_pool].ravel(), pools[data.arc_pool].ravel()]), np.concatenate([x.ravel(), f.ravel()]),
-        np.concatenate([np.repeat(scenario.capacity, T), -np.ones(f.size)]), count=pools.size,
-    )  # fmt: skip
-
-    job_uses = scenario.pace[data.point_uses[:, 0]] > 0
-    point, option = data.point_uses[job_uses].T
-    present = data.covers()[:, data.slot_window[slots]]  # [U, T]
-    holding, at = np.nonzero(present)
-    K = len(data.option_site)
-    fleet_options = np.arange(K * T).reshape(K, T)
-    program.add_rows(
-        f"{name} installed", -np.inf, 0.0,
-        np.concatenate([fleet_options[scenario.point_uses[:, 1]].ravel(), fleet_options[option].ravel(), fleet_options[data.holding_option[holding], at]]),
-        np.concatenate([x[scenario.point_uses[:, 0]].ravel(), v[point].ravel(), columns["n"][holding]]),
-        np.concatenate([np.repeat(scenario.point_systems, T), np.repeat(data.point_uses_systems[job_uses], T), -np.ones(len(holding))]), count=fleet_options.size,
-    )  # fmt: skip
-
-    site = np.zeros(len(scenario.point_pool), dtype=np.int64)
-    site[scenario.point_uses[:, 0]] = data.option_site[scenario.point_uses[:, 1]]
-    jobs = np.flatnonzero(scenario.pace > 0)
-    places = np.arange(data.sites * T).reshape(data.sites, T)
-    program.add_rows(
-        f"{name} power", -np.inf, data.power_limit()[0][:, data.slot_window[slots]].ravel(),
-        np.concatenate([places[site].ravel(), places[data.point_site()[jobs]].ravel(), places[data.option_site[data.holding_option[holding]], at]]),
-        np.concatenate([x.ravel(), v[jobs].ravel(), columns["n"][holding]]),
-        np.concatenate([np.repeat(scenario.point_power_w, T), np.repeat(data.point_power_w[jobs], T), data.holding_power_w[holding]]), count=places.size,
-    )  # fmt: skip
-
-    width, slot = np.nonzero(v >= 0)
-    row = np.arange(len(width))
-    program.add_rows(
-        f"{name} width",
+        "risk",
         -np.inf,
         0.0,
-        np.tile(row, 2),
-        np.concatenate([v[width, slot], columns["y"][width]]),
-        np.concatenate([np.ones(len(row)), -np.ones(len(row))]),
-        count=len(row),
+        np.concatenate([row, np.tile(np.arange(count), 2)]),
+        np.concatenate([held[holding], np.repeat(quantile, count), beyond]),
+        np.concatenate([risk.cost[row, holding], -np.ones(2 * count)]),
+        count=count,
     )
-    if len(data.job_work):
-        program.add_rows(
-            f"{name} progress",
-            1.0,
-            np.inf,
-            data.point_job[width],
-            v[width, slot],
-            scenario.pace[width] * seconds[slot],
-            count=len(data.job_work),
+
+
+@dataclass(frozen=True, slots=True)
+class _Dispatch:
+    """Dispatch of one scenario: its columns, and the rows over them."""
+
+    program: Program
+    data: PlanData
+    scenario: Scenario
+    slots: Ints
+    seconds: Floats
+    name: str
+    classes: Ints  # [C, 2] (workload, origin) with demand
+    arc_class: Ints  # [A] class that an arc answers, -1 without demand
+    demand: Floats  # [C, slots]
+    flow: Ints  # [A, slots] columns f
+    active: Ints  # [P', slots] columns x
+    width: Ints  # [P, slots] columns v
+
+    @classmethod
+    def of(
+        cls, program: Program, data: PlanData, scenario: Scenario, slots: Ints, seconds: Floats, name: str
+    ) -> _Dispatch:
+        """Add the columns of a scenario."""
+        T, demand = len(slots), data.demand[:, :, slots]
+        classes = np.argwhere(demand.max(axis=2, initial=0.0) > 0)
+        number = np.full(demand.shape[:2], -1)
+        number[tuple(classes.T)] = np.arange(len(classes))
+        arc_class = number[data.arc_workload, data.arc_origin]
+        usual = np.maximum(demand[data.arc_workload, data.arc_origin], 1e-30)
+        flow = program.add_columns(f"{name} f", (len(arc_class), T), where=(arc_class >= 0)[:, None], unit=usual)
+        serving = (scenario.capacity > 0)[:, None]
+        active = program.add_columns(f"{name} x", (len(scenario.point_pool), T), where=serving)
+        training = (program.columns["y"] >= 0) & (scenario.pace > 0)
+        mask = np.zeros((len(training), T), dtype=bool)
+        if len(data.job_work):
+            mask = data.job_window_mask[:, slots][data.point_job]
+        width = program.add_columns(f"{name} v", (len(training), T), upper=1.0, where=training[:, None] & mask)
+        return cls(
+            program,
+            data,
+            scenario,
+            slots,
+            seconds,
+            name,
+            classes,
+            arc_class,
+            demand[tuple(classes.T)],
+            flow,
+            active,
+            width,
         )
+
+    def add_rows(self) -> None:
+        """Add all rows of the scenario."""
+        self._add_demand()
+        self._add_pools()
+        holding, at = np.nonzero(self.data.covers()[:, self.data.slot_window[self.slots]])
+        self._add_installed(holding, at)
+        self._add_power(holding, at)
+        self._add_jobs()
+
+    def _grid(self, rows: int) -> Ints:
+        """[rows, slots]: row numbers of a block with a row per position and slot."""
+        return np.arange(rows * len(self.slots)).reshape(rows, len(self.slots))
+
+    def _add(
+        self,
+        block: str,
+        low: Floats | float,
+        high: Floats | float,
+        entries: Sequence[tuple[Ints, Ints, Floats]],
+        count: int,
+    ) -> None:
+        """Add rows from entries (row numbers, columns, coefficients), each ravelled."""
+        rows, cols, vals = (np.concatenate([entry[k].ravel() for entry in entries]) for k in range(3))
+        self.program.add_rows(f"{self.name} {block}", low, high, rows, cols, vals, count=count)
+
+    def _add_demand(self) -> None:
+        grid, arcs = self._grid(len(self.classes)), np.flatnonzero(self.arc_class >= 0)
+        entries = [(grid[self.arc_class[arcs]], self.flow[arcs], np.ones(self.flow[arcs].shape))]
+        scaled = self.data.scaled()[self.classes[:, 0]] > 0
+        if scaled.any():
+            factor = np.full(grid[scaled].shape, int(self.program.columns["lambda"].ravel()[0]))
+            entries.append((grid[scaled], factor, -self.demand[scaled]))
+        floor = np.where(scaled[:, None], 0.0, self.demand)
+        self._add("demand", floor.ravel(), np.inf, entries, grid.size)
+
+    def _add_pools(self) -> None:
+        pools = self._grid(self.data.pools)
+        capacity = np.broadcast_to(self.scenario.capacity[:, None], self.active.shape)
+        entries = [
+            (pools[self.scenario.point_pool], self.active, capacity),
+            (pools[self.data.arc_pool], self.flow, -np.ones(self.flow.shape)),
+        ]
+        self._add("pool", 0.0, np.inf, entries, pools.size)
+
+    def _add_installed(self, holding: Ints, at: Ints) -> None:
+        """`holding`, `at`: pairs of a holding and a slot in which it is there."""
+        data, scenario = self.data, self.scenario
+        job_uses = scenario.pace[data.point_uses[:, 0]] > 0
+        point, option = data.point_uses[job_uses].T
+        grid = self._grid(len(data.option_site))
+        user = scenario.point_uses[:, 0]
+        entries = [
+            (grid[scenario.point_uses[:, 1]], self.active[user], self._by_slot(scenario.point_systems)),
+            (grid[option], self.width[point], self._by_slot(data.point_uses_systems[job_uses])),
+            (grid[data.holding_option[holding], at], self.program.columns["n"][holding], -np.ones(len(holding))),
+        ]
+        self._add("installed", -np.inf, 0.0, entries, grid.size)
+
+    def _add_power(self, holding: Ints, at: Ints) -> None:
+        """`holding`, `at`: pairs of a holding and a slot in which it is there."""
+        data, scenario = self.data, self.scenario
+        site = np.zeros(len(scenario.point_pool), dtype=np.int64)
+        site[scenario.point_uses[:, 0]] = data.option_site[scenario.point_uses[:, 1]]
+        jobs, grid = np.flatnonzero(scenario.pace > 0), self._grid(data.sites)
+        holding_site = data.option_site[data.holding_option[holding]]
+        entries = [
+            (grid[site], self.active, self._by_slot(scenario.point_power_w)),
+            (grid[data.point_site()[jobs]], self.width[jobs], self._by_slot(data.point_power_w[jobs])),
+            (grid[holding_site, at], self.program.columns["n"][holding], data.holding_power_w[holding]),
+        ]
+        limit = data.power_limit()[0][:, data.slot_window[self.slots]]
+        self._add("power", -np.inf, limit.ravel(), entries, grid.size)
+
+    def _add_jobs(self) -> None:
+        """Add `width` and `progress`."""
+        data = self.data
+        point, slot = np.nonzero(self.width >= 0)
+        row, ones = np.arange(len(point)), np.ones(len(point))
+        entries = [(row, self.width[point, slot], ones), (row, self.program.columns["y"][point], -ones)]
+        self._add("width", -np.inf, 0.0, entries, len(row))
+        if len(data.job_work):
+            pace = self.scenario.pace[point] * self.seconds[slot]
+            work = [(data.point_job[point], self.width[point, slot], pace)]
+            self._add("progress", 1.0, np.inf, work, len(data.job_work))
+
+    def _by_slot(self, values: Floats) -> Floats:
+        return np.repeat(values[:, None], len(self.slots), axis=1)
