@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: plan test coverage lint format examples clean
+.PHONY: plan test coverage lint format examples docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -14,6 +14,10 @@ examples: $(VENV)/.installed
 	for name in mixed_fleet_year compute_network_year; do \
 		$(BIN)/flopwatt plan examples/$$name.json --format md --output docs/examples/$$name.md || exit $$?; \
 	done
+
+# docs/formulation.md from the docstrings of the program's blocks.
+docs:
+	$(PYTHON) docs/build_formulation.py
 
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test

@@ -1,4 +1,21 @@
-"""Build the whole program from its data, block by block."""
+"""The joint program: all blocks, and limits on functionals.
+
+Sets
+    i                limits
+    t                slots
+Data
+    limit_i          upper bound on a functional
+    coef_{i,c}       coefficient of column c in the functional of limit i
+Variables
+    subtotal_{i,t}   free, part of the functional that arises in a slot (column block "limit i sub-totals")
+Objective
+    The sum of the blocks' terms in the functional that is minimised; or lambda, which is maximised.
+Constraints
+    limit            sum_t subtotal_{i,t} + sum_{c of no slot} coef_{i,c} c <= limit_i    for each i
+    limit sub-total  sum_{c of t} coef_{i,c} c = subtotal_{i,t}    for each i, t
+
+A row over all columns would make the solver's linear algebra dense; sub-totals avoid that.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +41,7 @@ from solvers.program import Program
 
 
 def build(data: PlanData) -> Program:
+    """Build the program, block by block."""
     program = Program()
     add_holdings(program, data)
     add_fabric(program, data)
@@ -50,7 +68,7 @@ def build(data: PlanData) -> Program:
 
 
 def slot_of_columns(program: Program) -> Ints:
-    """[columns]: the slot a column belongs to, -1 for those of no slot."""
+    """[columns]: the slot of each column, -1 for those of no slot."""
     slot = np.full(program.column_count, -1)
     for block in ("f", "x", "v", "grid", "taken", "charge", "discharge", "stored"):
         columns = program.columns.get(block, np.zeros((0, 0), dtype=np.int64))
@@ -60,6 +78,7 @@ def slot_of_columns(program: Program) -> Ints:
 
 
 def objective_vector(program: Program, data: PlanData) -> Floats:
+    """Coefficients of the objective over all columns."""
     if data.objective.functional == THROUGHPUT:
         vector = np.zeros(program.column_count)
         vector[program.columns["lambda"]] = 1.0

@@ -1,32 +1,42 @@
-"""The choice block: demand that any of several workloads may answer, such as one workload on several architectures.
+"""The choice block: demand that any of several workloads may serve, such as one workload on several architectures.
 
-Sets        groups g of workloads w that share the demand of the first of them, origins o, arcs a, slots t.
-Data        score_w; least_g of the mean score, over all slots or in each; s_t seconds; D_{o,t} the group's demand; most_{w,o,t} what the arcs of w can carry.
-Variables   serve_w  1 when w answers; only in groups where one alone must, and for workloads that may not answer at all (0)
-Objective   nothing of its own.
-Constraints balance  as in routing, over the arcs of all workloads of the group
-            one      sum_{w of g} serve_w = 1                                                    where one alone must answer
-            chosen   sum_{a of w, o} f_{a,t} <= most_{w,o,t} serve_w
-            score    sum_{a of w of g, t} s_t score_w f_{a,t} >= least_g sum_{o,t} s_t D_{o,t}       (D times lambda)
-                     or for each t alone, where requests may not wait
+The rows `balance` of the routing block sum over the arcs of all workloads of a group.
+
+Sets
+    g             groups of workloads that share the demand of their first member
+    w             workloads of a group
+    o             origins
+    a             arcs
+    t             slots
+Data
+    score_w       quality score of a workload
+    least_g       least mean score, over all slots or in each
+    seconds_t     time that a slot stands for
+    D_{o,t}       demand of the group [requests/s]
+    most_{w,o,t}  requests/s that the arcs of w can carry
+Variables
+    serve_w       in {0, 1}, 1 when w serves; only in groups that a single workload must serve, and 0 for workloads that may not serve
+Objective
+    None of its own.
+Constraints
+    one           sum_{w of g} serve_w = 1    for each g that a single workload must serve
+    chosen        sum_{a of w,o} f_{a,t} <= most_{w,o,t} serve_w    for each w, o, t
+    score         sum_{a of w of g, t} seconds_t score_w f_{a,t} >= least_g sum_{o,t} seconds_t D_{o,t}
+                  for each g; D times lambda where throughput is maximised; for each t alone where the mean of every slot counts
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from solvers.arrays import Floats
+from solvers.arrays import Floats, Ints
 from solvers.model.choice_data import ChoiceData
-
-if TYPE_CHECKING:
-    from solvers.model.data import PlanData
-    from solvers.program import Program
+from solvers.model.data import PlanData
+from solvers.program import Program
 
 
 def add_choice(program: Program, data: PlanData, most: Floats) -> None:
-    """Comes after routing; `most` [A, T]: requests/s that an arc can carry."""
+    """Add the block, after routing; `most` [A, T]: requests/s that an arc can carry."""
     choice = data.choice
     if choice is None:
         return
@@ -69,8 +79,8 @@ def add_choice(program: Program, data: PlanData, most: Floats) -> None:
     _add_scores(program, data, choice, flow)
 
 
-def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow) -> None:
-    asked = data.demand.sum(axis=1) * data.slot_hours_s  # [W, T] requests; those of a group stand at its lead
+def _add_scores(program: Program, data: PlanData, choice: ChoiceData, flow: Ints) -> None:
+    asked = data.demand.sum(axis=1) * data.slot_hours_s  # [W, T] requests; those of a group are its lead's
     leads, factor = choice.leads(), program.columns["lambda"]
     for g in np.flatnonzero(np.isfinite(choice.least)):
         lead = leads[np.flatnonzero(choice.group == g)[0]]

@@ -1,4 +1,4 @@
-"""The input of the joint program: index sets and arrays in SI units. No formulation and no solver lives here."""
+"""Input of the joint program: index sets and arrays in SI units. Not here: formulation and solvers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THROUGHPUT, COST = "throughput", "cost"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """An upper bound on a functional, with the place in the user's words that asked for it."""
+    """An upper bound on a functional; `path`: the place in the spec that asks for it."""
 
     path: str
     functional: str
@@ -29,19 +29,20 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Minimise `functional`; with functional "throughput", maximise the factor on demand (of one `workload`, or of all: -1)."""
+    """Minimise `functional`; or, for "throughput", maximise the factor lambda on demand of one `workload`, or of all (-1)."""
 
     functional: str = "cost"
     workload: int = -1
 
     @property
     def maximises(self) -> bool:
+        """Whether throughput is maximised."""
         return self.functional == THROUGHPUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerStages:
-    """Limits on a site's power that hold in the windows `first` to `last` only [S]; those of a site share no window."""
+    """Limits [S] on a site's power in the windows `first` to `last` only; those of a site share no window."""
 
     site: Ints
     first: Ints
@@ -49,6 +50,7 @@ class PowerStages:
     limit_w: Floats
 
     def problems(self, sites: int, windows: int, steady: Floats) -> Iterator[str]:
+        """Describe wrong shapes, indices and values; `steady` [R]: limits that apply throughout."""
         if not len(self.site) == len(self.first) == len(self.last) == len(self.limit_w):
             yield "power_stages: fields of different lengths"
             return
@@ -66,24 +68,25 @@ class PowerStages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanData:
-    """Every index is a position. Sizes: R sites, K fleet options, U holdings, S supplies, P points, Q pools, A arcs,
-    W serving workloads, O origins, J jobs, T slots, V windows, E tree edges.
+    """Input of the joint program; every index is a position.
 
-    A fleet option is systems of one kind obtained one way at one site on one fabric; a holding is a fleet option held over one
-    window (all of them: -1), or from it to a last one, counted by its own integer; a pool is the set of points
-    that may serve a set of arcs.
+    Sizes: R sites, K fleet options, U holdings, S supplies, P operating points, Q pools, A arcs, W serving workloads, O origins, J jobs,
+    T slots, V windows, E tree edges.
+
+    A fleet option is systems of one kind, obtained one way, at one site, on one fabric. A holding is a fleet option over one window, over
+    all (-1), or from one to a last one; its count is an integer of its own. A pool is the set of points that may serve a set of arcs.
     """
 
-    # time: the window each slot lies in, and the seconds it stands for over the horizon
+    # time: the window of each slot, and the seconds that it stands for over the horizon
     slot_window: Ints
     slot_hours_s: Floats
 
     # sites
     site_power_limit_w: Floats
-    power_stages: PowerStages | None = None  # None: the limits above hold throughout
+    power_stages: PowerStages | None = None  # None: the limits above apply throughout
     site_fixed: Functionals = field(default_factory=dict)  # [R]
 
-    # fleet options: group = (site, system); fabric = its number within the group, -1 = no choice (rented)
+    # fleet options: group = (site, system); fabric = network design within the group, -1 = no choice (rented)
     option_site: Ints = field(default_factory=lambda: no_ints(0))
     option_group: Ints = field(default_factory=lambda: no_ints(0))
     option_fabric: Ints = field(default_factory=lambda: no_ints(0))
@@ -91,13 +94,13 @@ class PlanData:
     # holdings
     holding_option: Ints = field(default_factory=lambda: no_ints(0))
     holding_window: Ints = field(default_factory=lambda: no_ints(0))  # the first; -1: all
-    holding_last: Ints | None = None  # None: each over one window, or all
+    holding_last: Ints | None = None  # None: each over one window, or over all
     holding_upper: Floats = field(default_factory=lambda: no_floats(0))
-    holding_lower: Floats | None = None  # None: none need be held
+    holding_lower: Floats | None = None  # None: no least count
     holding_cost: Functionals = field(default_factory=dict)  # [U]
     holding_power_w: Floats = field(default_factory=lambda: no_floats(0))
 
-    # supply: in every window, the member holdings (rows of `supply_member`: supply, holding) that cover it
+    # supply: a limit in every window on the member holdings (rows of `supply_member`: supply, holding) that cover it
     supply_limit: Floats = field(default_factory=lambda: no_floats(0))
     supply_member: Ints = field(default_factory=lambda: no_ints(0, 2))
 
@@ -105,7 +108,7 @@ class PlanData:
     point_pool: Ints = field(default_factory=lambda: no_ints(0))
     point_job: Ints = field(default_factory=lambda: no_ints(0))
     point_uses: Ints = field(default_factory=lambda: no_ints(0, 2))  # rows (point, fleet option)
-    point_uses_systems: Floats = field(default_factory=lambda: no_floats(0))  # systems per replica, one per row above
+    point_uses_systems: Floats = field(default_factory=lambda: no_floats(0))  # systems per replica, for each row above
     point_capacity: Floats = field(default_factory=lambda: no_floats(0))  # requests/s, or work units/s
     point_power_w: Floats = field(default_factory=lambda: no_floats(0))
     point_cost: Functionals = field(default_factory=dict)  # [P, T]
@@ -118,37 +121,37 @@ class PlanData:
     arc_cost: Functionals = field(default_factory=dict)  # [A, T] per request/s
     demand: Floats = field(default_factory=lambda: no_floats(0, 0, 0))  # [W, O, T] requests/s
 
-    # hosting, and the tree along which a workload's weights reach its sites
+    # hosting, and the tree along which a workload's weights reach its hosts
     host_cost: Functionals = field(default_factory=dict)  # [W, R]
     edge_workload: Ints = field(default_factory=lambda: no_ints(0))
     edge_cost: Functionals = field(default_factory=dict)  # [E]
     tree_path: Ints = field(default_factory=lambda: no_ints(0, 3))  # rows (workload, site, edge)
 
-    # jobs: the slots each may run in
+    # jobs: the slots in which each may run
     job_work: Floats = field(default_factory=lambda: no_floats(0))
     job_window_mask: Bools = field(default_factory=lambda: no_bools(0, 0))
-    point_restart_s: Floats | None = None  # [P] lost per unit of width that comes back; None: nothing is
+    point_restart_s: Floats | None = None  # [P] lost per unit of width that returns; None: nothing is lost
 
-    # what jobs take of the storage of their site; None where that is no question
+    # bandwidth that jobs take of their site's storage; None: not considered
     point_storage: Floats | None = None  # [P] bytes/s at full width, 0 for serving points
-    site_storage: Floats | None = None  # [R] bytes/s, inf where nothing limits it
+    site_storage: Floats | None = None  # [R] bytes/s, inf: unlimited
 
-    # rented lines between places, and how serving is spread over zones; None where that is no question
+    # rented lines between places, and how serving is spread over zones; None: not considered
     lines: LineData | None = None
     spread: SpreadData | None = None
 
-    # electricity bought, contracted and stored, and requests that may wait (so many slots); both need the order of slots
+    # electricity that is bought, contracted and stored, and slots that requests may wait; both need the order of slots
     meters: MeterData | None = None
     wait_slots: Ints | None = None  # [W]
     order: Chronology | None = None
 
-    # scenarios in each of which the fleet must carry everything
+    # scenarios in each of which the fleet must serve everything
     scenarios: ScenarioData | None = None
 
-    # what is paid once before points of a group may run
+    # payments without which points of a group may not run
     ports: PortData | None = None
 
-    # demand that any of several workloads may answer; None where each answers its own
+    # demand that any of several workloads may serve; None: each serves its own
     choice: ChoiceData | None = None
 
     limits: tuple[Limit, ...] = ()
@@ -156,28 +159,39 @@ class PlanData:
 
     @property
     def sites(self) -> int:
+        """Number of sites."""
         return len(self.site_power_limit_w)
 
     @property
     def slots(self) -> int:
+        """Number of slots."""
         return len(self.slot_window)
 
     @property
     def windows(self) -> int:
+        """Number of windows."""
         return int(self.slot_window.max(initial=-1)) + 1
 
     @property
     def pools(self) -> int:
+        """Number of pools."""
         return int(max(self.point_pool.max(initial=-1), self.arc_pool.max(initial=-1))) + 1
 
+    @property
+    def chronology(self) -> Chronology:
+        """Order of slots, for blocks that need it."""
+        if self.order is None:
+            raise ValueError("order: missing")
+        return self.order
+
     def covers(self) -> Bools:
-        """[U, V]: which holding is there in which window."""
+        """[U, V]: the holding is there in the window."""
         first, window = self.holding_window[:, None], np.arange(self.windows)
         last = first if self.holding_last is None else self.holding_last[:, None]
         return (first < 0) | ((first <= window) & (window <= last))
 
     def power_limit(self) -> tuple[Floats, Ints]:
-        """[R, V] the most that a site may draw in each window, and the number of that limit: the site's, or sites + the stage's."""
+        """[R, V]: power limit of a site in each window [W], and the number of that limit: the site's, or sites + that of its stage."""
         limit = np.repeat(self.site_power_limit_w.astype(float)[:, None], self.windows, axis=1)
         number = np.repeat(np.arange(self.sites)[:, None], self.windows, axis=1)
         if (stages := self.power_stages) is not None:
@@ -186,24 +200,24 @@ class PlanData:
         return limit, number
 
     def point_site(self) -> Ints:
-        """[P]: the site of the fleet options a point uses."""
+        """[P]: site of the fleet options that a point uses."""
         site = np.full(len(self.point_pool), -1)
         site[self.point_uses[:, 0]] = self.option_site[self.point_uses[:, 1]]
         return site
 
     def arc_asked(self) -> Ints:
-        """[A]: the workload whose demand an arc answers."""
+        """[A]: workload whose demand an arc serves."""
         return self.arc_workload if self.choice is None else self.choice.leads()[self.arc_workload]
 
     def scaled(self) -> Floats:
-        """[W]: 1 where the throughput factor multiplies the workload's demand, else 0."""
+        """[W]: 1 where lambda multiplies the workload's demand, else 0."""
         workloads = self.demand.shape[0]
         if not self.objective.maximises:
             return np.zeros(workloads)
         return np.where((self.objective.workload < 0) | (np.arange(workloads) == self.objective.workload), 1.0, 0.0)
 
     def functionals(self) -> tuple[str, ...]:
-        """Names of everything that is counted, sorted."""
+        """Names of all functionals, sorted."""
         parts = (self.site_fixed, self.holding_cost, self.point_cost, self.arc_cost, self.host_cost, self.edge_cost)
         parts += self.lines.parts() if self.lines is not None else ()
         parts += self.meters.parts() if self.meters is not None else ()
@@ -211,13 +225,13 @@ class PlanData:
         return tuple(sorted({name for part in parts for name in part}))
 
     def counted(self) -> frozenset[str]:
-        """The functionals that steer a solution: the objective, the limits, and cost, which breaks ties."""
+        """Functionals that influence a solution: the objective, those that are limited, and cost, which breaks ties."""
         return frozenset({limit.functional for limit in self.limits} | {self.objective.functional, COST}) & set(
             self.functionals()
         )
 
     def metered(self) -> Bools:
-        """[R]: whether a site's electricity is a decision."""
+        """[R]: electricity of the site is a decision."""
         return np.zeros(self.sites, dtype=bool) if self.meters is None else self.meters.metered(self.sites)
 
     def __post_init__(self) -> None:

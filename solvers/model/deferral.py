@@ -1,13 +1,24 @@
-"""The deferral block: requests of a workload that may wait, so that they are served when power is cheap or clean.
+"""The deferral block: requests that may wait are served when power is cheap or clean.
 
-Sets        workloads w whose requests may wait, origins o, slots t in rings, next(t) the slot after t.
-Data        demand_{w,o,t} [requests/s] arriving, wait_w [whole slots] that a request may wait at most, step_t [s].
-Variables   waiting_{w,o,t} >= 0 requests that wait at the end of slot t.
-Constraints balance  sum_a step_t f_{a,t} + waiting_{w,o,t} - waiting_{w,o,t-1} = step_t demand_{w,o,t}   (times lambda)
-            patience waiting_{w,o,t} <= sum of step_s demand_{w,o,s} over the wait_w slots s that end with t (times lambda)
+Service is first come, first served: no request waits longer than wait_w slots exactly when all that wait arrived in the last wait_w
+slots. The rows `balance` replace those of the routing block for these workloads.
 
-First come, first served: no request waits longer than wait_w slots just when those that wait are of the last wait_w slots.
-The rows of balance take the place of those in `solvers.model.routing`.
+Sets
+    w                workloads whose requests may wait
+    o                origins
+    t                slots in rings; next(t) follows t
+Data
+    D_{w,o,t}        requests that arrive [requests/s]
+    wait_w           slots that a request may wait at most
+    step_t           length of a slot [s]
+Variables
+    waiting_{w,o,t}  >= 0, requests that wait at the end of a slot
+Objective
+    None of its own.
+Constraints
+    balance          step_t sum_a f_{a,t} + waiting_{w,o,t} - waiting_{w,o,t-1} = step_t D_{w,o,t}
+                     for each w, o, t; D times lambda where throughput is maximised
+    patience         waiting_{w,o,t} <= sum_{i < wait_w} step_{t-i} D_{w,o,t-i}    for each w, o, t; likewise times lambda
 """
 
 from __future__ import annotations
@@ -20,42 +31,42 @@ from solvers.program import Program
 
 
 def may_wait(data: PlanData) -> Bools:
-    """[W]: the workloads whose requests may wait."""
+    """[W]: requests of the workload may wait."""
     return np.zeros(data.demand.shape[0], dtype=bool) if data.wait_slots is None else data.wait_slots > 0
 
 
 def arriving(data: PlanData, slots: Floats) -> Floats:
-    """[W, O, T]: requests that arrive in so many slots [W] up to and with slot t."""
+    """[W, O, T]: requests that arrive in the last `slots` [W] slots, slot t included."""
     before = np.empty(data.slots, dtype=int)
-    before[data.order.next] = np.arange(data.slots)
+    before[data.chronology.next] = np.arange(data.slots)
     total, at = np.zeros(data.demand.shape), np.arange(data.slots)
     for lag in range(int(slots.max(initial=0))):
-        total += np.where(slots[:, None, None] > lag, data.demand[:, :, at] * data.order.step_s[at], 0.0)
+        total += np.where(slots[:, None, None] > lag, data.demand[:, :, at] * data.chronology.step_s[at], 0.0)
         at = before[at]
     return total
 
 
 def most_served(data: PlanData) -> Floats:
-    """[W, O, T]: no more than this is served in a slot [requests/s]: what arrives in it and what may have waited for it."""
+    """[W, O, T]: upper bound on service in a slot [requests/s]: what arrives in it, and what may have waited for it."""
     if data.wait_slots is None or not data.wait_slots.any():
         return data.demand
-    most = arriving(data, data.wait_slots + 1.0) / data.order.step_s
+    most = arriving(data, data.wait_slots + 1.0) / data.chronology.step_s
     return np.where(data.wait_slots[:, None, None] > 0, most, data.demand)
 
 
 def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> None:
-    """Variables and rows of the workloads that may wait; `factor`: the column of lambda, or -1."""
+    """Add the block, from within the routing block; `factor`: the column lambda, or -1."""
     if data.wait_slots is None or not data.wait_slots.any():
         return
     waits = (data.wait_slots > 0)[:, None] & (data.demand > 0).any(axis=2)  # [W, O]
     usual = np.maximum(data.demand.max(axis=2, initial=0.0), np.finfo(float).tiny)[:, :, None] * np.median(
-        data.order.step_s
+        data.chronology.step_s
     )
     waiting = program.add_columns("waiting", data.demand.shape, unit=usual, where=waits[:, :, None])
     workload, origin, slot = np.nonzero(waits[:, :, None] & np.ones(data.demand.shape, dtype=bool))
     row_of = np.full(data.demand.shape, -1)
     row_of[workload, origin, slot] = np.arange(len(slot))
-    grows, step = data.scaled()[workload] > 0, data.order.step_s[slot]
+    grows, step = data.scaled()[workload] > 0, data.chronology.step_s[slot]
     asked = data.demand[workload, origin, slot] * step
     arc, at = np.nonzero((flow >= 0) & waits[data.arc_asked(), data.arc_origin][:, None])
     column = waiting[workload, origin, slot]
@@ -68,12 +79,12 @@ def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> N
             [
                 row_of[data.arc_asked()[arc], data.arc_origin[arc], at],
                 rows,
-                row_of[workload, origin, data.order.next[slot]],
+                row_of[workload, origin, data.chronology.next[slot]],
                 np.flatnonzero(grows),
             ]
         ),
         np.concatenate([flow[arc, at], column, column, np.full(int(grows.sum()), int(factor))]),
-        np.concatenate([data.order.step_s[at], np.ones(len(rows)), -np.ones(len(rows)), -asked[grows]]),
+        np.concatenate([data.chronology.step_s[at], np.ones(len(rows)), -np.ones(len(rows)), -asked[grows]]),
         index=index,
     )
     patience = arriving(data, data.wait_slots.astype(float))[workload, origin, slot]

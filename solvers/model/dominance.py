@@ -1,8 +1,9 @@
-"""Which serving points can matter in which slot: the others are left out of the program, exactly and without a trace.
+"""Drop dominated serving points from the program, which does not change its optimum.
 
-Points of one pool that use the same fleet options differ only in what a request/s takes from shared quantities: systems of
-those fleet options, power, and the functionals that are minimised or limited. Replicas are continuous, so a point is
-superfluous where another, or a mixture of two others, takes no more of anything for the same requests/s."""
+Points of one pool that use the same fleet options differ only in what a request/s takes of shared quantities: systems of those fleet
+options, power, and the functionals that are minimised or limited. Replicas are continuous, so a point is dominated where another one,
+or a mixture of two others, takes no more of anything for the same requests/s.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +13,16 @@ from solvers.arrays import Bools, Floats
 from solvers.model.data import PlanData
 from solvers.model.electricity import power_may_earn
 
-PROPORTIONAL = 1e-9  # relative differences below this are rounding of the caller's arithmetic
+PROPORTIONALITY_TOL = 1e-9  # relative difference below which two quantities are proportional
 
 
 def undominated(data: PlanData) -> Bools:
-    """[P, T]: False where a serving point is superfluous."""
+    """[P, T]: False where a serving point is dominated."""
     keep = np.ones((len(data.point_pool), data.slots), dtype=bool)
     uses = np.zeros((len(data.point_pool), len(data.option_site)))
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
-    wanted = power_may_earn(data)[data.point_site()]  # [P, T]: there, more power is better
+    wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
     groups: dict[tuple, list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
         groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
@@ -44,7 +45,7 @@ def undominated(data: PlanData) -> Bools:
 
 
 def _undominated(steady: Floats, varying: Floats) -> Bools:
-    """[points, T]: no other single point takes at most as much of everything; of equal ones the first stays."""
+    """[points, T]: no other single point takes at most as much of everything; of equal ones the first remains."""
     keep = np.ones(varying.shape[:2], dtype=bool)
     order = np.arange(len(keep))
     for point in order:
@@ -57,9 +58,11 @@ def _undominated(steady: Floats, varying: Floats) -> Bools:
 
 
 def _corners_of(steady: Floats, varying: Floats) -> tuple[Bools, Bools]:
-    """([points], [T]): the points that no mixture of two others replaces, and the slots where that may be asked:
-    where all quantities but the systems are non-negative multiples of one another, as energy cost and carbon are of
-    power, so that two numbers describe a point."""
+    """Return the points [points] that no mixture of two others dominates, and the slots [T] where that test is valid.
+
+    It is where all quantities but systems are non-negative multiples of one another, as energy cost and carbon are of power, so that
+    two numbers describe a point.
+    """
     corner, nowhere = np.ones(len(steady), dtype=bool), np.zeros(varying.shape[1], dtype=bool)
     if steady.shape[1] != 2:
         return corner, nowhere
@@ -70,14 +73,14 @@ def _corners_of(steady: Floats, varying: Floats) -> tuple[Bools, Bools]:
         return corner, nowhere
     weight = np.tensordot(along, varying, axes=(0, 0)) / max(along @ along, np.finfo(float).tiny)  # [T, functionals]
     apart = np.abs(varying - along[:, None, None] * weight).max(axis=0, initial=0.0)
-    described = ((apart <= PROPORTIONAL * np.abs(varying).max(axis=0, initial=0.0)) & (weight >= 0)).all(axis=1)
+    described = ((apart <= PROPORTIONALITY_TOL * np.abs(varying).max(axis=0, initial=0.0)) & (weight >= 0)).all(axis=1)
     corner[:] = False
     corner[_corners(systems, along)] = True
     return corner, described
 
 
 def _corners(first: Floats, second: Floats) -> list[int]:
-    """The corners of the lower left hull of points in a plane, each once."""
+    """Find the corners of the lower left convex hull of points in a plane, each once."""
     chain: list[int] = []
     for point in np.lexsort((second, first)):
         if chain and second[point] >= second[chain[-1]]:

@@ -1,25 +1,42 @@
-"""The electricity block: what a site draws is bought from the grid, taken from contracts, or comes out of a battery.
+"""The electricity block: what a site draws is bought from the grid, taken from contracts, or discharged from a battery.
 
-Sets        meters m (sites whose electricity is a decision), slots t, monthly peaks k of a meter, contracts c, batteries b.
-Data        price and carbon of a watt from the grid in a slot, most_m [W], slots(k), price of a peak [per W],
-            share_{c,t} output over capacity, eta_b one way, step_t [s] length of a slot each time, next(t) in rings.
-Variables   grid_{m,t}   >= 0, watts bought
-            peak_k       >= 0
-            contract_c   capacity contracted, least..upper;   taken_{c,t} >= 0, watts used of it, the rest is curtailed
-            energy_b, power_b   size of a battery, least..upper
-            charge_{b,t}, discharge_{b,t}, stored_{b,t} >= 0, the last at the start of the slot [J]
-Objective   sum of the cost of each, for every functional: cost and carbon are separate terms.
-Constraints metered    sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} + v_{p,t}) + charge = grid + taken + discharge
-            connection grid_{m,t} <= most_m                        where it is finite
-            peak       grid_{m,t} <= peak_k                        for t in slots(k)
-            produced   taken_{c,t} <= share_{c,t} contract_c
-            modules    charge_{b,t} + discharge_{b,t} <= power_b   a battery is a bank of modules: each does one or the other
-            storable   stored_{b,t} <= energy_b
-            stored     stored_{b,next(t)} = stored_{b,t} + step_t (eta charge_{b,t} - discharge_{b,t} / eta)
+A negative price pays for every watt drawn. Nothing may then run without need: `power_may_earn` says in which slots, and the rows
+`capacity` of the routing block become equations there. `stored` is linear within a slot, so that its values at the ends suffice.
 
-A price below 0 pays for every watt that is drawn. What runs must then be just what is needed: `power_may_earn` says in which slots,
-and the rows that say so (`capacity` in `solvers.model.routing`) become equations there. `stored` is linear within a slot, so that its
-ends suffice.
+Sets
+    m              meters, one for each site whose electricity is a decision
+    t              slots in rings; next(t) follows t
+    k              monthly peaks of a meter, each over slots(k)
+    c              contracts of a meter
+    b              batteries of a meter
+Data
+    most_m         largest power from the grid [W]
+    share_{c,t}    output of a contract over its capacity
+    eta_b          efficiency of a battery, one way
+    step_t         length of a slot [s]
+    least, upper   bounds on the capacity of contracts and on the energy and power of batteries
+    cost           of each variable, for each functional: cost and carbon are separate functionals
+Variables
+    grid_{m,t}     >= 0, power bought [W]
+    peak_k         >= 0, billed peak [W]
+    contract_c     in [least, upper], capacity contracted [W]
+    taken_{c,t}    >= 0, power taken from a contract; the rest is curtailed [W]
+    energy_b       in [least, upper], energy capacity of a battery [J]
+    power_b        in [least, upper], power capacity of a battery [W]
+    charge_{b,t}   >= 0, power into a battery [W]
+    discharge_{b,t}  >= 0, power out of it [W]
+    stored_{b,t}   >= 0, energy stored at the start of a slot [J]
+Objective
+    Sum of cost times variable over all variables, for each functional.
+Constraints
+    metered        sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} + v_{p,t}) + sum_b charge_{b,t}
+                   = grid_{m,t} + sum_c taken_{c,t} + sum_b discharge_{b,t}    for each m, t
+    connection     grid_{m,t} <= most_m    for each m, t where most_m is finite
+    peak           grid_{m,t} <= peak_k    for each k, t in slots(k)
+    produced       taken_{c,t} <= share_{c,t} contract_c    for each c, t
+    modules        charge_{b,t} + discharge_{b,t} <= power_b    for each b, t: each module of a battery charges or discharges
+    storable       stored_{b,t} <= energy_b    for each b, t
+    stored         stored_{b,next(t)} = stored_{b,t} + step_t (eta_b charge_{b,t} - discharge_{b,t} / eta_b)    for each b, t
 """
 
 from __future__ import annotations
@@ -33,8 +50,10 @@ from solvers.program import Program
 
 
 def power_may_earn(data: PlanData) -> Bools:
-    """[R, T]: where drawing more power may lower something that is counted, at a site with a meter: at a price below 0, and at
-    all times where a battery could be emptied for one."""
+    """[R, T]: drawing more power may reduce the objective or a limited functional at a metered site.
+
+    That is so at a negative price, and at all times where a battery could be discharged for one.
+    """
     result = np.zeros((data.sites, data.slots), dtype=bool)
     meters = data.meters
     if meters is None:
@@ -52,7 +71,7 @@ def power_may_earn(data: PlanData) -> Bools:
 
 
 def add_electricity(program: Program, data: PlanData) -> None:
-    """Comes after all that draws power."""
+    """Add the block, after all blocks that draw power."""
     meters = data.meters
     if meters is None:
         return
@@ -103,12 +122,12 @@ def _produces(data: PlanData) -> Bools:
 
 
 def _hour(data: PlanData) -> float:
-    """A usual length of a slot."""
-    return float(np.median(data.order.step_s))
+    """Median length of a slot [s]."""
+    return float(np.median(data.chronology.step_s))
 
 
 def _usual_w(data: PlanData) -> Floats:
-    """[M]: the power of all that may stand at a meter's site, so that the solver counts in shares of it."""
+    """[M]: power of all systems that may stand at a meter's site, the unit in which the solver counts power."""
     by_site = np.zeros(data.sites)
     np.add.at(by_site, data.option_site[data.holding_option], holding_upper(data) * data.holding_power_w)
     power = np.minimum(by_site, data.power_limit()[0].max(axis=1, initial=0.0))[data.meters.meter_site]
@@ -146,7 +165,7 @@ def _add_balance(program: Program, data: PlanData) -> None:
 
 
 def _add_connections(program: Program, data: PlanData) -> None:
-    """Rows by site and slot, as those of its power."""
+    """Add the rows `connection`, indexed by site and slot like those of `power`."""
     meters, slots = data.meters, data.slots
     limited = np.flatnonzero(np.isfinite(meters.grid_upper_w))
     index = _pairs(len(limited), slots)
@@ -204,8 +223,8 @@ def _add_batteries(program: Program, data: PlanData) -> None:
         index=pairs,
     )
     _at_most(program, "storable", stored, program.columns["energy"][battery], 1.0, pairs)
-    after = program.columns["stored"][:, data.order.next].ravel() if batteries else stored
-    step, eta = data.order.step_s[pairs[:, 1]], meters.battery_efficiency[battery]
+    after = program.columns["stored"][:, data.chronology.next].ravel() if batteries else stored
+    step, eta = data.chronology.step_s[pairs[:, 1]], meters.battery_efficiency[battery]
     program.add_rows(
         "stored",
         0.0,
@@ -218,7 +237,7 @@ def _add_batteries(program: Program, data: PlanData) -> None:
 
 
 def _at_most(program: Program, block: str, part, whole, share, index) -> None:
-    """part <= share * whole, row by row."""
+    """Add rows part <= share * whole."""
     rows = np.arange(len(part))
     program.add_rows(
         block,

@@ -1,11 +1,18 @@
-"""The fabric block: systems of one kind at one site stand on one network design.
+"""The fabric block: the systems of one kind at one site stand on one network design.
 
-Sets        groups g (systems of one kind at one site), designs d of a group, fleet options k = (g, d, way of obtaining).
-Data        upper_u of the holdings of each fleet option; designs are priced within the fleet options' costs.
-Variables   z_{g,d} 1 when group g stands on design d; only where a group has two designs or more.
-Objective   nothing of its own.
-Constraints one design  sum_d z_{g,d} <= 1
-            standing    n_u <= upper_u z_{g(u),d(u)}
+Sets
+    g            groups of systems of one kind at one site
+    d            network designs of a group
+    u            holdings; g(u) its group, d(u) its design
+Data
+    upper_u      most systems of a holding; designs are priced within the cost of their fleet options
+Variables
+    z_{g,d}      in {0, 1}, 1 when group g stands on design d; only where a group has two designs or more
+Objective
+    None of its own.
+Constraints
+    one design   sum_d z_{g,d} <= 1    for each g
+    standing     n_u <= upper_u z_{g(u),d(u)}    for each u
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from solvers.program import Program
 
 
 def add_fabric(program: Program, data: PlanData) -> None:
+    """Add the block, after the holdings."""
     held = program.columns["n"]
     groups, designs = (int(values.max(initial=-1)) + 1 for values in (data.option_group, data.option_fabric))
     option = data.holding_option

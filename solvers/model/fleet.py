@@ -1,27 +1,50 @@
 """The fleet block: how many systems are held, where, and what they must carry.
 
-Sets        sites r, fleet options k, holdings u (a fleet option over one window, several or all), supplies s, slots t in windows w(t), points p.
-Data        upper_u, cost_u, power_u [W], limit_s, fixed cost of r, power limit of r in each window [W], uses_{p,k} systems per replica.
-Variables   n_u    systems held, whole, 0..upper_u
-            open_r 1 when anything is held at a site with a fixed cost (absent elsewhere)
-Objective   sum_u cost_u n_u + sum_r fixed_r open_r, for each functional.
-Constraints supply     sum_{u in s, u covers w} n_u <= limit_s                                for each s, w
-            opening    n_u <= upper_u open_r(u)
-            installed  sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u   for each k, t
-            power      sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_{r,w(t)} open_r
+A holding is a fleet option over one window, several consecutive ones, or all of them.
+
+Sets
+    r            sites
+    k            fleet options
+    u            holdings; k(u) its fleet option, r(u) its site
+    s            supplies, each a set of holdings
+    t            slots; w(t) the window of a slot
+    p            operating points
+Data
+    upper_u      most systems of a holding, lowered to what supply and site power permit
+    lower_u      least systems of a holding, 0 if not given
+    cost_u       cost of a system of a holding, for each functional
+    power_u      power of an idle system [W]
+    power_p      power of a replica, or of a job at full width, above idle [W]
+    uses_{p,k}   systems of fleet option k per replica, or at full width
+    limit_s      most systems of a supply at a time
+    limit_{r,w}  power limit of a site in a window [W]
+    fixed_r      cost of opening a site, for each functional
+Variables
+    n_u          integer in [lower_u, upper_u], systems held
+    open_r       in {0, 1}, 1 when the site is open; only where opening costs something
+Objective
+    sum_u cost_u n_u + sum_r fixed_r open_r, for each functional.
+Constraints
+    supply       sum_{u in s, u covers w} n_u <= limit_s    for each s, w
+    opening      n_u <= upper_u open_{r(u)}    for each u at a site with open
+    installed    sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u    for each k, t
+    power        sum_{u at r, u covers w(t)} power_u n_u + sum_{p at r} power_p (x_{p,t} + v_{p,t}) <= limit_{r,w(t)} open_r
+                 for each r, t; without open_r where it is absent
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Floats
+from solvers.arrays import Floats, Ints
 from solvers.model.data import PlanData
 from solvers.program import Program
 
+COUNT_TOL = 1e-9  # rounding of a count before it is rounded down, relative and absolute
+
 
 def holding_upper(data: PlanData) -> Floats:
-    """[U]: the caller's bounds, tightened by what supply and site power allow a single holding."""
+    """[U]: most systems of each holding: the caller's bound, tightened by supply and by site power for idle systems."""
     upper = data.holding_upper.copy()
     np.minimum.at(upper, data.supply_member[:, 1], data.supply_limit[data.supply_member[:, 0]])
     limit_w = np.where(data.covers(), data.power_limit()[0][data.option_site[data.holding_option]], np.inf).min(
@@ -29,18 +52,18 @@ def holding_upper(data: PlanData) -> Floats:
     )
     room = np.full(len(upper), np.inf)
     np.divide(limit_w, data.holding_power_w, out=room, where=data.holding_power_w > 0)
-    return np.maximum(np.floor(np.minimum(upper, room) * (1 + 1e-9) + 1e-9), 0.0)
+    return np.maximum(np.floor(np.minimum(upper, room) * (1 + COUNT_TOL) + COUNT_TOL), 0.0)
 
 
 def option_upper(data: PlanData) -> Floats:
-    """[K, V]: the most systems of a fleet option that can be there in a window: those of all its holdings, of which no supply has more than its limit."""
+    """[K, V]: most systems of a fleet option in a window: the sum of its holdings, of which no supply provides more than its limit."""
     upper, covers = holding_upper(data)[:, None], data.covers()
     most = np.zeros((len(data.option_site), data.windows))
     np.add.at(most, data.holding_option, upper * covers)
     supply, holding = data.supply_member.T
     fleet_options = len(most)
     pair, mine = np.unique(supply * fleet_options + data.holding_option[holding], return_inverse=True)
-    inside = np.zeros((len(pair), data.windows))  # of a fleet option's holdings those that a supply counts
+    inside = np.zeros((len(pair), data.windows))  # systems of a fleet option that a supply counts
     np.add.at(inside, mine.reshape(-1), (upper * covers)[holding])
     beyond = np.maximum(inside - data.supply_limit[pair // fleet_options][:, None], 0.0)
     too_many = np.zeros_like(most)
@@ -49,7 +72,7 @@ def option_upper(data: PlanData) -> Floats:
 
 
 def add_holdings(program: Program, data: PlanData) -> None:
-    """Variables n and open, and the rows among them alone."""
+    """Add `n` and `open`, and the rows over them alone."""
     upper = holding_upper(data)
     least = 0.0 if data.holding_lower is None else np.minimum(data.holding_lower, upper)
     held = program.add_columns(
@@ -94,7 +117,7 @@ def add_holdings(program: Program, data: PlanData) -> None:
 
 
 def add_installed(program: Program, data: PlanData) -> None:
-    """What runs is installed, per fleet option and slot. Comes after the blocks that run."""
+    """Add the rows `installed`, after the blocks that run."""
     point, option = data.point_uses.T
     slots = data.slots
     running = _running(program)
@@ -121,7 +144,7 @@ def add_installed(program: Program, data: PlanData) -> None:
 
 
 def add_power(program: Program, data: PlanData) -> None:
-    """A site's power in every slot: systems at idle, plus what running them adds; none where it is not open."""
+    """Add the rows `power`, after the blocks that run."""
     running, held, opened = _running(program), program.columns["n"], program.columns["open"]
     covers = data.covers()[:, data.slot_window]  # [U, T]
     holding_site, point_site = data.option_site[data.holding_option], data.point_site()
@@ -131,19 +154,19 @@ def add_power(program: Program, data: PlanData) -> None:
     row[site, slot] = np.arange(len(site))
     holding, at = np.nonzero(covers & (data.holding_power_w > 0)[:, None] & (row[holding_site] >= 0))
     point, when = np.nonzero((running >= 0) & (data.point_power_w > 0)[:, None] & (row[point_site] >= 0))
-    limit, gate = most[site, slot], opened[site]
-    rows = np.concatenate([row[holding_site[holding], at], row[point_site[point], when], np.arange(len(gate))])
+    limit, binary = most[site, slot], opened[site]
+    rows = np.concatenate([row[holding_site[holding], at], row[point_site[point], when], np.arange(len(binary))])
     program.add_rows(
         "power",
         -np.inf,
-        np.where(gate >= 0, 0.0, limit),
+        np.where(binary >= 0, 0.0, limit),
         rows,
-        np.concatenate([held[holding], running[point, when], gate]),
+        np.concatenate([held[holding], running[point, when], binary]),
         np.concatenate([data.holding_power_w[holding], data.point_power_w[point], -limit]),
         index=np.column_stack([site, slot, number[site, slot]]),
     )
 
 
-def _running(program: Program):
-    """[P, T]: the column that tells how much of a point runs in a slot; a point is either served or trained on."""
+def _running(program: Program) -> Ints:
+    """[P, T]: columns x of serving points and v of training points."""
     return np.maximum(program.columns["x"], program.columns["v"])

@@ -1,23 +1,39 @@
 """The lines block: which lines to rent between places, and what travels on each.
 
-Sets        lines l with a channel c in each direction, stages g of windows in which the same lines are ready, arcs a,
-            streams i = (workload, site) with ways x, hops h = (workload, from, to) of weights with ways y, slots t in stage g(t).
-Data        cap_l [bytes/s per unit and direction], cost_l per unit, bytes_{a,c} per request, rate_{x,c} and rate_y [bytes/s]
-            while the weights of an update travel, costs of ways.
-Variables   unit_l   whole units of a line rented, from when it is ready to the end; absent where it has no capacity to count
-            way_x    >= 0, share of a stream that takes a way
-            send_y   >= 0, share of the weights sent over a hop on a line
-            pass_{r,h,g} >= 0, share of the weights for site r that come over hop h
-Objective   sum cost_l unit_l + sum cost_x way_x + sum cost_y send_y.
-Constraints line      sum_a bytes_{a,c} f_{a,t} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l(c)   for each c, t
-            ready     f_{a,t} = 0 where a line of the arc is not ready (in `routing.arc_most`); ways exist for ready lines only
-            streamed  sum_{x of i in g} way_x = host_{w,r}
-            arriving  sum_{h into r} pass_{r,h,g} = host_{w,r},  nothing for r leaves r,  inflow = outflow elsewhere
-            sent      pass_{r,h,g} <= sum_{y of h in g} send_y
-            relayed   sum_{y of h in g} send_y <= host_{w,from(h)}   a place can pass on only what it holds
+The rows `arriving`, `sent` and `relayed` make `send` a point of the branching polytope over the places that hold the weights: a mixture
+of trees from the source (Edmonds, J. Res. NBS 71B, 1967), each of which carries its share of the file. An arc carries nothing while a
+line that it takes is not ready (`solvers.model.routing.arc_most`), and routes and sends exist for ready lines only.
 
-The last three make send a point of the branching polytope over the places that hold the weights: a mixture of trees from the
-source (Edmonds, J. Res. NBS 71B, 1967), each of which carries its share of the file.
+Sets
+    l               lines, with a channel c in each direction
+    g               stages, runs of windows in which the same lines are ready; g(t) the stage of a slot
+    a               arcs
+    i               streams (workload w, site r)
+    x               routes of a stream in a stage
+    h               hops (w, from, to) of weights between places
+    y               sends of weights over a hop in a stage
+    t               slots
+Data
+    cap_l           bytes/s of a unit in each direction
+    most_l          most units: what all traffic at once would need, and the limit of the line
+    cost_l          cost of a unit; cost_x of a route and cost_y of a send likewise, for each functional
+    bytes_{a,c}     bytes of a request on a channel
+    rate_{x,c}      bytes/s of a stream on a channel
+    rate_y          bytes/s while the weights of an update travel
+Variables
+    unit_l          integer in [0, most_l], units rented, from when the line is ready to the end; absent where capacity is not counted
+    way_x           in [0, 1], share of a stream that takes a route
+    send_y          in [0, 1], share of the weights sent over a hop on a line
+    pass_{w,r,h,g}  in [0, 1], share of the weights for host r that travels over hop h
+Objective
+    sum_l cost_l unit_l + sum_x cost_x way_x + sum_y cost_y send_y, for each functional.
+Constraints
+    line            sum_a bytes_{a,c} f_{a,t} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l
+                    for each c of l, t; routes and sends of stage g(t)
+    streamed        sum_{x of i in g} way_x = host_{w,r}    for each i, g
+    arriving        sum_{h into q} pass_{w,r,h,g} - sum_{h from q} pass_{w,r,h,g} = host_{w,r} if q = r, else 0    for each w, r, place q, g
+    sent            pass_{w,r,h,g} <= sum_{y of h in g} send_y    for each w, r, h, g
+    relayed         sum_{y of h in g} send_y <= host_{w,from(h)}    for each h, g; a place relays only what it holds
 """
 
 from __future__ import annotations
@@ -31,7 +47,7 @@ from solvers.program import Program
 
 
 def most_units(data: PlanData, most: Floats) -> Floats:
-    """[L]: no plan needs more units than carry everything that may travel on the line at once; `most` [A, T] requests/s."""
+    """[L]: upper bound on units: those that carry all traffic of the line at once; `most` [A, T]: requests/s that an arc can carry."""
     lines = data.lines
     channels, stage = len(lines.channel_line), lines.window_stage[data.slot_window]
     load = np.zeros((channels, data.slots))
@@ -47,7 +63,7 @@ def most_units(data: PlanData, most: Floats) -> Floats:
 
 
 def add_lines(program: Program, data: PlanData, most: Floats) -> None:
-    """Comes after routing; `most` [A, T]: requests/s that an arc can carry."""
+    """Add the block, after routing; `most` [A, T]: requests/s that an arc can carry."""
     lines = data.lines
     if lines is None:
         return
@@ -97,7 +113,6 @@ def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
         "pass", (workloads, sites, hops, stages), upper=1.0, where=carries[..., None] & offered
     )
 
-    # what comes for r into q goes on, unless q is r
     w, r, h, g = np.nonzero(passed >= 0)
     target = np.flatnonzero(needs)
     base = np.full(workloads * sites, -1)
@@ -121,7 +136,7 @@ def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
     by_order = np.argsort(order, kind="stable")
     first = np.searchsorted(order[by_order], np.arange(hops * stages + 1))
     key = h * stages + g
-    many = first[key + 1] - first[key]  # ways of the hop and stage of each passing share
+    many = first[key + 1] - first[key]  # sends of the hop and stage of each share
     sent = np.repeat(np.arange(len(h)), many)
     place = np.arange(len(sent)) - np.repeat(np.cumsum(many) - many, many)
     program.add_rows(
@@ -150,7 +165,7 @@ def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
 
 
 def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
-    """What travels on a channel in a slot fits on the units rented."""
+    """Add the rows `line`."""
     flow, unit, stage = program.columns["f"], program.columns["unit"], lines.window_stage[data.slot_window]
     counted = np.isfinite(lines.line_capacity)[lines.channel_line]  # [C]
     arc, channel = lines.arc_uses[counted[lines.arc_uses[:, 1]]].T

@@ -1,30 +1,34 @@
-"""The porting block: what must be paid once before anything of a group of points may run.
+"""The porting block: a payment without which no operating point of a group may run.
 
-Sets        points p, groups g of points (a point may be in several), slots t.
-Data        cost_g; most_{p,t} the replicas of p that could ever run: its fleet options' largest counts, and the demand of its pool where that is given.
-Variables   port_g  1 when the group is paid for
-Objective   sum_g cost_g port_g, for each functional.
-Constraints ported  x_{p,t} <= most_{p,t} port_g    and   y_p <= port_g                              for each p of g
+Sets
+    p            operating points
+    g            groups of operating points; a point may be in several
+    t            slots
+Data
+    cost_g       payment for a group, for each functional
+    most_{p,t}   replicas that could ever run: by the most systems of its fleet options, and by the demand of its pool where it is given
+Variables
+    port_g       in {0, 1}, 1 when the group is paid for
+Objective
+    sum_g cost_g port_g, for each functional.
+Constraints
+    ported       x_{p,t} <= most_{p,t} port_g    for each p of g, t
+    ported job   y_p <= port_g    for each p of g
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from solvers.arrays import Floats
+from solvers.model.data import PlanData
+from solvers.model.fleet import option_upper
 from solvers.model.porting_data import PortData
-
-if TYPE_CHECKING:
-    from solvers.model.data import PlanData
-    from solvers.program import Program
+from solvers.program import Program
 
 
 def most_replicas(data: PlanData) -> Floats:
-    """[P, T]: no plan runs more of a point than this."""
-    from solvers.model.fleet import option_upper
-
+    """[P, T]: upper bound on the replicas of a point."""
     room = option_upper(data)[:, data.slot_window]  # [K, T]
     most = np.full((len(data.point_pool), data.slots), np.inf)
     point, option = data.point_uses.T
@@ -41,7 +45,7 @@ def most_replicas(data: PlanData) -> Floats:
 
 
 def add_porting(program: Program, data: PlanData, ports: PortData) -> None:
-    """Comes after the blocks that run."""
+    """Add the block, after the blocks that run."""
     program.presolve = False
     port = program.add_columns("port", (ports.groups,), upper=1.0, integer=True, cost=ports.cost)
     point, group = ports.member.T

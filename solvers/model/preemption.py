@@ -1,6 +1,24 @@
-"""What it costs a job to be pre-empted: the columns and rows of the schedule block that count its width coming back.
+"""The preemption block: time that a job loses whenever its width returns after a preemption.
 
-The formulation stands in schedule.py.
+Part of the schedule block, whose rows `progress` it extends.
+
+Sets
+    p            operating points of jobs
+    t            slots in rings; t-1 precedes t
+Data
+    cap_p        work units/s at full width
+    restart_p    time lost per unit of width that returns [s]
+    times_t      how often a slot occurs: seconds_t over its length
+Variables
+    rise_{p,t}   in [0, 1], width that returns in a slot; only where that costs time
+    back_{p,t}   in {0, 1}, 1 when width rises; only where running without progress could reduce the objective
+Objective
+    None of its own.
+Constraints
+    progress     ... - sum_t cap_p restart_p times_t rise_{p,t}    on the left of `progress` of the schedule block, for each p
+    resumed      v_{p,t} - v_{p,t-1} <= rise_{p,t}    for each p, t; v is 0 where the job may not run
+    begins       rise_{p,t} <= back_{p,t}  and  rise_{p,t} <= v_{p,t} - v_{p,t-1} + 1 - back_{p,t}
+                 for each p, t with back: rise is exactly the increase of width
 """
 
 from __future__ import annotations
@@ -11,18 +29,18 @@ from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.program import Program
 
-SAME = 1e-9  # widths that differ less are one
+WIDTH_TOL = 1e-9  # difference below which two widths are equal
 
 
 def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
-    """`row_of` [P]: the place of a point's progress row in its block. Comes after that block."""
+    """Add the block, after the rows `progress`; `row_of` [P]: position of a point's row among them."""
     share, restart = program.columns["v"], data.point_restart_s
-    before = predecessors(data.order.next)
+    before = predecessors(data.chronology.next)
     where = (share >= 0) & (restart > 0)[:, None]
     rise = program.add_columns("rise", share.shape, upper=1.0, where=where)
     point, at = np.nonzero(where)
     start = program.row_blocks["progress"][-1].start
-    times = data.slot_hours_s / data.order.step_s
+    times = data.slot_hours_s / data.chronology.step_s
     program.add_entries(
         start + row_of[point], rise[point, at], -data.point_capacity[point] * restart[point] * times[at]
     )
@@ -65,14 +83,14 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
 
 
 def predecessors(following: Ints) -> Ints:
-    """[T]: the slot before each."""
+    """[T]: the slot before each slot."""
     before = np.empty_like(following)
     before[following] = np.arange(len(following))
     return before
 
 
 def idling_may_pay(data: PlanData) -> Bools:
-    """[P]: where running for nothing could pay in some slot, or would be missing in the sums of a meter."""
+    """[P]: running without progress could reduce the objective in some slot, or would be missing at a meter."""
     found = data.metered()[data.point_site()]
     for name in data.counted() & set(data.point_cost):
         found |= (data.point_cost[name] < 0).any(axis=1)
@@ -80,13 +98,13 @@ def idling_may_pay(data: PlanData) -> Bools:
 
 
 def working_share(data: PlanData, point: int, share: Floats) -> Floats:
-    """[T]: what of a point's pattern makes progress; in a slot with less running than is lost to restarts, below 0."""
+    """[T]: share of each slot that makes progress, net of restarts; negative where less runs than restarts lose."""
     if data.point_restart_s is None:
         return share
-    return share - data.point_restart_s[point] * width_back(data, share) / data.order.step_s
+    return share - data.point_restart_s[point] * width_back(data, share) / data.chronology.step_s
 
 
 def width_back(data: PlanData, share: Floats) -> Floats:
-    """[T]: how much of its width comes back in each slot of a pattern."""
-    rise = share - share[predecessors(data.order.next)]
-    return np.where(rise > SAME, rise, 0.0)
+    """[T]: width that returns in each slot."""
+    rise = share - share[predecessors(data.chronology.next)]
+    return np.where(rise > WIDTH_TOL, rise, 0.0)

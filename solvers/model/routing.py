@@ -1,19 +1,36 @@
 """The routing block: demand goes from origins to pools of operating points.
 
-Sets        workloads w, origins o, sites r, arcs a = (w, o, r) into a pool q, points p of pools, slots t, tree edges e.
-Data        demand_{w,o,t} [requests/s], cap_p [requests/s per replica], costs of arcs, of replicas, of placing w at r.
-Variables   f_{a,t} >= 0   requests/s on an arc
-            x_{p,t} >= 0   replicas at work
-            host_{w,r}     1 when w is placed at r; only where placing costs something (or the site has a fixed cost)
-            edge_e         in [0, 1], 1 when the weights travel over e to a site below it
-            lambda         the factor on demand, when throughput is maximised
-Objective   sum cost_{a,t} f_{a,t} + sum cost_{p,t} x_{p,t} + sum cost_{w,r} host_{w,r} + sum cost_e edge_e.
-Constraints balance   sum_a f_{a,t} = demand_{w,o,t} (times lambda)
-            capacity  sum_{a into q} f_{a,t} <= sum_{p of q} cap_p x_{p,t}     = where idling could pay, and at sites with a meter
-            hosted    sum_a f_{a,t} <= most_{a,t} host_{w,r}   over arcs that differ in their line only; most = the
-                      demand, or a proven bound on lambda times it
-            housed    host_{w,r} <= open_r
-            tree      host_{w,r} <= edge_e for every edge e on the way to r
+Sets
+    w            workloads
+    o            origins
+    r            sites
+    a            arcs (w, o, r) into a pool q
+    p            operating points of pools
+    t            slots
+    e            edges of the tree along which the weights of w reach sites
+Data
+    D_{w,o,t}    demand [requests/s]
+    cap_p        requests/s per replica
+    most_{a,t}   requests/s that an arc can carry: the demand, or a proven bound on lambda times the demand
+    cost_{a,t}   cost of a request/s over the slot, for each functional; cost_{p,t} likewise of a replica
+    cost_{w,r}   cost of hosting w at r; cost_e of an edge
+Variables
+    f_{a,t}      >= 0, requests/s on an arc
+    x_{p,t}      >= 0, replicas at work
+    host_{w,r}   in {0, 1}, 1 when w is hosted at r; only where hosting costs something or takes a line
+    edge_e       in [0, 1], 1 when weights travel over e to a site below it
+    lambda       >= 0, factor on demand; only where throughput is maximised
+Objective
+    sum_{a,t} cost_{a,t} f_{a,t} + sum_{p,t} cost_{p,t} x_{p,t} + sum_{w,r} cost_{w,r} host_{w,r} + sum_e cost_e edge_e, for each
+    functional; or lambda, which is maximised.
+Constraints
+    balance      sum_{a of w,o} f_{a,t} = D_{w,o,t}    for each w, o, t; times lambda where throughput is maximised
+    capacity     sum_{a into q} f_{a,t} <= sum_{p of q} cap_p x_{p,t}
+                 for each q, t; an equation where idle replicas could reduce the objective, and at metered sites
+    hosted       sum_a f_{a,t} <= most_{a,t} host_{w,r}
+                 for each set of parallel arcs, which share w, o and r, and each t; open_r where host is absent
+    housed       host_{w,r} <= open_r    for each w, r
+    tree         host_{w,r} <= edge_e    for each w, r and each e on the way to r
 """
 
 from __future__ import annotations
@@ -29,8 +46,11 @@ from solvers.program import Program
 
 
 def pool_capacity(data: PlanData) -> Floats:
-    """[Q, V]: no pool can serve more in a window than this. Each point is charged to the fleet option it uses that bounds it
-    best; the replicas charged to a fleet option hold no more of it than can be installed, each at the fleet option's best rate."""
+    """[Q, V]: upper bound on what a pool can serve in a window.
+
+    Each point is charged to the fleet option that bounds it best. The replicas charged to a fleet option take no more of it than can be
+    installed, each at the best rate.
+    """
     point, option = data.point_uses.T
     serving = data.point_pool[point] >= 0
     point, option, systems = point[serving], option[serving], data.point_uses_systems[serving]
@@ -46,7 +66,7 @@ def pool_capacity(data: PlanData) -> Floats:
 
 
 def arc_most(data: PlanData) -> Floats:
-    """[A, T]: the most requests/s an arc can carry."""
+    """[A, T]: upper bound on the requests/s of an arc."""
     demand = most_served(data)[data.arc_asked(), data.arc_origin] * arc_open(data)
     if not data.objective.maximises:
         return demand
@@ -56,27 +76,25 @@ def arc_most(data: PlanData) -> Floats:
     served = np.zeros(data.demand.shape)
     np.add.at(served, (data.arc_asked(), data.arc_origin), most)
     wanted = data.demand
-    if data.wait_slots is not None:  # what may wait is bounded by all slots together
-        waits, step = (data.wait_slots > 0)[:, None, None], data.order.step_s
+    if data.wait_slots is not None:  # requests that may wait are bounded over all slots together
+        waits, step = (data.wait_slots > 0)[:, None, None], data.chronology.step_s
         served, wanted = (np.where(waits, (part * step).sum(axis=2, keepdims=True), part) for part in (served, wanted))
     asked = (wanted > 0) & scaled[:, None, None]
     factor = np.min(served[asked] / wanted[asked]) if asked.any() else np.inf
     times = np.where(scaled[data.arc_asked()], factor, 1.0)[:, None] * np.ones(data.slots)
-    grown = np.multiply(
-        demand, times, out=np.zeros_like(demand), where=demand > 0
-    )  # 0 even where the factor has no bound
+    grown = np.multiply(demand, times, out=np.zeros_like(demand), where=demand > 0)  # 0 even where lambda has no bound
     return np.minimum(most, grown)
 
 
 def arc_open(data: PlanData) -> Bools:
-    """[A, T]: whether the lines of an arc are ready."""
+    """[A, T]: all lines of the arc are ready."""
     if data.lines is None:
         return np.ones((len(data.arc_pool), data.slots), dtype=bool)
     return data.lines.arc_open(len(data.arc_pool))[:, data.slot_window]
 
 
 def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
-    """Demand that no arc with a point at its end could serve."""
+    """Find demand that no arc into a pool with operating points can serve, as prefixes of rows `balance`."""
     alive = np.bincount(data.point_pool[(data.point_pool >= 0) & (data.point_capacity > 0)], minlength=data.pools) > 0
     reached = np.zeros(data.demand.shape, dtype=bool)
     ends = alive[data.arc_pool] if len(data.arc_pool) else np.zeros(0, dtype=bool)
@@ -88,7 +106,7 @@ def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def add_routing(program: Program, data: PlanData) -> Floats:
-    """Returns the most requests/s that each arc can carry [A, T]."""
+    """Add the block; return the most requests/s that each arc can carry [A, T]."""
     most = arc_most(data)
     served = np.zeros((data.pools + 1, data.slots), dtype=bool)  # the last row is for points of no pool
     np.logical_or.at(served, data.arc_pool, most > 0)
@@ -117,7 +135,7 @@ def add_routing(program: Program, data: PlanData) -> Floats:
 
 
 def _usual_replica(data: PlanData) -> Floats:
-    """[W]: the geometric mean rate of a replica, so that the solver counts flow in replicas."""
+    """[W]: geometric mean rate of a replica, the unit in which the solver counts flow."""
     usual = np.ones(data.demand.shape[0])
     for workload in range(len(usual)):
         pools = data.arc_pool[data.arc_workload == workload]
@@ -127,7 +145,7 @@ def _usual_replica(data: PlanData) -> Floats:
     return usual
 
 
-def _add_balance(program: Program, data: PlanData, flow, factor) -> None:
+def _add_balance(program: Program, data: PlanData, flow: Ints, factor: Ints) -> None:
     at_once = np.ones(data.demand.shape[0], dtype=bool) if data.wait_slots is None else data.wait_slots == 0
     workload, origin, slot = np.nonzero((data.demand > 0) & at_once[:, None, None])
     row_of = np.full(data.demand.shape, -1)
@@ -146,7 +164,7 @@ def _add_balance(program: Program, data: PlanData, flow, factor) -> None:
     )
 
 
-def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
+def _add_capacity(program: Program, data: PlanData, flow: Ints, active: Ints) -> None:
     arc, at = np.nonzero(flow >= 0)
     point, when = np.nonzero(active >= 0)
     used = np.zeros((data.pools, data.slots), dtype=bool)
@@ -166,7 +184,7 @@ def _add_capacity(program: Program, data: PlanData, flow, active) -> None:
 
 
 def capacity_is_equality(data: PlanData) -> Bools:
-    """[Q, T]: where no more may be at work than is needed: it could pay, or it would be missing in the sums of a meter."""
+    """[Q, T]: `capacity` must be an equation: idle replicas could reduce the objective, or would be missing at a meter."""
     pays = np.zeros((len(data.point_pool), data.slots), dtype=bool)
     for name in data.counted() & set(data.point_cost):
         pays |= data.point_cost[name] < 0
@@ -178,7 +196,7 @@ def capacity_is_equality(data: PlanData) -> Bools:
 
 
 def parallel_arcs(data: PlanData, most: Floats) -> tuple[Ints, Floats]:
-    """([A] the first arc with the same workload, origin and site, [A, T] the most requests/s on all of these together)."""
+    """Return the first arc with the same workload, origin and site [A], and for that arc the most requests/s on all of them [A, T]."""
     ends = np.column_stack([data.arc_workload, data.arc_origin, data.arc_site])
     _, leads, group = np.unique(ends, axis=0, return_index=True, return_inverse=True)
     first = leads[group.reshape(-1)] if len(ends) else np.zeros(0, dtype=np.int64)
@@ -188,7 +206,7 @@ def parallel_arcs(data: PlanData, most: Floats) -> tuple[Ints, Floats]:
 
 
 def hosting_has_cost(data: PlanData) -> Bools:
-    """[W, R]: where placing a workload costs something or takes a line."""
+    """[W, R]: hosting the workload costs something or takes a line."""
     priced = np.zeros((data.demand.shape[0], data.sites), dtype=bool)
     for values in data.host_cost.values():
         priced |= values > 0
@@ -198,7 +216,7 @@ def hosting_has_cost(data: PlanData) -> Bools:
     return priced
 
 
-def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
+def _add_hosting(program: Program, data: PlanData, flow: Ints, most: Floats) -> None:
     opened, priced = program.columns["open"], hosting_has_cost(data)
     reached = np.zeros_like(priced)
     arc, at = np.nonzero(flow >= 0)
@@ -206,11 +224,11 @@ def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
     host = program.add_columns(
         "host", priced.shape, upper=1.0, integer=True, cost=data.host_cost, where=priced & reached
     )
-    gate = np.where(host >= 0, host, opened)  # [W, R], -1 where nothing is to be switched
+    binary = np.where(host >= 0, host, opened)  # [W, R], -1 where neither exists
 
-    linked = gate[data.arc_workload[arc], data.arc_site[arc]] >= 0
+    linked = binary[data.arc_workload[arc], data.arc_site[arc]] >= 0
     arc, at = arc[linked], at[linked]
-    first, together = parallel_arcs(data, most)  # arcs that differ in their line share a row
+    first, together = parallel_arcs(data, most)
     key, row = np.unique(first[arc] * data.slots + at, return_inverse=True)
     lead, slot = np.divmod(key, data.slots)
     program.add_rows(
@@ -218,7 +236,7 @@ def _add_hosting(program: Program, data: PlanData, flow, most) -> None:
         -np.inf,
         0.0,
         np.concatenate([row.reshape(-1), np.arange(len(key))]),
-        np.concatenate([flow[arc, at], gate[data.arc_workload[lead], data.arc_site[lead]]]),
+        np.concatenate([flow[arc, at], binary[data.arc_workload[lead], data.arc_site[lead]]]),
         np.concatenate([np.ones(len(arc)), -together[lead, slot]]),
         index=np.column_stack([lead, slot]),
     )

@@ -1,22 +1,32 @@
-"""The schedule block: jobs that run at one point each, in the slots they choose within their time.
+"""The schedule block: jobs that run at one operating point each, in the slots that they choose within their time.
 
-Sets        jobs j, points p of a job, slots t in windows w(t); a job may run in the slots of its mask.
-Data        work_j [work units], cap_p [work units/s at full width], seconds_t, uses_{p,k} systems of fleet option k;
-            restart_p [s], times_t = seconds_t over the length of a slot, before t the slot that precedes it in its ring.
-Variables   y_p      1 when the job runs at p
-            run_{p,w} 1 when it runs there in window w; only where its mask reaches over two windows or more, else y_p
-            v_{p,t}  share of the slot in which it runs, always at full width, 0..1
-            rise_{p,t} 0..1, width that comes back after it was taken away; only where that costs time
-Objective   sum cost_{p,t} v_{p,t}.
-Constraints assigned  sum_{p of j} y_p = 1
-            progress  sum_t cap_p (seconds_t v_{p,t} - restart_p times_t rise_{p,t}) = work_j y_p
-            resumed   v_{p,t} - v_{p,before t} <= rise_{p,t}     v is 0 where the job may not run
-            begins    rise_{p,t} <= back_{p,t},  rise_{p,t} <= v_{p,t} - v_{p,before t} + 1 - back_{p,t},  back whole: a width
-                      rises where it does and nowhere else; only where to run for nothing could pay
-            running   v_{p,t} <= run_{p,w(t)}            and   window  run_{p,w} <= y_p
-            width     sum_{p of j} uses_{p,k} run_{p,w} <= sum_{u of k, u covers w} n_u    a job runs at one point only,
-                      so its points share a row; a share of a slot still takes the full width of systems
-            housed    y_p <= open_r
+A job runs at its full width or not at all; a share of a slot takes the full width of systems. It runs at one point only, so its
+points share the rows `width`.
+
+Sets
+    j            jobs
+    p            operating points of a job
+    t            slots; w(t) the window of a slot; a job may run in the slots of its mask
+    k            fleet options
+Data
+    work_j       work [work units]
+    cap_p        work units/s at full width
+    seconds_t    time that a slot stands for
+    uses_{p,k}   systems of fleet option k at full width
+    cost_{p,t}   cost of running over the slot, for each functional
+Variables
+    y_p          in {0, 1}, 1 when the job runs at p
+    run_{p,w}    in {0, 1}, 1 when it runs there in window w; y_p takes its place where the mask reaches one window only
+    v_{p,t}      in [0, 1], share of the slot in which it runs
+Objective
+    sum_{p,t} cost_{p,t} v_{p,t}, for each functional.
+Constraints
+    assigned     sum_{p of j} y_p = 1    for each j
+    progress     sum_t cap_p seconds_t v_{p,t} = work_j y_p    for each p; less what restarts lose (`solvers.model.preemption`)
+    running      v_{p,t} <= run_{p,w(t)}    for each p, t
+    window       run_{p,w} <= y_p    for each p, w
+    width        sum_{p of j} uses_{p,k} run_{p,w} <= sum_{u of k, u covers w} n_u    for each j, k, w
+    housed job   y_p <= open_r    for each p at a site with open
 """
 
 from __future__ import annotations
@@ -32,7 +42,7 @@ from solvers.program import Program
 
 
 def can_finish(data: PlanData) -> np.ndarray:
-    """[P]: training points that could finish their job in its time, with systems that can be had and the power of the site."""
+    """[P]: training points that can finish their job in its time, with the systems that can be obtained and the power of the site."""
     training = data.point_job >= 0
     if not len(data.job_work):
         return training
@@ -43,7 +53,7 @@ def can_finish(data: PlanData) -> np.ndarray:
 
 
 def _fits(data: PlanData) -> np.ndarray:
-    """[P, V]: whether there can be the systems that a point takes."""
+    """[P, V]: enough systems for the point can be obtained."""
     point, option = data.point_uses.T
     fits = np.ones((len(data.point_job), data.windows), dtype=bool)
     np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= option_upper(data)[option] * (1 + 1e-12))
@@ -51,10 +61,10 @@ def _fits(data: PlanData) -> np.ndarray:
 
 
 def _powered(data: PlanData) -> np.ndarray:
-    """[P, V]: the most of a job's width for which its site has power beside its own idling systems."""
+    """[P, V]: largest share of a job's width that its site can power beside its own idle systems."""
     least = np.full(len(data.option_site), np.inf)
     np.minimum.at(least, data.holding_option, data.holding_power_w)
-    least[np.isinf(least)] = 0.0  # nothing to be had, which is told elsewhere
+    least[np.isinf(least)] = 0.0  # no holding, which `_fits` reports
     point, option = data.point_uses.T
     idle = np.zeros(len(data.point_pool))
     np.add.at(idle, point, data.point_uses_systems * least[option])
@@ -65,7 +75,7 @@ def _powered(data: PlanData) -> np.ndarray:
 
 
 def unfinished(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
-    """Jobs that no point can finish."""
+    """Find jobs that no point can finish, as rows `assigned`."""
     count = np.bincount(data.point_job[can_finish(data)], minlength=len(data.job_work))
     return [("assigned", (int(job),)) for job in np.flatnonzero(count == 0)]
 
@@ -150,7 +160,7 @@ def add_schedule(program: Program, data: PlanData) -> None:
 
 
 def _add_branching_sets(program: Program, data: PlanData, points: Ints) -> None:
-    """At which site a job runs, and at which pace, say more than whether it runs at one of many points that are nearly alike."""
+    """Add branching sets by site and by pace: they decide more than a single one of many similar points."""
     chosen, job = program.columns["y"], data.point_job
     for j in np.unique(job[points]):
         mine = points[job[points] == j]
@@ -161,7 +171,8 @@ def _add_branching_sets(program: Program, data: PlanData, points: Ints) -> None:
                     program.branching_sets.append((chosen[mine[same]], chosen[mine[~same]]))
 
 
-def _add_width(program: Program, data: PlanData, switch) -> None:
+def _add_width(program: Program, data: PlanData, switch: Ints) -> None:
+    """Add the rows `width`; `switch` [P, V]: columns run, or y where a job has one window only."""
     point, option = data.point_uses.T
     use, window = np.nonzero(switch[point] >= 0)
     key = np.column_stack([data.point_job[point[use]], option[use], window])

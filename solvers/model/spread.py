@@ -18,7 +18,8 @@ Objective
 Constraints
     share         sum_{a of w into z} f_{a,t} <= share_w D_{w,t}    for each w, z, t; D times lambda where throughput is maximised
     zones         sum_z c_{w,z} >= zones_w    for each w
-    counting      sum_{a of w into z} f_{a,t} >= least_w D_{w,t} c_{w,z}    for each w, z, t; with lambda or waiting: >= least_w (D_{w,t} - most_{w,t} (1 - c_{w,z}))
+    counting      sum_{a of w into z} f_{a,t} >= least_w D_{w,t} c_{w,z}
+                  for each w, z, t; with lambda or waiting: >= least_w (D_{w,t} - most_{w,t} (1 - c_{w,z}))
     share hosted  sum_{a of w into r} f_{a,t} <= share_w D_{w,t} host_{w,r}    where r is all of its zone; tightens `hosted`
     hosts         sum_r host_{w,r} >= ceil(1 / share_w)    likewise; not where throughput is maximised
 

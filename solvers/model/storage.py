@@ -1,8 +1,18 @@
-"""The storage block: the jobs of a site read and write no faster than its storage allows.
+"""The storage block: the jobs of a site read and write no faster than its storage permits.
 
-Sets        sites r whose storage is limited, points p of jobs there, slots t.
-Data        bytes_p [bytes/s] of a job at full width; bandwidth_r [bytes/s].
-Constraints storage    sum_{p at r} bytes_p v_{p,t} <= bandwidth_r
+Sets
+    r            sites with limited storage bandwidth
+    p            operating points of jobs
+    t            slots
+Data
+    bytes_p      bandwidth that a job takes at full width [bytes/s]
+    bandwidth_r  bandwidth of the site's storage [bytes/s]
+Variables
+    None of its own.
+Objective
+    None of its own.
+Constraints
+    storage      sum_{p at r} bytes_p v_{p,t} <= bandwidth_r    for each r, t
 """
 
 from __future__ import annotations
@@ -15,7 +25,7 @@ from solvers.program import Program
 
 
 def add_storage(program: Program, data: PlanData) -> None:
-    """Comes after the schedule block."""
+    """Add the block, after the schedule block."""
     if data.site_storage is None:
         return
     share, site = program.columns["v"], data.point_site()
@@ -35,7 +45,7 @@ def add_storage(program: Program, data: PlanData) -> None:
 
 
 def storage_width(data: PlanData) -> Floats:
-    """[P]: the most of a job's width that the storage of its site keeps up with."""
+    """[P]: largest share of a job's width that the storage of its site can feed."""
     width = np.ones(len(data.point_pool))
     if data.site_storage is not None:
         np.divide(data.site_storage[data.point_site()], data.point_storage, out=width, where=data.point_storage > 0)

@@ -16,9 +16,11 @@ Constraints
     survived balance    sum_{a of w,o} g_{z,a,u} = D_{w,o,u}    for each z, w, o, u; times lambda where throughput is maximised
     survived capacity   sum_{a into q} g_{z,a,u} <= sum_{p of q} cap_p h_{z,p,u}    for each z, q, u
     survived hosted     sum_a g_{z,a,u} <= most_{a,u} host_{w,r}    over parallel arcs as in `hosted`; open_r where host is absent
-    survived installed  sum_p uses_{p,k} m_{z,p,u} <= sum_{i of k, i covers w(u)} n_i    for each z, k, u; m = h for what survives, x + v else
+    survived installed  sum_p uses_{p,k} m_{z,p,u} <= sum_{i of k, i covers w(u)} n_i
+                        for each z, k, u; m = h for what survives, x + v else
     survived power      sum_i power_i n_i + sum_p power_p m_{z,p,u} <= limit_{r,w(u)}    for each z, r outside z, u
-    survived line       sum_a bytes_{a,c} m_{z,a,u} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l    for each z, c, u; m = g for what survives, f else
+    survived line       sum_a bytes_{a,c} m_{z,a,u} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l
+                        for each z, c, u; m = g for what survives, f else
 
 A workload that need not survive keeps its operation outside z, and loses what it had inside.
 """

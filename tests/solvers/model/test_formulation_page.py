@@ -1,0 +1,102 @@
+"""docs/formulation.md states the program as it is built: the page is current, every block is in it, every row and column has its entry."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers.model.build import build
+from solvers.model.data import Limit, PlanData
+from solvers.model.scenario_data import Risk, Scenario, ScenarioData
+from solvers.program import Program
+from tests.solvers import test_all_blocks_bruteforce as together
+from tests.solvers.model import test_choice, test_lines, test_porting, test_preemption
+
+SCENARIO_ROWS = {"demand", "pool", "installed", "power", "width", "progress"}
+
+
+@pytest.fixture(scope="module")
+def pages(root):
+    spec = importlib.util.spec_from_file_location("build_formulation", root / "docs/build_formulation.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def blocks(pages):
+    return {name: pages.read_block(name) for name in pages.BLOCKS}
+
+
+def test_the_page_is_current(root, pages):
+    assert (root / pages.PAGE).read_text(encoding="utf-8") == pages.page(), "run `make docs`"
+
+
+def test_every_module_that_adds_to_the_program_is_a_block_of_the_page(root, pages):
+    adding = set()
+    for path in (root / pages.FOLDER).glob("*.py"):
+        functions = {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+        if any(name.startswith("add_") or name == "build" for name in functions):
+            adding.add(path.stem)
+    assert adding == set(pages.BLOCKS)
+
+
+def test_every_block_has_all_sections(pages, blocks):
+    for block in blocks.values():
+        assert set(block.entries) == set(pages.SECTIONS) - {"Objective"} and block.objective, block.name
+        assert block.entries["Sets"] and block.entries["Data"] and block.entries["Constraints"], block.name
+
+
+def with_scenarios(data: PlanData) -> PlanData:
+    """Two scenarios in which points do what was thought, and prices of three."""
+    serving = data.point_pool >= 0
+    kept = serving[data.point_uses[:, 0]]
+    number = np.cumsum(serving) - 1
+    pace = np.where(serving, 0.0, data.point_capacity / np.maximum(data.job_work[data.point_job], 1.0))
+    one = Scenario(
+        data.point_pool[serving],
+        np.column_stack([number[data.point_uses[kept, 0]], data.point_uses[kept, 1]]),
+        data.point_uses_systems[kept],
+        data.point_power_w[serving],
+        data.point_capacity[serving],
+        pace,
+    )
+    risk = Risk(np.ones((3, len(data.holding_option))), 0.5)
+    return replace(data, scenarios=ScenarioData([one, one], np.arange(data.slots), data.slot_hours_s, risk))
+
+
+def programs() -> list[Program]:
+    made = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        data = together.problem(rng)
+        made += [data, replace(data, limits=(Limit("limits.cost", "cost", 1e6),)), with_scenarios(data)]
+        made += [test_lines.problem(rng, spread=True), test_preemption.problem(rng, -2)]
+        made += [test_porting.ported(rng, ("cost",)), test_choice.with_choice(rng, True, True, True, ("cost",))]
+    return [build(data) for data in made]
+
+
+def test_every_row_and_column_has_an_entry_and_every_entry_a_row_or_column(pages, blocks):
+    """Of numbered blocks ("zone 1 g", "scenario 0 demand") the last word counts."""
+    rows = {name for block in blocks.values() for name, _ in block.entries["Constraints"]}
+    columns = {
+        named[1] if (named := re.search(r'column block "(?:zone z|scenario s|limit i) ([\w-]+)"', text)) else symbol.split("_")[0]
+        for block in blocks.values()
+        for symbol, text in block.entries["Variables"]
+    }  # fmt: skip
+    short = lambda name: re.sub(r"^(zone|scenario|limit) \d+ ", "", name)
+    built = programs()
+    built_rows = {short(name) for program in built for name in program.row_blocks}
+    built_columns = {short(name) for program in built for name in program.columns}
+    assert built_rows == rows
+    assert built_columns == columns
+    assert {
+        name.split(" ", 2)[2] for p in built for name in p.row_blocks if name.startswith("scenario ")
+    } >= SCENARIO_ROWS
