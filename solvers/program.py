@@ -74,7 +74,8 @@ class Program:
         self.column_count += count
 
         def pick(values: ArrayLike) -> Floats:
-            return np.broadcast_to(np.asarray(values, dtype=float), shape)[mask]
+            picked: Floats = np.broadcast_to(np.asarray(values, dtype=float), shape)[mask]
+            return picked
 
         self._columns.append((pick(lower), pick(upper), np.full(count, float(integer)), pick(unit)))
         for functional, values in (cost or {}).items():

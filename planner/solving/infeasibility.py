@@ -25,7 +25,7 @@ from planner.spec.changes import change_words
 from planner.spec.document import Edits, at, edited
 from solvers.analysis.conflicts import minimal_conflict, minimum_hitting_sets
 from solvers.analysis.elastic import ElasticProgram
-from solvers.analysis.relief import Row, least_relief, with_limits
+from solvers.analysis.relief import LimitKey, least_relief, with_limits
 from solvers.mip import Options
 
 BEYOND_DOUBT = 1e-6  # amounts are found to about the tolerance of a solver
@@ -248,7 +248,7 @@ class _Mending:
         relaxed, rows = self._on_all_points([limit for limit in loose if not limit.is_row])
         return relaxed is None or relaxed.is_infeasible_without([rows[limit.path] for limit in loose if limit.is_row])
 
-    def _on_all_points(self, loose: Sequence[Limit]) -> tuple[ElasticProgram | None, Mapping[str, Row]]:
+    def _on_all_points(self, loose: Sequence[Limit]) -> tuple[ElasticProgram | None, Mapping[str, LimitKey]]:
         """The relaxation on the points that there are with every amount taken away, which are never fewer, under the amounts as asked."""
         edits = tuple(edit for limit in (*loose, *self.rows) for edit in limit.loose)
         networks = frozenset(limit.network_of for limit in loose if limit.network_of is not None)
@@ -327,7 +327,7 @@ class _Mending:
             self.trials.has_plan(self.names, merged(merged(self.edits, edits), found))
         return change, found
 
-    def _asked(self, rows: Sequence[Limit], edits: Edits) -> tuple[Variant, dict[Row, Limit]]:
+    def _asked(self, rows: Sequence[Limit], edits: Edits) -> tuple[Variant, dict[LimitKey, Limit]]:
         """The variant whose points are those of the loosened limits, the limits themselves as asked; and their rows."""
         wide = tuple(edit for limit in rows for edit in limit.loose)
         variant = self.trials.variant(self.names, merged(merged(self.edits, edits), wide))

@@ -23,7 +23,7 @@ from planner.problem.limit_keys import connection, fabric_size, storage_bandwidt
 from planner.problem.phases import BY_WINDOW, power_limits, supplies
 from planner.solving.line_values import line_values
 from solvers.analysis.marginal_values import marginal_values, zero_below_rounding
-from solvers.analysis.relief import Row
+from solvers.analysis.relief import LimitKey
 from solvers.decomposition.solve import pays
 from solvers.mip import Options
 from solvers.solution import Solution
@@ -103,7 +103,7 @@ def compute_marginal_values(
     )
 
 
-def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], untold: str) -> dict[str, str]:
+def _notes(problem: Problem, solution: Solution, paths: Mapping[str, LimitKey], untold: str) -> dict[str, str]:
     notes = {f"{site.path}.fabrics": untold for site in problem.sites if untold}
     for path, (block, _) in paths.items():
         held = HOURS_NOTE if solution.relaxed_duals and block not in solution.row_duals else ""
@@ -112,11 +112,11 @@ def _notes(problem: Problem, solution: Solution, paths: Mapping[str, Row], untol
     return notes
 
 
-def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
+def rows_by_path(problem: Problem, form: Formulation) -> dict[str, LimitKey]:
     """Map the place of each limit in the spec to its row of the program: (block, position)."""
     power = power_limits(problem)
     staged = [limit for limit in power if limit.windows is not None]
-    paths: dict[str, Row] = {limit.path: ("power", limit.site) for limit in power if limit.windows is None}
+    paths: dict[str, LimitKey] = {limit.path: ("power", limit.site) for limit in power if limit.windows is None}
     paths |= {limit.path: ("power", len(problem.sites) + s) for s, limit in enumerate(staged)}
     for r, site in enumerate(problem.sites):
         if site.electricity is not None and math.isfinite(site.electricity.connection_w):
@@ -128,7 +128,7 @@ def rows_by_path(problem: Problem, form: Formulation) -> dict[str, Row]:
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 
 
-def _summed(row_duals: Mapping[str, tuple[Ints, Floats]], row: Row) -> float:
+def _summed(row_duals: Mapping[str, tuple[Ints, Floats]], row: LimitKey) -> float:
     """Duals of all rows (slots, windows, and failures of a zone) of a limit together."""
     block, position = row
     none = np.zeros((0, 2), dtype=np.int64), np.zeros(0)

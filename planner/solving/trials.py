@@ -26,7 +26,7 @@ from planner.solving.variants import Variants, some
 from planner.spec.document import Edits
 from planner.spec.model import Objective
 from solvers.analysis.elastic import ElasticProgram
-from solvers.analysis.relief import Row, is_feasible, with_limits
+from solvers.analysis.relief import LimitKey, is_feasible, with_limits
 from solvers.mip import Options
 from solvers.model.data import PlanData
 
@@ -46,7 +46,7 @@ class Variant:
     """A spec with some edits and some of its workloads. `data`: None where one of them has no operating point at all."""
 
     data: PlanData | None
-    rows: Mapping[str, Row] = field(default_factory=dict)  # the program's limits by path
+    rows: Mapping[str, LimitKey] = field(default_factory=dict)  # the program's limits by path
     fleet_options: tuple[FleetOption, ...] = ()  # those with a point
     options: Options = field(default_factory=Options)
 
@@ -54,7 +54,7 @@ class Variant:
     def elastic(self) -> ElasticProgram:
         return ElasticProgram(self.data, list(self.rows.values()), self.options)
 
-    def without(self, paths: Collection[str]) -> list[Row]:
+    def without(self, paths: Collection[str]) -> list[LimitKey]:
         return [row for path, row in self.rows.items() if path in paths]
 
 

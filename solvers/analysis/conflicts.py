@@ -1,8 +1,6 @@
-"""What stands between a program and an answer, and what its limits are worth: conflicts, least relief, prices.
+"""Minimal conflicts among limits, and minimum sets of limits that resolve all conflicts.
 
-A limit is named by its kind and position in the input: ("power", site), or sites + stage of one whose power changes, ("connection", site),
-("supply", supply), ("storage", site), ("limit", position).
-What the positions mean to a user is the caller's business.
+Not here: which limits fail together (`solvers.analysis.elastic`), and by how much they must change (`solvers.analysis.relief`).
 """
 
 from __future__ import annotations
@@ -14,14 +12,11 @@ from typing import TypeVar
 Thing = TypeVar("Thing")
 
 
-# --- limits in conflict ------------------------------------------------------------------------------------------
-
-
 def minimal_conflict(things: Sequence[Thing], fails: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
-    """An irreducible subset of `things` that fails on its own, where all together fail; early things are preferred.
+    """Find an irreducible subset of `things` that fails on its own, where all together fail; early things are preferred.
 
-    QuickXplain: divide and conquer with about k log(n/k) questions for k of n things. `fails` must never turn false
-    when things are added; where it cannot tell, it says false, and the subset may then be larger than need be.
+    QuickXplain: divide and conquer, with about k log(n/k) calls of `fails` for k of n things. `fails` must not turn false when things are
+    added. Where it cannot tell it returns False, and the subset may then be larger than necessary.
     Junker, AAAI 2004, algorithm 1.
 
     >>> minimal_conflict("abcdefgh", lambda some: {"c", "g"} <= set(some))
@@ -41,7 +36,7 @@ def minimal_conflict(things: Sequence[Thing], fails: Callable[[Sequence[Thing]],
 
 
 def minimum_hitting_sets(conflicts: Sequence[Sequence[Thing]]) -> list[tuple[Thing, ...]]:
-    """All smallest sets that take something from every conflict: what must at least be given up.
+    """Find all smallest sets that contain something of every conflict: the least that must be given up.
 
     Reiter, Artificial Intelligence 32 (1987), section 4.
 

@@ -1,7 +1,7 @@
-"""The linear relaxation with limits that give way: which of them are too tight together, and by how much at least.
+"""The LP relaxation with elastic limits: which limits are too tight together, and by how much at least.
 
-Each answer settles more than its own question, and is kept: its point shows that any limits it does not violate can be
-met, its duals that any limits they weigh cannot. Not here: relief of whole systems (`solvers.analysis.conflicts`).
+Each solve answers more than its own question, and its result is kept: its point shows that any limits it does not violate can be
+satisfied, its duals that any limits they weight cannot. Not here: relief with integers (`solvers.analysis.relief`).
 """
 
 from __future__ import annotations
@@ -12,87 +12,82 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.analysis.relief import Row, elastic_program, is_structurally_infeasible, without_limits
+from solvers.analysis.relief import LimitKey, elastic_program, is_structurally_infeasible, without_limits
 from solvers.arrays import Floats
 from solvers.backends.warm_started_lp import LpResult, WarmStartedLp
-from solvers.mip import Options
+from solvers.interface import Options
 from solvers.model.data import PlanData
 
-VIOLATION = 1e-6  # sum of relative violations of limits below which the linear program meets them
-UNWEIGHED = 1e-9  # duals below this, relative to those of the objective, are the solver's rounding
+VIOLATION_TOL = 1e-6  # sum of relative violations of limits below which the LP satisfies them
+DUAL_TOL = 1e-9  # duals below this, relative to those of the objective, are rounding
 
 
 class ElasticProgram:
-    """Columns r_i >= 0 for the limits i, rows use_i - r_i <= limit_i, objective sum c_i r_i / limit_i with c_i of the
-    question; warm from question to question.
+    """Columns r_i >= 0 for limits i, rows use_i - r_i <= limit_i, objective sum_i c_i r_i / limit_i; warm-started between objectives.
 
-    Duals with the value v that weigh limit i by Y_i prove sum_i Y_i r_i / limit_i >= v for every answer.
+    A solution of value v whose duals weight limit i by Y_i proves sum_i Y_i r_i / limit_i >= v for every plan.
     """
 
-    def __init__(self, data: PlanData, rows: Sequence[Row], options: Options) -> None:
-        self._data, self._place = data, {row: i for i, row in enumerate(rows)}
-        self._points: list[Floats] = []  # [limits] relative relief of the points found
+    def __init__(self, data: PlanData, keys: Sequence[LimitKey], options: Options) -> None:
+        """`keys`: the limits that are elastic. `columns`: size of the program, 0 where some demand or job has nothing that can serve it."""
+        self._data, self._place = data, {key: i for i, key in enumerate(keys)}
+        self._points: list[Floats] = []  # [limits] relative relief of the solutions found
         self._proofs: list[tuple[float, Floats]] = []  # (v, Y [limits])
         self.columns = 0
-        if is_structurally_infeasible(without_limits(data, rows)):
+        if is_structurally_infeasible(without_limits(data, keys)):
             return
-        program, self._relief, self._size = elastic_program(data, rows, math.inf)
+        program, self._relief, self._size = elastic_program(data, keys, math.inf)
         arrays = program.arrays()
         self._lower, self._upper, self.columns = arrays.lower, arrays.upper, program.column_count
-        self._linear = WarmStartedLp(
-            arrays, self._costs(np.ones(len(rows))), replace(options, solver="highs", presolve=False)
-        )
+        options = replace(options, solver="highs", presolve=False)
+        self._lp = WarmStartedLp(arrays, self._costs(np.ones(len(keys))), options)
 
-    def is_infeasible_without(self, loose: Iterable[Row]) -> bool:
-        """Whether the other limits are proven to be too tight, even with integers in fractions."""
-        gone = set(loose)
+    def is_infeasible_without(self, removed: Iterable[LimitKey]) -> bool:
+        """Whether the other limits are proven too tight together, even in the LP relaxation."""
+        gone = set(removed)
         if is_structurally_infeasible(without_limits(self._data, gone)):
             return True
-        kept = np.array([row not in gone for row in self._place], dtype=bool)
-        if any(violated[kept].sum() <= VIOLATION for violated in self._points):
+        kept = np.array([key not in gone for key in self._place], dtype=bool)
+        if any(violated[kept].sum() <= VIOLATION_TOL for violated in self._points):
             return False
-        if any(
-            (weight[~kept] <= UNWEIGHED).all() and v > VIOLATION * max(1.0, weight.max(initial=0.0))
-            for v, weight in self._proofs
-        ):
+        if any((weight[~kept] <= DUAL_TOL).all() and _is_proof(v, weight) for v, weight in self._proofs):
             return True
-        # to ask for the least violation is far quicker than to ask whether there is none
+        # minimising the violation is much faster than asking whether there is none
         answer = self._solve(kept.astype(float), self._upper)
-        return answer.status == "infeasible" or (answer.value or 0.0) > VIOLATION
+        return answer.status == "infeasible" or (answer.value or 0.0) > VIOLATION_TOL
 
-    def least_relief(self, rows: Collection[Row]) -> float:
-        """A sum of relative changes of these limits below which there is surely no plan; infinite where none is enough."""
-        if is_structurally_infeasible(without_limits(self._data, rows)):
+    def least_relief(self, keys: Collection[LimitKey]) -> float:
+        """Lower bound on the sum of relative increases of these limits in any plan; infinite where no increase suffices."""
+        if is_structurally_infeasible(without_limits(self._data, keys)):
             return math.inf
-        change, known = np.array([row in rows for row in self._place], dtype=bool), self.relief_bound(rows)
-        if any(r[~change].sum() <= VIOLATION and r[change].sum() <= known * (1 + VIOLATION) for r in self._points):
-            return known
+        change, known = np.array([key in keys for key in self._place], dtype=bool), self.relief_bound(keys)
+        for r in self._points:
+            if r[~change].sum() <= VIOLATION_TOL and r[change].sum() <= known * (1 + VIOLATION_TOL):
+                return known
         upper = self._upper.copy()
         upper[self._relief[~change]] = 0.0
         answer = self._solve(change.astype(float), upper)
         return math.inf if answer.status == "infeasible" else max(answer.value or 0.0, known)
 
-    def relief_bound(self, rows: Collection[Row]) -> float:
-        """As `least_relief`, from what is known already: 0 where that is nothing."""
-        change = [self._place[row] for row in rows]
-        return max(
-            (
-                v / most if (most := weight[change].max(initial=0.0)) > UNWEIGHED else math.inf
-                for v, weight in self._proofs
-                if v > VIOLATION
-            ),
-            default=0.0,
+    def relief_bound(self, keys: Collection[LimitKey]) -> float:
+        """Lower bound of `least_relief` from earlier solves; 0 without any."""
+        change = [self._place[key] for key in keys]
+        bounds = (
+            v / most if (most := weight[change].max(initial=0.0)) > DUAL_TOL else math.inf
+            for v, weight in self._proofs
+            if v > VIOLATION_TOL
         )
+        return max(bounds, default=0.0)
 
-    def infeasible_subset(self, rows: Sequence[Row]) -> list[Row]:
-        """Those of the rows that are too tight together by the proof that needs fewest of them; all where nothing is proven of them."""
-        mine, proofs = {self._place[row] for row in rows}, []
+    def infeasible_subset(self, keys: Sequence[LimitKey]) -> list[LimitKey]:
+        """Those of the limits that are too tight together by the proof that needs fewest of them; all where there is no proof."""
+        mine, proofs = {self._place[key] for key in keys}, []
         for v, weight in self._proofs:
-            needed = np.flatnonzero(weight > UNWEIGHED)
-            if v > VIOLATION * max(1.0, weight.max(initial=0.0)) and mine.issuperset(needed.tolist()):
-                proofs.append(set(needed.tolist()))
-        least = min(proofs, key=len, default=mine)
-        return [row for row in rows if self._place[row] in least]
+            needed = set(np.flatnonzero(weight > DUAL_TOL).tolist())
+            if _is_proof(v, weight) and mine.issuperset(needed):
+                proofs.append(needed)
+        fewest = min(proofs, key=len, default=mine)
+        return [key for key in keys if self._place[key] in fewest]
 
     def _costs(self, weight: Floats) -> Floats:
         cost = np.zeros(self.columns)
@@ -100,11 +95,15 @@ class ElasticProgram:
         return cost
 
     def _solve(self, weight: Floats, upper: Floats) -> LpResult:
-        """Minimise the relief so weighed, and note what the answer shows."""
-        answer = self._linear.solve(self._lower, upper, self._costs(weight))
-        if answer.status == "optimal":
+        """Minimise the relief with these weights, and keep the point and the proof."""
+        answer = self._lp.solve(self._lower, upper, self._costs(weight))
+        if answer.x is not None and answer.value is not None and answer.reduced_costs is not None:
             self._points.append(np.maximum(answer.x[self._relief], 0.0) / self._size)
-            self._proofs.append(
-                (answer.value, np.maximum(weight - answer.reduced_costs[self._relief] * self._size, 0.0))
-            )
+            proof = np.maximum(weight - answer.reduced_costs[self._relief] * self._size, 0.0)
+            self._proofs.append((answer.value, proof))
         return answer
+
+
+def _is_proof(value: float, weight: Floats) -> bool:
+    """Whether a value proves infeasibility beyond rounding."""
+    return value > VIOLATION_TOL * max(1.0, float(weight.max(initial=0.0)))

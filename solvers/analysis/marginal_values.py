@@ -1,32 +1,37 @@
-"""Marginal values of a program's rows, with the integers fixed."""
+"""Marginal values of limits, network sizes and new systems around a plan, by linear programs with its binaries fixed."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from solvers.analysis.relief import ROUNDING, Row, limit_value, power_limits, rows_of
+from solvers.analysis.relief import LimitKey, limit_rows, limit_value, power_limits
 from solvers.arrays import Floats, Ints
 from solvers.backends.warm_started_lp import WarmStartedLp
-from solvers.mip import Options
+from solvers.interface import Options
 from solvers.model.build import build, objective_vector
 from solvers.model.data import PlanData
 from solvers.program import Program
 
-# --- what limits and systems are worth ----------------------------------------------------------------------------
+DUAL_TOL = 1e-9  # a limit is worth nothing if all of it at its dual is below this share of the objective
+SIZE_TOL = 1e-9  # relative: a count this close to the size of its network is at it
+FIXED, FREE = "held", "free"  # keys of bases: binaries fixed, and those that a new system may choose anew free
 
 
 @dataclass(frozen=True, slots=True)
 class MarginalValues:
-    """`rows`, `sizes` [U]: change of the objective per unit more of a limit, or of the largest size of a holding's
-    network. `entries`: how much worse the objective gets when one system is brought in each way; None where it cannot, all of them None
-    where they were not known in time."""
+    """`rows`, `sizes` [U]: change of the objective per unit of a limit, or of the size of the network that a holding stands on.
 
-    rows: Mapping[Row, float]
+    `entries`: how much worse the objective gets when one system of each way is brought in; None where that is infeasible, or, if not
+    `entries_in_time`, everywhere.
+    """
+
+    rows: Mapping[LimitKey, float]
     sizes: Floats
     entries: tuple[float | None, ...]
     entries_in_time: bool
@@ -38,58 +43,47 @@ def marginal_values(
     sizes: Floats,
     ways: Sequence[Sequence[int]],
     options: Options,
-    bases: dict[str, object] | None = None,
-    rivals: Sequence[object] = (),
+    bases: dict[str, Any] | None = None,
+    rivals: Sequence[Hashable] = (),
     program: Program | None = None,
     seconds: float = math.inf,
 ) -> MarginalValues | None:
-    """Prices of the linear program around a plan: its yes-or-no choices held, its counts taken as divisible.
+    """Marginal values of the linear program around a plan, its binaries fixed, its counts continuous.
 
-    `values`: the plan's, by block. `sizes` [U]: the largest number of systems on one network. `ways`: holdings that are
-    the same system obtained the same way at one site. A limit's price is its dual. An entry is priced by solving again
-    with one system of the way forced in; for that jobs may be split among points, and a system of which the site has
-    none may choose its network. None where the linear program has no optimum, or none in so many `seconds`. `bases`: of programs alike, to start from;
-    those of this one take their places. `rivals`: of ways with the same of these only the one of the least entry is told for sure.
-    `program`: that of `data`, where it is built already.
+    The value of a limit is its dual. The value of a new system is found by re-solving with one system forced in; jobs may then be divided
+    among operating points, and a kind of system that the site has none of may choose its network. None where the LP has no optimum, or
+    none within `seconds`.
+
+    `values`: blocks of the plan. `sizes` [U]: most systems on one network. `ways`: sets of holdings that are one kind of system obtained
+    one way at one site. `bases`: of similar programs to start from, replaced by those of this one. `rivals` [ways]: among ways of the same
+    rival only the least entry is certain. `program`: that of `data`, if built already.
     """
-    ends = time.perf_counter() + seconds
+    deadline = time.perf_counter() + seconds
     program = build(data) if program is None else program.copied()
     entry = _add_entries(program, data, ways)
     sign = -1.0 if data.objective.maximises else 1.0
-    arrays, gates = program.arrays(), _LinkingRows(program, data, values)
-    lower, upper = arrays.lower.copy(), arrays.upper.copy()
-    held = program.columns["n"]
-    upper[held[held >= 0]] = sizes[held >= 0]
-    for block in (
-        "open",
-        "z",
-        "host",
-        "y",
-        "run",
-        *(("port",) if data.ports is not None else ()),
-        *(("back",) if "back" in program.columns else ()),
-    ):
-        columns = program.columns[block]
-        lower[columns[columns >= 0]] = upper[columns[columns >= 0]] = np.round(values[block][columns >= 0])
+    arrays, linking = program.arrays(), _LinkingRows(program, data, values)
+    lower, upper = _fixed_bounds(program, values, sizes)
     row_upper = arrays.row_upper.copy()
-    row_upper[gates.open_rows()] = np.inf
-    linear = WarmStartedLp(
+    row_upper[linking.rows_switched_on()] = np.inf
+    bases = {} if bases is None else bases
+    lp = WarmStartedLp(
         replace(arrays, row_upper=row_upper, lower=lower, upper=upper),
         sign * objective_vector(program, data),
         options,
-        (bases or {}).get("held"),
-        ends,
+        bases.get(FIXED),
+        deadline,
     )
-    answer = linear.solve(lower, upper)
-    if answer.status != "optimal":
+    answer = lp.solve(lower, upper)
+    if answer.x is None or answer.value is None or answer.row_duals is None or answer.reduced_costs is None:
         return None
-    worth = {row: sign * float(answer.row_duals[rows_of(program, *row)].sum()) for row in _limited(data)}
+    duals, held = answer.row_duals, program.columns["n"]
+    worth = {key: sign * float(duals[limit_rows(program, *key)].sum()) for key in _finite_limits(data)}
     size_worth = np.where(held >= 0, sign * answer.reduced_costs[held], 0.0)
-    at_size = np.isfinite(sizes) & (values["n"] >= 0) & (np.append(answer.x, 0.0)[held] >= sizes * (1 - 1e-9))
-    bases = {} if bases is None else bases
-    bases["held"] = linear.basis
-    entries = _entries(linear, gates, lower, upper, entry, ways, rivals or range(len(ways)), bases)
-    in_time = time.perf_counter() < ends
+    at_size = np.isfinite(sizes) & (values["n"] >= 0) & (np.append(answer.x, 0.0)[held] >= sizes * (1 - SIZE_TOL))
+    bases[FIXED] = lp.basis
+    entries = _entry_values(lp, linking, (lower, upper), entry, ways, rivals or range(len(ways)), bases)
+    in_time = time.perf_counter() < deadline
     return MarginalValues(
         zero_below_rounding(data, worth, answer.value),
         np.where(at_size, size_worth, 0.0),
@@ -98,32 +92,46 @@ def marginal_values(
     )
 
 
-def zero_below_rounding(data: PlanData, worth: Mapping[Row, float], objective: float) -> dict[Row, float]:
-    """Prices of limits, 0 where even the whole limit at its price is nothing beside the objective."""
-    least = ROUNDING * max(abs(objective), 1e-9)
+def zero_below_rounding(data: PlanData, worth: Mapping[LimitKey, float], objective: float) -> dict[LimitKey, float]:
+    """Set the value of a limit to 0 where even the whole limit at that value is negligible beside the objective."""
+    least = DUAL_TOL * max(abs(objective), 1e-9)
     return {
-        row: 0.0 if abs(value) * max(limit_value(data, row), 1.0) <= least else value for row, value in worth.items()
+        key: 0.0 if abs(value) * max(limit_value(data, key), 1.0) <= least else value for key, value in worth.items()
     }
 
 
-def _limited(data: PlanData) -> list[Row]:
-    return [
-        *(("power", int(r)) for r in np.flatnonzero(np.isfinite(power_limits(data)))),
-        *(("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))),
-        *(
-            ("connection", int(r))
-            for r in (data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)] if data.meters is not None else ())
-        ),
-        *(
-            ("storage", int(r))
-            for r in (np.flatnonzero(np.isfinite(data.site_storage)) if data.site_storage is not None else ())
-        ),
-        *(("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper)),
-    ]
+def _fixed_bounds(program: Program, values: Mapping[str, Floats], sizes: Floats) -> tuple[Floats, Floats]:
+    """Bounds of the columns with binaries fixed as in the plan, and counts at most the size of their network."""
+    arrays = program.arrays()
+    lower, upper = arrays.lower.copy(), arrays.upper.copy()
+    held = program.columns["n"]
+    upper[held[held >= 0]] = sizes[held >= 0]
+    blocks = ["open", "z", "host", "y", "run", *(name for name in ("port", "back") if name in program.columns)]
+    for block in blocks:
+        columns = program.columns[block]
+        there = columns >= 0
+        lower[columns[there]] = upper[columns[there]] = np.round(values[block][there])
+    return lower, upper
+
+
+def _finite_limits(data: PlanData) -> list[LimitKey]:
+    keys: list[LimitKey] = [("power", int(r)) for r in np.flatnonzero(np.isfinite(power_limits(data)))]
+    keys += [("supply", int(s)) for s in np.flatnonzero(np.isfinite(data.supply_limit))]
+    if data.meters is not None:
+        keys += [("connection", int(r)) for r in data.meters.meter_site[np.isfinite(data.meters.grid_upper_w)]]
+    if data.site_storage is not None:
+        keys += [("storage", int(r)) for r in np.flatnonzero(np.isfinite(data.site_storage))]
+    return keys + [("limit", i) for i, limit in enumerate(data.limits) if math.isfinite(limit.upper)]
+
+
+# --- new systems --------------------------------------------------------------------------------------------------
 
 
 def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]) -> Ints:
-    """[ways]: columns fixed at 0; at 1, one system of the way is there in every window that it can be there in. -1 where none can be."""
+    """Add a column [ways] fixed at 0, and rows by which, at 1, it brings one system into every window that the way covers.
+
+    -1 where the way has no holding.
+    """
     held, covers = program.columns["n"], data.covers()
     there = np.array([bool((covers[list(way)] & (held[list(way)] >= 0)[:, None]).any()) for way in ways], dtype=bool)
     entry = program.add_columns("entry", (len(ways),), upper=0.0, where=there)
@@ -144,42 +152,45 @@ def _add_entries(program: Program, data: PlanData, ways: Sequence[Sequence[int]]
     return entry
 
 
-def _entries(
-    linear: WarmStartedLp,
-    gates: _LinkingRows,
-    lower: Floats,
-    upper: Floats,
+def _entry_values(
+    lp: WarmStartedLp,
+    linking: _LinkingRows,
+    bounds: tuple[Floats, Floats],
     entry: Ints,
     ways: Sequence[Sequence[int]],
-    rivals: Sequence[object],
-    bases: dict[str, object],
+    rivals: Sequence[Hashable],
+    bases: dict[str, Any],
 ) -> tuple[float | None, ...]:
-    """Reduced costs of holdings bound what a way costs from below: one whose bound is beyond a rival's entry is not asked about."""
-    lower, upper = lower.copy(), upper.copy()
-    free = gates.free_columns()
+    """Solve with one system of each way forced in, in order of a lower bound; skip those whose bound exceeds the entry of a rival."""
+    lower, upper = (side.copy() for side in bounds)
+    free = linking.columns_to_free()
     lower[free], upper[free] = 0.0, 1.0
-    linear.start_from(bases.get("free"))
-    base = linear.solve(lower, upper)
-    bases["free"] = linear.basis
+    lp.start_from(bases.get(FREE))
+    base = lp.solve(lower, upper)
+    bases[FREE] = lp.basis
     worse: list[float | None] = [None] * len(entry)
-    if base.status != "optimal":
+    if base.value is None or base.reduced_costs is None:
         return tuple(worse)
-    at_least, least = _at_least(gates, base.reduced_costs, ways), dict.fromkeys(rivals, math.inf)
-    for way in np.argsort(at_least, kind="stable"):
-        if entry[way] < 0 or at_least[way] >= least[rivals[way]]:
+    bound, least = _entry_bounds(linking, base.reduced_costs, ways), dict.fromkeys(rivals, math.inf)
+    for way in np.argsort(bound, kind="stable"):
+        if entry[way] < 0 or bound[way] >= least[rivals[way]]:
             continue
         lower[entry[way]] = upper[entry[way]] = 1.0
-        forced = linear.solve(lower, upper, value_only=True)
-        if forced.status == "optimal":
-            worse[way] = max(forced.value - base.value, 0.0)
-            least[rivals[way]] = min(least[rivals[way]], worse[way])
+        forced = lp.solve(lower, upper, value_only=True)
+        if forced.value is not None:
+            value = max(forced.value - base.value, 0.0)
+            worse[way] = value
+            least[rivals[way]] = min(least[rivals[way]], value)
         lower[entry[way]] = upper[entry[way]] = 0.0
     return tuple(worse)
 
 
-def _at_least(gates: _LinkingRows, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
-    """[ways]: what one system of a way costs at least. In each window it takes one of a holding there, whose reduced cost is that of all its windows."""
-    held, covers = gates.program.columns["n"], gates.data.covers()
+def _entry_bounds(linking: _LinkingRows, reduced: Floats, ways: Sequence[Sequence[int]]) -> Floats:
+    """[ways]: lower bound on the cost of one system, by reduced costs.
+
+    It takes one holding in each window that the way covers, and the reduced cost of a holding pays for all its windows.
+    """
+    held, covers = linking.program.columns["n"], linking.data.covers()
     per_window = np.where(
         covers & (held >= 0)[:, None],
         (np.maximum(reduced[held], 0.0) / np.maximum(covers.sum(axis=1), 1))[:, None],
@@ -190,43 +201,43 @@ def _at_least(gates: _LinkingRows, reduced: Floats, ways: Sequence[Sequence[int]
 
 
 class _LinkingRows:
-    """Rows of the form `count or flow <= bound x choice`, which say nothing once the choice is made, and the choices
-    that an entering system may make anew."""
+    """Rows `count or flow <= bound x binary`, which limit nothing once the binary is 1, and the binaries that a new system may choose."""
 
     def __init__(self, program: Program, data: PlanData, values: Mapping[str, Floats]) -> None:
         self.program, self.data, self.values = program, data, values
         option = data.holding_option
         used = (values["n"] > 0.5) & (data.option_fabric[option] >= 0)
-        self.settled = np.zeros(program.columns["z"].shape, dtype=bool)  # [group, design]
-        self.settled[np.unique(data.option_group[option[used]])] = True
+        self._has_systems = np.zeros(program.columns["z"].shape, dtype=bool)  # [group, design]
+        self._has_systems[np.unique(data.option_group[option[used]])] = True
 
-    def open_rows(self) -> Ints:
-        data, values, columns = self.data, self.values, self.program.columns
-        option, found = data.holding_option, [np.zeros(0, dtype=np.int64)]
-        for block, part in (
-            (b, p) for b in ("standing", "opening", "hosted", "ported") for p in self.program.row_blocks.get(b, ())
-        ):
-            if block == "hosted":
-                arc = part.index[:, 0]
-                place = data.arc_workload[arc], data.arc_site[arc]
-                chosen = np.where(columns["host"][place] >= 0, values["host"][place], values["open"][place[1]])
-            elif block == "ported":
-                chosen = values["port"][part.index[:, 2]]
-            elif block == "standing":
-                u = part.index[:, 0]
-                chosen = values["z"][data.option_group[option[u]], data.option_fabric[option[u]]]
-            else:
-                chosen = values["open"][data.option_site[option[part.index[:, 0]]]]
-            found.append(part.start + np.flatnonzero(chosen > 0.5))
+    def rows_switched_on(self) -> Ints:
+        """Row numbers of linking rows whose binary is 1 in the plan."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for block in ("standing", "opening", "hosted", "ported"):
+            for part in self.program.row_blocks.get(block, ()):
+                found.append(part.start + np.flatnonzero(self._binary_values(block, part.index) > 0.5))
         return np.concatenate(found)
 
-    def free_columns(self) -> Ints:
+    def _binary_values(self, block: str, index: Ints) -> Floats:
+        """Value of the binary in each row of a block."""
+        data, values, option = self.data, self.values, self.data.holding_option
+        if block == "hosted":
+            arc = index[:, 0]
+            place = data.arc_workload[arc], data.arc_site[arc]
+            hosted = self.program.columns["host"][place] >= 0
+            return np.where(hosted, values["host"][place], values["open"][place[1]])
+        if block == "ported":
+            return values["port"][index[:, 2]]
+        held = option[index[:, 0]]
+        if block == "standing":
+            return values["z"][data.option_group[held], data.option_fabric[held]]
+        return values["open"][data.option_site[held]]
+
+    def columns_to_free(self) -> Ints:
+        """Binaries that a new system may choose anew: designs of groups without systems, operating points, windows and payments."""
         columns = self.program.columns
-        blocks = [
-            np.where(self.settled, -1, columns["z"]),
-            columns["y"],
-            columns["run"],
-            *([columns["port"]] if self.data.ports is not None else []),
-        ]
+        blocks = [np.where(self._has_systems, -1, columns["z"]), columns["y"], columns["run"]]
+        if self.data.ports is not None:
+            blocks.append(columns["port"])
         free = np.concatenate([block.ravel() for block in blocks])
         return free[free >= 0]

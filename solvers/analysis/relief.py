@@ -1,61 +1,67 @@
-"""Find the least relief of limits that makes an infeasible program feasible."""
+"""Change limits of a program, and find the least relief with which an infeasible one becomes feasible.
+
+A limit is keyed by its kind and position in the input: ("power", site), or ("power", sites + stage) where a site's power changes,
+("connection", site), ("supply", supply), ("storage", site), ("limit", position). What the positions mean to a user is up to the caller.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers import mip
 from solvers.arrays import Floats, Ints
-from solvers.mip import Options
+from solvers.interface import Options
+from solvers.mip import solve
 from solvers.model.build import build, slot_of_columns
 from solvers.model.data import COST, Objective, PlanData
+from solvers.model.electricity_data import MeterData
 from solvers.model.fleet import holding_upper
 from solvers.model.routing import unserved
 from solvers.model.schedule import unfinished
 from solvers.program import Program
 
-Row = tuple[str, int]
+LimitKey = tuple[str, int]
 
 
-RELIEF_GAP = 0.01  # a least relief is found to this share of itself
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliefSettings:
+    """How precisely relief is solved."""
+
+    gap: float = 0.01
+    """Relative gap of a least relief."""
+    limit_gap: float = 0.001
+    """Gap relative to the limits, which applies where it is larger: three digits of a limit are shown."""
+    any_solution_gap: float = 0.9
+    """Gap where any solution will do."""
 
 
-LIMIT_GAP = 0.001  # or of the limits, where that is more: three digits of them are told
+SETTINGS = ReliefSettings()
 
 
-ANY_GAP = 0.9  # any answer will do
+# --- limits of the input ------------------------------------------------------------------------------------------
 
 
-ROUNDING = 1e-9  # duals below this, relative to objective over limit, are the solver's rounding
+def without_limits(data: PlanData, keys: Iterable[LimitKey]) -> PlanData:
+    """Remove limits from the input. Upper bounds of holdings must not have been derived from them."""
+    return with_limits(data, dict.fromkeys(keys, math.inf))
 
 
-# --- is there any answer, and how much would give one -------------------------------------------------------------
-
-
-def without_limits(data: PlanData, rows: Iterable[Row]) -> PlanData:
-    """The same input without these limits. Upper bounds of holdings must not have been drawn from them."""
-    return with_limits(data, dict.fromkeys(rows, math.inf))
-
-
-def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
-    """The same input with other limits."""
+def with_limits(data: PlanData, values: Mapping[LimitKey, float]) -> PlanData:
+    """Replace limits of the input."""
     power, supply, limits = power_limits(data), data.supply_limit.astype(float), list(data.limits)
-    connection = None if data.meters is None else data.meters.grid_upper_w.astype(float)
-    storage = None if data.site_storage is None else data.site_storage.astype(float)
+    connection = np.zeros(0) if data.meters is None else data.meters.grid_upper_w.astype(float)
+    storage = np.zeros(0) if data.site_storage is None else data.site_storage.astype(float)
     for (kind, position), value in values.items():
         if kind == "limit":
             limits[position] = replace(limits[position], upper=value)
         elif kind == "connection":
-            connection[data.meters.meter_site == position] = value
-        elif kind == "storage":
-            storage[position] = value
+            connection[_meters(data).meter_site == position] = value
         else:
-            {"power": power, "supply": supply}[kind][position] = value
-    if connection is not None:
+            {"power": power, "supply": supply, "storage": storage}[kind][position] = value
+    if data.meters is not None:
         data = replace(data, meters=replace(data.meters, grid_upper_w=connection))
     if data.site_storage is not None:
         data = replace(data, site_storage=storage)
@@ -65,92 +71,125 @@ def with_limits(data: PlanData, values: Mapping[Row, float]) -> PlanData:
 
 
 def power_limits(data: PlanData) -> Floats:
-    """Limits on power as they are numbered: those of the sites, then those of stages."""
+    """Power limits in the order of their keys: those of sites, then those of stages [W]."""
     stages = np.zeros(0) if data.power_stages is None else data.power_stages.limit_w
     return np.append(data.site_power_limit_w, stages).astype(float)
 
 
-def limit_value(data: PlanData, row: Row) -> float:
-    kind, position = row
+def limit_value(data: PlanData, key: LimitKey) -> float:
+    """Value of a limit in the input."""
+    kind, position = key
     if kind == "limit":
         return data.limits[position].upper
     if kind == "connection":
-        return float(data.meters.grid_upper_w[data.meters.meter_site == position][0])
-    return float(
-        {"power": power_limits(data), "supply": data.supply_limit, "storage": data.site_storage}[kind][position]
-    )
+        meters = _meters(data)
+        return float(meters.grid_upper_w[meters.meter_site == position][0])
+    storage = np.zeros(0) if data.site_storage is None else data.site_storage
+    return float({"power": power_limits(data), "supply": data.supply_limit, "storage": storage}[kind][position])
 
 
-def is_feasible(data: PlanData, options: Options) -> bool | None:
-    """Whether any plan meets all limits; None where the time was up before that was known."""
-    if is_structurally_infeasible(data):
-        return False
-    program = build(data)
-    options = replace(options, solver="highs", method="direct", gap=ANY_GAP)
-    # a limit on a total is met by making that total small; without one there is nothing to steer by
-    steer = next(
-        (program.functional(limit.functional) for limit in data.limits if math.isfinite(limit.upper)),
-        np.zeros(program.column_count),
-    )
-    found = mip.solve(program, steer, "min", options, polished=False)
-    return True if found.x is not None else (False if found.status == "infeasible" else None)
+def _meters(data: PlanData) -> MeterData:
+    if data.meters is None:
+        raise ValueError("a limit on a connection without meters")
+    return data.meters
+
+
+def limit_rows(program: Program, block: str, position: int) -> Ints:
+    """Row numbers of a limit, including those in the failure of a zone.
+
+    They are the rows of `block` whose index begins with `position`; for power, ends with it.
+    """
+    at, in_failure = (-1, -1) if block == "power" else (0, 1)
+    parts = [part.start + np.flatnonzero(part.index[:, at] == position) for part in program.row_blocks.get(block, ())]
+    parts += [
+        part.start + np.flatnonzero(part.index[:, in_failure] == position)
+        for part in program.row_blocks.get(f"survived {block}", ())
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+# --- feasibility --------------------------------------------------------------------------------------------------
 
 
 def is_structurally_infeasible(data: PlanData) -> bool:
-    """Whether some demand or some job has nothing that could do it."""
+    """Whether some demand or some job has nothing that can serve it."""
     return bool(unserved(data) or unfinished(data))
 
 
+def is_feasible(data: PlanData, options: Options) -> bool | None:
+    """Whether some plan satisfies all limits; None where time ran out before that was known."""
+    if is_structurally_infeasible(data):
+        return False
+    program = build(data)
+    options = replace(options, solver="highs", method="direct", gap=SETTINGS.any_solution_gap)
+    # minimising a limited functional leads the search to solutions that satisfy the limit
+    objective = next(
+        (program.functional(limit.functional) for limit in data.limits if math.isfinite(limit.upper)),
+        np.zeros(program.column_count),
+    )
+    found = solve(program, objective, "min", options, polished=False)
+    return True if found.x is not None else (False if found.status == "infeasible" else None)
+
+
+# --- least relief -------------------------------------------------------------------------------------------------
+
+
 def least_relief(
-    data: PlanData, rows: Sequence[Row], options: Options, most: float = math.inf, known: float = 0.0
-) -> dict[Row, float] | None:
-    """By how much to raise some limits, all others kept: the least sum of relative changes. None where there is no
-    such answer with a sum below `most`, or none in the time. `known`: a bound below which it surely is not. Columns and rows as in `solvers.analysis.elastic`, objective sum r_i / limit_i.
+    data: PlanData, keys: Sequence[LimitKey], options: Options, most: float = math.inf, known: float = 0.0
+) -> dict[LimitKey, float] | None:
+    """Find the least sum of relative increases of some limits with which a plan exists, all other limits kept.
+
+    Columns and rows as in `solvers.analysis.elastic`, objective sum_i r_i / limit_i. None where no sum below `most` suffices, or none was
+    found in time. `known`: a lower bound on the sum.
     """
-    if is_structurally_infeasible(without_limits(data, rows)):
+    if is_structurally_infeasible(without_limits(data, keys)):
         return None
-    program, relief, size = elastic_program(data, rows, most)
+    program, relief, size = elastic_program(data, keys, most)
     objective = np.zeros(program.column_count)
     objective[relief] = 1.0 / size
-    options = replace(
-        options, solver="highs", gap=max(RELIEF_GAP, min(LIMIT_GAP / known, ANY_GAP)) if known > 0 else RELIEF_GAP
-    )
-    found = mip.solve(program, objective, "min", options, polished=False)
+    gap = SETTINGS.gap
+    if known > 0:
+        gap = max(gap, min(SETTINGS.limit_gap / known, SETTINGS.any_solution_gap))
+    found = solve(program, objective, "min", replace(options, solver="highs", gap=gap), polished=False)
     if found.x is None:
         return None
-    return {row: max(float(value), 0.0) for row, value in zip(rows, found.x[relief], strict=True)}
+    return {key: max(float(value), 0.0) for key, value in zip(keys, found.x[relief], strict=True)}
 
 
-def elastic_program(data: PlanData, rows: Sequence[Row], most: float) -> tuple[Program, Ints, Floats]:
-    """(the program, its relief columns, the size by which each is measured)."""
+def elastic_program(data: PlanData, keys: Sequence[LimitKey], most: float) -> tuple[Program, Ints, Floats]:
+    """Build the program with elastic limits: rows use_i - r_i <= limit_i.
+
+    Return it, its columns r [keys], each at most `most` times its size, and those sizes [keys].
+    """
     data = replace(data, objective=Objective(COST))
     ceilings = {
-        row: math.inf if row[0] == "limit" else max(_largest_use(data, rows, row), limit_value(data, row))
-        for row in rows
+        key: math.inf if key[0] == "limit" else max(_largest_use(data, keys, key), limit_value(data, key))
+        for key in keys
     }
     program = build(with_limits(data, ceilings))
-    asked = np.array([limit_value(data, row) for row in rows])
-    size = np.where(asked > 0, asked, 1.0)
-    relief = program.add_columns("relief", (len(rows),), upper=most * size, unit=size)
-    for i, row in enumerate(rows):
-        _add_relief(program, data, row, asked[i], relief[i], i)
+    values = np.array([limit_value(data, key) for key in keys])
+    size = np.where(values > 0, values, 1.0)
+    relief = program.add_columns("relief", (len(keys),), upper=most * size, unit=size)
+    for i, key in enumerate(keys):
+        _add_elastic_rows(program, data, key, float(values[i]), int(relief[i]), i)
     return program, relief, size
 
 
-def _add_relief(program: Program, data: PlanData, row: Row, asked: float, relief: int, i: int) -> None:
-    kind, position = row
+def _add_elastic_rows(program: Program, data: PlanData, key: LimitKey, value: float, relief: int, i: int) -> None:
+    """Add rows `relieved`: those of the limit, with its value and the column `relief` instead of its ceiling."""
+    kind, position = key
     if kind == "limit":
         functional = data.limits[position].functional
         program.add_cost(functional, np.array([relief]), -1.0)
-        program.add_functional_row("relieved", functional, -np.inf, asked, slot_of_columns(program), i)
+        program.add_functional_row("relieved", functional, -np.inf, value, slot_of_columns(program), i)
         return
-    numbers = rows_of(program, kind, position)
+    numbers = limit_rows(program, kind, position)
     part = program.arrays().matrix.tocsr()[numbers].tocoo()
     at, use = part.coords
     program.add_rows(
         "relieved",
         -np.inf,
-        asked,
+        value,
         np.concatenate([at, np.arange(len(numbers))]),
         np.concatenate([use, np.full(len(numbers), relief)]),
         np.concatenate([part.data, -np.ones(len(numbers))]),
@@ -158,35 +197,26 @@ def _add_relief(program: Program, data: PlanData, row: Row, asked: float, relief
     )
 
 
-def _largest_use(data: PlanData, rows: Sequence[Row], row: Row) -> float:
-    """No plan can use more than this of a limit: all holdings at their upper bounds, at work at the worst point."""
-    loose, (kind, position) = without_limits(data, rows), row
+def _largest_use(data: PlanData, keys: Sequence[LimitKey], key: LimitKey) -> float:
+    """Upper bound on the use of a limit: all holdings at their upper bounds, at work at the most demanding point."""
+    loose, (kind, position) = without_limits(data, keys), key
     most = holding_upper(loose)
     if kind == "supply":
         return float(most[data.supply_member[data.supply_member[:, 0] == position, 1]].sum())
     point, option = data.point_uses.T
     per_system = np.zeros(len(data.option_site))
-    load = data.point_storage if kind == "storage" else data.point_power_w
+    load = data.point_power_w
+    if kind == "storage" and data.point_storage is not None:
+        load = data.point_storage
     draw = np.divide(load[point], data.point_uses_systems, out=np.zeros(len(point)), where=data.point_uses_systems > 0)
     np.maximum.at(per_system, option, draw)
-    staged = kind == "power" and position >= data.sites
-    here = data.option_site[data.holding_option] == (
-        data.power_stages.site[position - data.sites] if staged else position
-    )
-    drawn = float(
-        (most * ((data.holding_power_w if kind != "storage" else 0.0) + per_system[data.holding_option]))[here].sum()
-    )
+    site = position
+    if kind == "power" and position >= data.sites and data.power_stages is not None:
+        site = int(data.power_stages.site[position - data.sites])
+    here = data.option_site[data.holding_option] == site
+    idle = data.holding_power_w if kind != "storage" else 0.0
+    use = float((most * (idle + per_system[data.holding_option]))[here].sum())
     if kind == "connection":
-        drawn += float(data.meters.battery_upper_w[data.meters.meter_site[data.meters.battery_meter] == position].sum())
-    return drawn
-
-
-def rows_of(program: Program, block: str, first: int) -> Ints:
-    """Row numbers of a limit: those of the block whose index begins with `first` (ends with it, for power), and for power those of any zone's failure too."""
-    at, then = (-1, -1) if block == "power" else (0, 1)
-    parts = [part.start + np.flatnonzero(part.index[:, at] == first) for part in program.row_blocks.get(block, ())]
-    parts += [
-        part.start + np.flatnonzero(part.index[:, then] == first)
-        for part in program.row_blocks.get(f"survived {block}", ())
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        meters = _meters(data)
+        use += float(meters.battery_upper_w[meters.meter_site[meters.battery_meter] == position].sum())
+    return use

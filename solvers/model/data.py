@@ -218,10 +218,10 @@ class PlanData:
 
     def functionals(self) -> tuple[str, ...]:
         """Names of all functionals, sorted."""
-        parts = (self.site_fixed, self.holding_cost, self.point_cost, self.arc_cost, self.host_cost, self.edge_cost)
+        parts = [self.site_fixed, self.holding_cost, self.point_cost, self.arc_cost, self.host_cost, self.edge_cost]
         parts += self.lines.parts() if self.lines is not None else ()
         parts += self.meters.parts() if self.meters is not None else ()
-        parts += (self.ports.cost,) if self.ports is not None else ()
+        parts += [self.ports.cost] if self.ports is not None else []
         return tuple(sorted({name for part in parts for name in part}))
 
     def counted(self) -> frozenset[str]:

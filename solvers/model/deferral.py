@@ -35,7 +35,7 @@ def may_wait(data: PlanData) -> Bools:
     return np.zeros(data.demand.shape[0], dtype=bool) if data.wait_slots is None else data.wait_slots > 0
 
 
-def arriving(data: PlanData, slots: Floats) -> Floats:
+def arriving(data: PlanData, slots: Ints) -> Floats:
     """[W, O, T]: requests that arrive in the last `slots` [W] slots, slot t included."""
     before = np.empty(data.slots, dtype=int)
     before[data.chronology.next] = np.arange(data.slots)
@@ -50,7 +50,7 @@ def most_served(data: PlanData) -> Floats:
     """[W, O, T]: upper bound on service in a slot [requests/s]: what arrives in it, and what may have waited for it."""
     if data.wait_slots is None or not data.wait_slots.any():
         return data.demand
-    most = arriving(data, data.wait_slots + 1.0) / data.chronology.step_s
+    most = arriving(data, data.wait_slots + 1) / data.chronology.step_s
     return np.where(data.wait_slots[:, None, None] > 0, most, data.demand)
 
 
@@ -87,7 +87,7 @@ def add_waiting(program: Program, data: PlanData, flow: Ints, factor: Ints) -> N
         np.concatenate([data.chronology.step_s[at], np.ones(len(rows)), -np.ones(len(rows)), -asked[grows]]),
         index=index,
     )
-    patience = arriving(data, data.wait_slots.astype(float))[workload, origin, slot]
+    patience = arriving(data, data.wait_slots)[workload, origin, slot]
     program.add_rows(
         "patience",
         -np.inf,

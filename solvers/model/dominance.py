@@ -23,16 +23,20 @@ def undominated(data: PlanData) -> Bools:
     np.add.at(uses, (data.point_uses[:, 0], data.point_uses[:, 1]), data.point_uses_systems)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
     wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
-    groups: dict[tuple, list[int]] = {}
-    for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)):
-        groups.setdefault((data.point_pool[point], *np.flatnonzero(uses[point])), []).append(point)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)).tolist():
+        key = (int(data.point_pool[point]), *np.flatnonzero(uses[point]).tolist())
+        groups.setdefault(key, []).append(point)
     names = sorted(data.counted() & set(data.point_cost))
     for (_, *fleet_options), members in groups.items():
         if len(members) < 2:
             continue
         points = np.array(members)
         rate = data.point_capacity[points, None]
-        takes = [uses[np.ix_(points, fleet_options)], (data.point_power_w[points] * limited[points])[:, None]]
+        takes = [
+            uses[np.ix_(points, np.array(fleet_options, dtype=np.int64))],
+            (data.point_power_w[points] * limited[points])[:, None],
+        ]
         steady = np.hstack(takes) / rate  # [points, M]
         varying = (
             np.stack([data.point_cost[name][points] / rate for name in names], axis=-1)
@@ -71,7 +75,9 @@ def _corners_of(steady: Floats, varying: Floats) -> tuple[Bools, Bools]:
         along = varying[:, 0, 0]
     if along.min() < 0 or (not along.any() and varying.any()):
         return corner, nowhere
-    weight = np.tensordot(along, varying, axes=(0, 0)) / max(along @ along, np.finfo(float).tiny)  # [T, functionals]
+    weight = np.tensordot(along, varying, axes=(0, 0)) / max(
+        float(along @ along), float(np.finfo(float).tiny)
+    )  # [T, functionals]
     apart = np.abs(varying - along[:, None, None] * weight).max(axis=0, initial=0.0)
     described = ((apart <= PROPORTIONALITY_TOL * np.abs(varying).max(axis=0, initial=0.0)) & (weight >= 0)).all(axis=1)
     corner[:] = False

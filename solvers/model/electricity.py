@@ -43,8 +43,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
+from solvers.model.electricity_data import MeterData
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
@@ -75,8 +76,7 @@ def add_electricity(program: Program, data: PlanData) -> None:
     meters = data.meters
     if meters is None:
         return
-    slots, usual = data.slots, _usual_w(data)
-    wide = lambda of, values: np.broadcast_to(np.asarray(values)[of, None], (len(of), slots))
+    slots, usual = data.slots, _usual_w(data, meters)
     program.add_columns("grid", (len(meters.meter_site), slots), cost=meters.grid_cost, unit=usual[:, None])
     program.add_columns("peak", (len(meters.peak_meter),), cost=meters.peak_cost, unit=usual[meters.peak_meter])
     of = meters.contract_meter
@@ -88,7 +88,9 @@ def add_electricity(program: Program, data: PlanData) -> None:
         cost=meters.contract_cost,
         unit=usual[of],
     )
-    program.add_columns("taken", (len(of), slots), cost=meters.taken_cost, unit=wide(of, usual), where=_produces(data))
+    program.add_columns(
+        "taken", (len(of), slots), cost=meters.taken_cost, unit=usual[of, None], where=_produces(data, meters)
+    )
     of = meters.battery_meter
     program.add_columns(
         "energy",
@@ -107,18 +109,18 @@ def add_electricity(program: Program, data: PlanData) -> None:
         unit=usual[of],
     )
     for block in ("charge", "discharge"):
-        program.add_columns(block, (len(of), slots), unit=wide(of, usual))
-    program.add_columns("stored", (len(of), slots), unit=wide(of, usual) * _hour(data))
-    _add_balance(program, data)
-    _add_connections(program, data)
-    _add_peaks(program, data)
-    _add_contracts(program, data)
-    _add_batteries(program, data)
+        program.add_columns(block, (len(of), slots), unit=usual[of, None])
+    program.add_columns("stored", (len(of), slots), unit=usual[of, None] * _hour(data))
+    _add_balance(program, data, meters)
+    _add_connections(program, data, meters)
+    _add_peaks(program, meters)
+    _add_contracts(program, meters)
+    _add_batteries(program, data, meters)
 
 
-def _produces(data: PlanData) -> Bools:
-    share = data.meters.contract_share.reshape(-1, data.slots)
-    return (share > 0) & (data.meters.contract_upper_w > 0)[:, None]
+def _produces(data: PlanData, meters: MeterData) -> Bools:
+    share = meters.contract_share.reshape(-1, data.slots)
+    return (share > 0) & (meters.contract_upper_w > 0)[:, None]
 
 
 def _hour(data: PlanData) -> float:
@@ -126,16 +128,16 @@ def _hour(data: PlanData) -> float:
     return float(np.median(data.chronology.step_s))
 
 
-def _usual_w(data: PlanData) -> Floats:
+def _usual_w(data: PlanData, meters: MeterData) -> Floats:
     """[M]: power of all systems that may stand at a meter's site, the unit in which the solver counts power."""
     by_site = np.zeros(data.sites)
     np.add.at(by_site, data.option_site[data.holding_option], holding_upper(data) * data.holding_power_w)
-    power = np.minimum(by_site, data.power_limit()[0].max(axis=1, initial=0.0))[data.meters.meter_site]
+    power = np.minimum(by_site, data.power_limit()[0].max(axis=1, initial=0.0))[meters.meter_site]
     return np.where(power > 0, power, 1.0)
 
 
-def _add_balance(program: Program, data: PlanData) -> None:
-    meters, slots = data.meters, data.slots
+def _add_balance(program: Program, data: PlanData, meters: MeterData) -> None:
+    slots = data.slots
     running, held = np.maximum(program.columns["x"], program.columns["v"]), program.columns["n"]
     meter_of = np.full(data.sites, -1)
     meter_of[meters.meter_site] = np.arange(len(meters.meter_site))
@@ -164,9 +166,9 @@ def _add_balance(program: Program, data: PlanData) -> None:
     program.add_rows("metered", 0.0, 0.0, meter * slots + slot, cols, vals, index=_pairs(len(meters.meter_site), slots))
 
 
-def _add_connections(program: Program, data: PlanData) -> None:
+def _add_connections(program: Program, data: PlanData, meters: MeterData) -> None:
     """Add the rows `connection`, indexed by site and slot like those of `power`."""
-    meters, slots = data.meters, data.slots
+    slots = data.slots
     limited = np.flatnonzero(np.isfinite(meters.grid_upper_w))
     index = _pairs(len(limited), slots)
     program.add_rows(
@@ -180,8 +182,7 @@ def _add_connections(program: Program, data: PlanData) -> None:
     )
 
 
-def _add_peaks(program: Program, data: PlanData) -> None:
-    meters = data.meters
+def _add_peaks(program: Program, meters: MeterData) -> None:
     peak, slot = np.nonzero(meters.peak_slot)
     _at_most(
         program,
@@ -193,9 +194,9 @@ def _add_peaks(program: Program, data: PlanData) -> None:
     )
 
 
-def _add_contracts(program: Program, data: PlanData) -> None:
+def _add_contracts(program: Program, meters: MeterData) -> None:
     contract, slot = np.nonzero(program.columns["taken"] >= 0)
-    share = data.meters.contract_share[contract, slot] if len(contract) else 1.0
+    share = meters.contract_share[contract, slot] if len(contract) else 1.0
     _at_most(
         program,
         "produced",
@@ -206,8 +207,8 @@ def _add_contracts(program: Program, data: PlanData) -> None:
     )
 
 
-def _add_batteries(program: Program, data: PlanData) -> None:
-    meters, slots = data.meters, data.slots
+def _add_batteries(program: Program, data: PlanData, meters: MeterData) -> None:
+    slots = data.slots
     batteries = len(meters.battery_meter)
     pairs = _pairs(batteries, slots)
     battery = pairs[:, 0]
@@ -236,7 +237,7 @@ def _add_batteries(program: Program, data: PlanData) -> None:
     )
 
 
-def _at_most(program: Program, block: str, part, whole, share, index) -> None:
+def _at_most(program: Program, block: str, part: Ints, whole: Ints, share: Floats | float, index: Ints) -> None:
     """Add rows part <= share * whole."""
     rows = np.arange(len(part))
     program.add_rows(
@@ -250,5 +251,5 @@ def _at_most(program: Program, block: str, part, whole, share, index) -> None:
     )
 
 
-def _pairs(things: int, slots: int):
+def _pairs(things: int, slots: int) -> Ints:
     return np.column_stack([np.repeat(np.arange(things), slots), np.tile(np.arange(slots), things)])

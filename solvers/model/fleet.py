@@ -52,7 +52,8 @@ def holding_upper(data: PlanData) -> Floats:
     )
     room = np.full(len(upper), np.inf)
     np.divide(limit_w, data.holding_power_w, out=room, where=data.holding_power_w > 0)
-    return np.maximum(np.floor(np.minimum(upper, room) * (1 + COUNT_TOL) + COUNT_TOL), 0.0)
+    whole: Floats = np.floor(np.minimum(upper, room) * (1 + COUNT_TOL) + COUNT_TOL)
+    return np.maximum(whole, 0.0)
 
 
 def option_upper(data: PlanData) -> Floats:
@@ -68,7 +69,8 @@ def option_upper(data: PlanData) -> Floats:
     beyond = np.maximum(inside - data.supply_limit[pair // fleet_options][:, None], 0.0)
     too_many = np.zeros_like(most)
     np.maximum.at(too_many, pair % fleet_options, beyond)
-    return most - too_many
+    at_once: Floats = most - too_many
+    return at_once
 
 
 def add_holdings(program: Program, data: PlanData) -> None:

@@ -40,15 +40,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Floats
+from solvers.arrays import Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.line_data import SOURCE, LineData
 from solvers.program import Program
 
 
-def most_units(data: PlanData, most: Floats) -> Floats:
+def most_units(data: PlanData, lines: LineData, most: Floats) -> Floats:
     """[L]: upper bound on units: those that carry all traffic of the line at once; `most` [A, T]: requests/s that an arc can carry."""
-    lines = data.lines
     channels, stage = len(lines.channel_line), lines.window_stage[data.slot_window]
     load = np.zeros((channels, data.slots))
     np.add.at(load, lines.arc_uses[:, 1], lines.arc_uses_bytes[:, None] * most[lines.arc_uses[:, 0]])
@@ -67,7 +66,7 @@ def add_lines(program: Program, data: PlanData, most: Floats) -> None:
     lines = data.lines
     if lines is None:
         return
-    counted, upper = np.isfinite(lines.line_capacity), most_units(data, most)
+    counted, upper = np.isfinite(lines.line_capacity), most_units(data, lines, most)
     program.add_columns(
         "unit",
         upper.shape,
@@ -117,7 +116,11 @@ def _add_weights(program: Program, data: PlanData, lines: LineData) -> None:
     target = np.flatnonzero(needs)
     base = np.full(workloads * sites, -1)
     base[target] = np.arange(len(target))
-    row = lambda w, r, q, g: (base[w * sites + r] * sites + q) * stages + g
+
+    def row(w: Ints, r: Ints, q: Ints, g: Ints) -> Ints:
+        number: Ints = (base[w * sites + r] * sites + q) * stages + g
+        return number
+
     leaving = origin[h] != SOURCE
     target_of, stage = (part.ravel() for part in np.meshgrid(target, np.arange(stages), indexing="ij"))
     tw, tr = np.divmod(target_of, sites)

@@ -35,6 +35,8 @@ WIDTH_TOL = 1e-9  # difference below which two widths are equal
 def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
     """Add the block, after the rows `progress`; `row_of` [P]: position of a point's row among them."""
     share, restart = program.columns["v"], data.point_restart_s
+    if restart is None:
+        return
     before = predecessors(data.chronology.next)
     where = (share >= 0) & (restart > 0)[:, None]
     rise = program.add_columns("rise", share.shape, upper=1.0, where=where)
@@ -101,7 +103,8 @@ def working_share(data: PlanData, point: int, share: Floats) -> Floats:
     """[T]: share of each slot that makes progress, net of restarts; negative where less runs than restarts lose."""
     if data.point_restart_s is None:
         return share
-    return share - data.point_restart_s[point] * width_back(data, share) / data.chronology.step_s
+    net: Floats = share - data.point_restart_s[point] * width_back(data, share) / data.chronology.step_s
+    return net
 
 
 def width_back(data: PlanData, share: Floats) -> Floats:

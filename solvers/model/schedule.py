@@ -33,34 +33,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.model.data import PlanData
 from solvers.model.fleet import option_upper
 from solvers.model.preemption import add_restarts
 from solvers.model.storage import storage_width
 from solvers.program import Program
 
+FIT_TOL = 1e-12  # relative rounding of what a job needs against what is there
 
-def can_finish(data: PlanData) -> np.ndarray:
+
+def can_finish(data: PlanData) -> Bools:
     """[P]: training points that can finish their job in its time, with the systems that can be obtained and the power of the site."""
-    training = data.point_job >= 0
+    training: Bools = data.point_job >= 0
     if not len(data.job_work):
         return training
     job, fits = np.maximum(data.point_job, 0), _fits(data)
     width = np.minimum(np.where(fits, _powered(data), 0.0), storage_width(data)[:, None])[:, data.slot_window]
     reach = data.point_capacity * (data.job_window_mask[job] * width * data.slot_hours_s).sum(axis=1)
-    return training & (reach >= data.job_work[job] * (1 - 1e-12)) & fits.any(axis=1)
+    finishes: Bools = training & (reach >= data.job_work[job] * (1 - FIT_TOL)) & fits.any(axis=1)
+    return finishes
 
 
-def _fits(data: PlanData) -> np.ndarray:
+def _fits(data: PlanData) -> Bools:
     """[P, V]: enough systems for the point can be obtained."""
     point, option = data.point_uses.T
     fits = np.ones((len(data.point_job), data.windows), dtype=bool)
-    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= option_upper(data)[option] * (1 + 1e-12))
+    np.logical_and.at(fits, point, data.point_uses_systems[:, None] <= option_upper(data)[option] * (1 + FIT_TOL))
     return fits
 
 
-def _powered(data: PlanData) -> np.ndarray:
+def _powered(data: PlanData) -> Floats:
     """[P, V]: largest share of a job's width that its site can power beside its own idle systems."""
     least = np.full(len(data.option_site), np.inf)
     np.minimum.at(least, data.holding_option, data.holding_power_w)
@@ -68,7 +71,7 @@ def _powered(data: PlanData) -> np.ndarray:
     point, option = data.point_uses.T
     idle = np.zeros(len(data.point_pool))
     np.add.at(idle, point, data.point_uses_systems * least[option])
-    room = data.power_limit()[0][data.point_site()] * (1 + 1e-12) - idle[:, None]
+    room = data.power_limit()[0][data.point_site()] * (1 + FIT_TOL) - idle[:, None]
     width = np.where(room >= 0, 1.0, 0.0)
     np.divide(room, data.point_power_w[:, None], out=width, where=(data.point_power_w > 0)[:, None] & (room >= 0))
     return np.minimum(width, 1.0)

@@ -55,15 +55,15 @@ def _add_zone_counts(program: Program, data: PlanData, spread: SpreadData) -> In
     workloads, zones = data.demand.shape[0], spread.zone_count
     several = (spread.zones > 1) & (data.demand > 0).any(axis=(1, 2))
     counts = program.add_columns("c", (workloads, zones), upper=1.0, integer=True, where=several[:, None])
-    several = np.flatnonzero(several)
+    wanting = np.flatnonzero(several)
     program.add_rows(
         "zones",
-        spread.zones[several].astype(float),
+        spread.zones[wanting].astype(float),
         np.inf,
-        np.repeat(np.arange(len(several)), zones),
-        counts[several].ravel(),
+        np.repeat(np.arange(len(wanting)), zones),
+        counts[wanting].ravel(),
         1.0,
-        index=several[:, None],
+        index=wanting[:, None],
     )
     return counts
 
@@ -84,7 +84,8 @@ def _add_shares(program: Program, data: PlanData, spread: SpreadData, counts: In
 def _most_by_workload(data: PlanData, most: Floats) -> Floats:
     """[W, T]: requests/s that a workload can be served at most."""
     if not data.objective.maximises:
-        return most_served(data).sum(axis=1)
+        served: Floats = most_served(data).sum(axis=1)
+        return served
     largest = np.zeros((data.demand.shape[0], data.slots))
     np.add.at(largest, data.arc_asked(), most)
     return largest

@@ -26,7 +26,7 @@ from solvers.program import Program
 
 def add_storage(program: Program, data: PlanData) -> None:
     """Add the block, after the schedule block."""
-    if data.site_storage is None:
+    if data.site_storage is None or data.point_storage is None:
         return
     share, site = program.columns["v"], data.point_site()
     limited = np.isfinite(data.site_storage)[site] & (data.point_storage > 0)
@@ -47,6 +47,6 @@ def add_storage(program: Program, data: PlanData) -> None:
 def storage_width(data: PlanData) -> Floats:
     """[P]: largest share of a job's width that the storage of its site can feed."""
     width = np.ones(len(data.point_pool))
-    if data.site_storage is not None:
+    if data.site_storage is not None and data.point_storage is not None:
         np.divide(data.site_storage[data.point_site()], data.point_storage, out=width, where=data.point_storage > 0)
     return np.minimum(width, 1.0)

@@ -160,7 +160,9 @@ class _Failure:
 
     def _add_power(self) -> None:
         data = self.data
-        limit, number = (by_window[:, data.slot_window].ravel() for by_window in data.power_limit())
+        limit_by_window, number_by_window = data.power_limit()
+        limit = limit_by_window[:, data.slot_window].ravel()
+        number = number_by_window[:, data.slot_window].ravel()
         point, slot = np.nonzero(self.running >= 0)
         holding, at = self._covering()
         holding_site = data.option_site[data.holding_option[holding]]

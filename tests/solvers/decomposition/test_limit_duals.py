@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from catalog.units import HOUR_S
-from solvers.analysis.relief import Row, with_limits
+from solvers.analysis.relief import LimitKey, with_limits
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.joint import solve
 from solvers.mip import Options
@@ -70,7 +70,7 @@ def question(seed: int, *, jobs: int = 0, fixed: float = 0.0, staged: bool = Fal
     )  # fmt: skip
 
 
-def asked(data: PlanData, row: Row) -> float:
+def asked(data: PlanData, row: LimitKey) -> float:
     kind, position = row
     if kind == "limit":
         return data.limits[position].upper
@@ -96,14 +96,14 @@ def least(data: PlanData, held: Solution | None = None) -> float:
     return found.value if found.status == "optimal" else math.inf
 
 
-def around(data: PlanData, row: Row, held: Solution | None = None) -> tuple[float, float]:
+def around(data: PlanData, row: LimitKey, held: Solution | None = None) -> tuple[float, float]:
     """Change of the least cost per unit of a limit: (to a little less, to a little more); -inf the first where less is not enough."""
     step = 1.0 if row[0] == "supply" else 1e-5 * asked(data, row)
     less, here, more = (least(with_limits(data, {row: asked(data, row) + side}), held) for side in (-step, 0.0, step))
     return (here - less) / step, (more - here) / step
 
 
-def worth(duals, row: Row) -> float:
+def worth(duals, row: LimitKey) -> float:
     kind, position = row
     index, values = duals.get(kind, (np.zeros((0, 1)), np.zeros(0)))
     return float(values[index[:, -1 if kind == "power" else 0] == position].sum())
@@ -120,7 +120,7 @@ def lies_between(price: float, around: tuple[float, float], slip: float) -> bool
     return around[0] - slip <= price <= around[1] + slip
 
 
-def slip(data: PlanData, row: Row, price: float, value: float) -> float:
+def slip(data: PlanData, row: LimitKey, price: float, value: float) -> float:
     return NEAR * abs(price) + NOTHING * value / asked(data, row)
 
 
@@ -229,7 +229,7 @@ def test_with_a_job_nothing_is_said_of_the_fleet_held():
     assert set(answer(SEEDS[0], jobs=1).row_duals) == {"supply", "limit"}
 
 
-def powers(data: PlanData) -> list[Row]:
+def powers(data: PlanData) -> list[LimitKey]:
     return [("power", 0), ("power", 1)] if data.power_stages is None else [("power", 1), ("power", 2), ("power", 3)]
 
 
