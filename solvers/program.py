@@ -134,6 +134,19 @@ class Program:
         self.row_count += count
         return added.rows
 
+    def add_linking_rows(self, block: str, part: Ints, whole: Ints, bound: ArrayLike, index: Ints) -> slice:
+        """Add rows part <= bound * whole over two lists of columns; absent columns (-1) are 0."""
+        rows, bounds = np.arange(len(part)), np.broadcast_to(np.asarray(bound, dtype=float), (len(part),))
+        return self.add_rows(
+            block,
+            -np.inf,
+            0.0,
+            np.tile(rows, 2),
+            np.concatenate([part, whole]),
+            np.concatenate([np.ones(len(part)), -bounds]),
+            index=index,
+        )
+
     def add_entries(self, rows: Ints, cols: Ints, vals: ArrayLike) -> None:
         """Add entries to existing rows, by their numbers; entries of absent columns (-1) are dropped."""
         there = cols >= 0

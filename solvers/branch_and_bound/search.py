@@ -119,21 +119,9 @@ class BranchAndBound:
             self.value, self.x, root.value if self.x is None else min(root.value, self.value), True
         )
 
-    def _tested_gap(self) -> float:
-        """Relative gap at which the search stops: the asked one, less what is kept back for rounding."""
-        kept_back = min(self.settings.rounding_share * self.gap, self.settings.most_rounding_gap)
-        return max(self.gap - kept_back, self.settings.value_tol)
-
     def _target(self, bound: float) -> float:
         """Largest value within the gap of a bound."""
-        return bound + self._tested_gap() * abs(bound) + self.settings.value_tol
-
-    def _closing_bound(self) -> float:
-        """Bound from which on a node is closed by the incumbent, and a little more."""
-        if not math.isfinite(self.value):
-            return math.inf
-        gap = self._tested_gap()
-        return self.value - gap / (1 + gap) * abs(self.value) * (1 - 1e-4)
+        return self.settings.target(bound, self.gap)
 
     def _within_gap(self, bound: float) -> bool:
         """Whether the incumbent is within the gap of a node's bound, so that the node need not be opened."""
@@ -259,7 +247,11 @@ class BranchAndBound:
         """Solve the LP of a child, up to a value that is enough for now."""
         lower, upper = restrict(node.lower, node.upper, candidate, side, self.problem.branching_sets)
         far = node.value + max(self.settings.child_cutoff, 2 * self.gap) * abs(node.value)
-        return self.problem.relax(lower, upper, node.basis, min(far, self._closing_bound())), lower, upper
+        return (
+            self.problem.relax(lower, upper, node.basis, min(far, self.settings.closing_bound(self.value, self.gap))),
+            lower,
+            upper,
+        )
 
     def _solve_leaf(self, node: Node, x: Floats, rounded: Floats) -> bool:
         """Fix the binaries as in `rounded` and find the counts; return False where the node still has to be branched on.

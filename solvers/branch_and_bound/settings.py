@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 INTEGRALITY_TOL = 1e-6
 """A value this close to an integer counts as integer."""
+CLOSING_SLACK = 1e-4
+"""Share of the gap by which a child's LP goes beyond the bound that closes it, so that rounding does not leave it open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,21 @@ class BranchAndBoundSettings:
     """Simplex iterations of the root relaxation from which on the search asks for a MIP start."""
     hard_iterations: int = 25_000
     """Simplex iterations of all relaxations from which on the search asks for a MIP start."""
+
+    def tested_gap(self, gap: float) -> float:
+        """Relative gap at which the search stops: `gap`, less what is kept back for rounding."""
+        return max(gap - min(self.rounding_share * gap, self.most_rounding_gap), self.value_tol)
+
+    def target(self, bound: float, gap: float) -> float:
+        """Largest value within the gap of a bound."""
+        return bound + self.tested_gap(gap) * abs(bound) + self.value_tol
+
+    def closing_bound(self, value: float, gap: float) -> float:
+        """Bound from which on a node is closed by an incumbent of this value, and a little more."""
+        if not math.isfinite(value):
+            return math.inf
+        tested = self.tested_gap(gap)
+        return value - tested / (1 + tested) * abs(value) * (1 - CLOSING_SLACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,15 @@
-"""Runs a decided fleet through the slots of a longer calendar: whole numbers and sizes fixed, a linear program per piece of it.
+"""Dispatch a fixed fleet over the slots of a longer calendar: integers and sizes fixed, one linear program per piece of it.
 
-Sets, data and rows are those of the joint program on the slots of a piece. What is left to choose is what runs when, where
-requests go, and what is bought, taken and stored. Unmet demand and unfinished work are columns of their own at a price, so that
-there is always an answer that says how much is missing.
+Sets, data and rows are those of the joint program on the slots of a piece. What is left to decide is what runs when, where requests go,
+and which electricity is bought, taken and stored. Unmet demand and unfinished work are columns of their own at a price, so that every
+piece has a solution, which says how much is missing.
 
-Of lines and spread, what is decided is held too, and these rows are left for the requests:
-            line      sum_a bytes_{a,c} f_{a,t} <= cap_l unit_l - what streams and weights take of channel c
-            share     sum_{a of w into z} f_{a,t} <= share_w sum_{a of w} f_{a,t}
-            counting  sum_{a of w into z} f_{a,t} >= least_w sum_{a of w} f_{a,t}     in zones that count
-Not here: whether the others could go on when a zone fails.
+Lines and spread are fixed too, and leave these rows for requests:
+    line      sum_a bytes_{a,c} f_{a,t} <= cap_l unit_l - traffic of streams and weights on channel c    for each c, t
+    share     sum_{a of w into z} f_{a,t} <= share_w sum_{a of w} f_{a,t}    for each w, z, t
+    counting  sum_{a of w into z} f_{a,t} >= least_w sum_{a of w} f_{a,t}    for each w, t and zone z that counts
+
+Not here: whether the other zones could continue when one fails.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.arrays import Bools, Floats, Ints
+from solvers.arrays import Bools, Floats, Functionals, Ints
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.interface import Options, SolverError
 from solvers.model.build import build
@@ -28,12 +29,13 @@ from solvers.model.electricity_data import Chronology, MeterData
 from solvers.model.routing import arc_open
 from solvers.program import Program
 
-ROOM = 1e-9  # of a piece's time that a job leaves free, so that rounding does not make it impossible
+TIME_TOL = 1e-9  # share of a piece's time that a job leaves free, so that rounding does not make it infeasible
+LEAST_UNIT = 1e-30  # of columns for what is missing, where the demand itself is that small
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchResult:
-    """`values`: blocks over all slots; `unmet` [W, O, T] requests/s; `unfinished` [J] work."""
+    """Values of the blocks over all slots, unmet demand [W, O, T] in requests/s, and unfinished work [J]."""
 
     values: Mapping[str, Floats]
     unmet: Floats
@@ -51,10 +53,11 @@ def dispatch(
     missing: tuple[float, float],
     options: Options,
 ) -> DispatchResult:
-    """`fixed`: n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X], send [Y],
-    c [W, zones]; each job has one point left.
+    """Dispatch piece by piece at least cost of `functional`.
 
-    `work` [J, pieces]: how much of each job is done in a piece; `missing`: price of a request, and of a unit of work.
+    `fixed`: blocks of the plan, n [U], open [R], host [W, R], run [P, V], contract [C], energy and power [B], unit [L], way [X],
+    send [Y], c [W, zones]; each job has one point left. `work` [J, pieces]: work of each job in a piece. `missing`: price of an unmet
+    request, and of an unfinished unit of work.
     """
     begin, columns = time.perf_counter(), 0
     shapes = {"f": len(data.arc_pool), "x": len(data.point_pool), "v": len(data.point_pool)}
@@ -65,7 +68,7 @@ def dispatch(
         )
     values = {block: np.zeros((size, data.slots)) for block, size in shapes.items()}
     unmet, unfinished = np.zeros(data.demand.shape), np.zeros(len(data.job_work))
-    whole, closed = data, _closed(data, fixed)
+    full, closed = data, _closed_arcs(data, fixed)
     data = replace(
         data, lines=None, spread=None, ports=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"]
     )
@@ -74,9 +77,9 @@ def dispatch(
         part, points = restricted_to_slots(data, slots, share)
         program = build(part)
         _add_missing(program, part, functional, missing)
-        _add_line_rows(program, whole, fixed, slots)
-        _add_share_rows(program, whole, fixed, slots)
-        found = _solved(program, part, fixed, points, functional, options, closed[:, slots])
+        _add_line_rows(program, full, fixed, slots)
+        _add_share_rows(program, full, fixed, slots)
+        found = _solve_piece(program, part, fixed, points, functional, options, closed[:, slots])
         columns += program.column_count
         for block in values:
             of = points if block in ("x", "v") else slice(None)
@@ -90,7 +93,7 @@ def dispatch(
 
 
 def restricted_to_slots(data: PlanData, slots: Ints, work: Floats) -> tuple[PlanData, Ints]:
-    """(the data of some slots, the points that are left: those that serve, and those of jobs with work in them)."""
+    """Restrict the input to some slots; return it and the points that remain: serving ones, and those of jobs with `work` [J] there."""
     jobs = np.flatnonzero(work > 0)
     number = np.full(len(data.job_work) + 1, -1)
     number[jobs] = np.arange(len(jobs))
@@ -98,7 +101,6 @@ def restricted_to_slots(data: PlanData, slots: Ints, work: Floats) -> tuple[Plan
     renumbered = np.full(len(data.point_pool), -1)
     renumbered[points] = np.arange(len(points))
     uses = renumbered[data.point_uses[:, 0]] >= 0
-    at = lambda table: {name: part[:, slots] for name, part in table.items()}
     mask = data.job_window_mask[jobs][:, slots] if len(jobs) else np.zeros((0, len(slots)), dtype=bool)
     seconds, point_job = data.slot_hours_s[slots], number[data.point_job[points]]
     reach = np.zeros(len(jobs))
@@ -109,17 +111,21 @@ def restricted_to_slots(data: PlanData, slots: Ints, work: Floats) -> tuple[Plan
         point_pool=data.point_pool[points], point_job=point_job,
         point_uses=np.column_stack([renumbered[data.point_uses[uses, 0]], data.point_uses[uses, 1]]), point_uses_systems=data.point_uses_systems[uses],
         point_capacity=data.point_capacity[points], point_power_w=data.point_power_w[points],
-        point_cost={name: values[points][:, slots] for name, values in data.point_cost.items()},
-        arc_cost=at(data.arc_cost), demand=data.demand[:, :, slots],
-        job_work=np.minimum(work[jobs], reach * (1 - ROOM)), job_window_mask=mask,
+        point_cost=_at_slots({name: values[points] for name, values in data.point_cost.items()}, slots),
+        arc_cost=_at_slots(data.arc_cost, slots), demand=data.demand[:, :, slots],
+        job_work=np.minimum(work[jobs], reach * (1 - TIME_TOL)), job_window_mask=mask,
         **{name: values[points] for name in ("point_restart_s", "point_storage") if (values := getattr(data, name)) is not None},
         holding_window=np.full(len(data.holding_option), -1), holding_last=None, meters=None if data.meters is None else _part_of_meters(data.meters, slots), order=_order(data, slots),
     )  # fmt: skip
     return _without_other_windows(part, data), points
 
 
+def _at_slots(costs: Functionals, slots: Ints) -> Functionals:
+    return {name: values[:, slots] for name, values in costs.items()}
+
+
 def _without_other_windows(part: PlanData, data: PlanData) -> PlanData:
-    """Holdings of windows that come after the piece are none in it."""
+    """Remove holdings of windows that come after the piece."""
     end = int(part.slot_window.max())
     later = data.holding_window > end
     return replace(
@@ -129,19 +135,17 @@ def _without_other_windows(part: PlanData, data: PlanData) -> PlanData:
 
 
 def _part_of_meters(meters: MeterData, slots: Ints) -> MeterData:
-    at = lambda table: {name: values[:, slots] for name, values in table.items()}
     return replace(
         meters,
-        grid_cost=at(meters.grid_cost),
+        grid_cost=_at_slots(meters.grid_cost, slots),
         peak_slot=meters.peak_slot[:, slots],
         contract_share=meters.contract_share[:, slots],
-        taken_cost=at(meters.taken_cost),
+        taken_cost=_at_slots(meters.taken_cost, slots),
     )
 
 
 def _order(data: PlanData, slots: Ints) -> Chronology | None:
-    """The slots one after another, and the last before the first; those of different windows apart where windows come round
-    again and again."""
+    """Order of the slots of a piece, closed to a ring; one ring per window where windows recur."""
     if data.order is None:
         return None
     place = np.full(data.slots, -1)
@@ -149,12 +153,12 @@ def _order(data: PlanData, slots: Ints) -> Chronology | None:
     following = place[data.order.next[slots]]
     ends = np.flatnonzero(following < 0)
     starts = np.setdiff1d(np.arange(len(slots)), following)
-    following[ends] = starts[np.searchsorted(starts, ends, side="right") - 1]  # slots of a piece are in order
+    following[ends] = starts[np.searchsorted(starts, ends, side="right") - 1]  # slots of a piece are sorted
     return Chronology(next=following, step_s=data.order.step_s[slots])
 
 
 def _add_missing(program: Program, data: PlanData, functional: str, price: tuple[float, float]) -> None:
-    """Columns for requests that are not served and work that is not done."""
+    """Add columns `unmet` and `unfinished` to the rows `balance` and `progress`."""
     weight = data.slot_hours_s
     unmet = program.add_columns(
         "unmet",
@@ -162,7 +166,7 @@ def _add_missing(program: Program, data: PlanData, functional: str, price: tuple
         upper=data.demand,
         cost={functional: price[0] * weight},
         where=data.demand > 0,
-        unit=np.maximum(data.demand, 1e-30),
+        unit=np.maximum(data.demand, LEAST_UNIT),
     )
     for rows in program.row_blocks.get("balance", ()):
         workload, origin, slot = rows.index.T
@@ -174,14 +178,14 @@ def _add_missing(program: Program, data: PlanData, functional: str, price: tuple
         data.job_work.shape,
         upper=data.job_work,
         cost={functional: price[1]},
-        unit=np.maximum(data.job_work, 1e-30),
+        unit=np.maximum(data.job_work, LEAST_UNIT),
     )
     for rows in program.row_blocks.get("progress", ()):
         program.add_entries(rows.start + np.arange(len(rows.index)), unfinished[data.point_job[rows.index[:, 0]]], 1.0)
 
 
-def _closed(data: PlanData, fixed: Mapping[str, Floats]) -> Bools:
-    """[A, T]: arcs whose lines are not ready, or to where their workload's weights, streams or both were not sent."""
+def _closed_arcs(data: PlanData, fixed: Mapping[str, Floats]) -> Bools:
+    """[A, T]: the arc's lines are not ready, or its workload is not hosted at its end."""
     if data.lines is None:
         return np.zeros((len(data.arc_pool), data.slots), dtype=bool)
     absent = data.lines.placed(data.demand.shape[0], data.sites) & (fixed["host"] < 0.5)
@@ -189,6 +193,7 @@ def _closed(data: PlanData, fixed: Mapping[str, Floats]) -> Bools:
 
 
 def _add_line_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats], slots: Ints) -> None:
+    """Add the rows `line` for requests; `data`: over all slots."""
     lines = data.lines
     if lines is None:
         return
@@ -218,6 +223,7 @@ def _add_line_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats]
 
 
 def _add_share_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats], slots: Ints) -> None:
+    """Add the rows `share` and `counting`; `data`: over all slots."""
     spread, flow = data.spread, program.columns["f"]
     if spread is None:
         return
@@ -225,10 +231,11 @@ def _add_share_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats
     for w in range(data.demand.shape[0]):
         mine = np.flatnonzero(data.arc_workload == w)
         for z in range(spread.zone_count):
-            counts = spread.zones[w] > 1 and fixed["c"][w, z] > 0.5
-            sides = [("share", spread.largest_share[w], -np.inf, 0.0)] * bool(spread.largest_share[w] < 1) + [
-                ("counting", spread.least_share[w], 0.0, np.inf)
-            ] * bool(counts)
+            sides = []
+            if spread.largest_share[w] < 1:
+                sides.append(("share", spread.largest_share[w], -np.inf, 0.0))
+            if spread.zones[w] > 1 and fixed["c"][w, z] > 0.5:
+                sides.append(("counting", spread.least_share[w], 0.0, np.inf))
             for block, share, low, high in sides:
                 part = np.repeat((zone[mine] == z) - share, len(slots))
                 program.add_rows(
@@ -242,7 +249,7 @@ def _add_share_rows(program: Program, data: PlanData, fixed: Mapping[str, Floats
                 )
 
 
-def _solved(
+def _solve_piece(
     program: Program,
     data: PlanData,
     fixed: Mapping[str, Floats],
@@ -251,6 +258,7 @@ def _solved(
     options: Options,
     closed: Bools,
 ) -> dict[str, Floats]:
+    """Solve a piece with everything in `fixed` fixed, and no flow on arcs that are `closed` [A, slots]; return its blocks."""
     arrays = program.arrays()
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     upper[program.columns["f"][closed & (program.columns["f"] >= 0)]] = 0.0

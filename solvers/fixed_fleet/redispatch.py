@@ -1,31 +1,36 @@
-"""A decided fleet asked again and again: whether it can serve all demand and finish all jobs when its points do more or less than thought.
+"""Redispatch a fixed fleet in many scenarios: how much demand and work it cannot serve when points do more or less than predicted.
 
-Sets        pools q, arcs a (class of demand c -> pool), points p of a pool, jobs j (one point each), fleet options k, sites r, slots t.
-Data        demand_{c,t}, systems held n_{k,t}, uses_{p,k}, room_{r,t} [W], seconds_t; in each world capacity_p (over the growth of demand), rate_j.
-Variables   f_{a,t} requests/s, x_{p,t} replicas, v_{j,t} share of a job's width, u_w and u_j shares left undone
+Sets        pools q, arcs a (class of demand c -> pool), operating points p of a pool, jobs j (one point each), fleet options k, sites r, slots t.
+Data        D_{c,t}, systems held n_{k,t}, uses_{p,k}, room_{r,t} [W], seconds_t; in each scenario cap_p (over the growth of demand), rate_j.
+Variables   f_{a,t} requests/s, x_{p,t} replicas, v_{j,t} share of a job's width, u_w and u_j in [0, 1] shares left undone
 Objective   sum u
-Constraints demand     sum_{a of c} f_{a,t} + demand_{c,t} u_{w(c)} >= demand_{c,t}
-            pool       sum_{p of q} capacity_p x_{p,t} >= sum_{a to q} f_{a,t}
+Constraints demand     sum_{a of c} f_{a,t} + D_{c,t} u_{w(c)} >= D_{c,t}
+            pool       sum_{p of q} cap_p x_{p,t} >= sum_{a into q} f_{a,t}
             installed  sum_p uses_{p,k} x_{p,t} + sum_j uses_{j,k} v_{j,t} <= n_{k,t}
             power      sum_p power_p x_{p,t} + sum_j power_j v_{j,t} <= room_{r,t}
             progress   sum_t seconds_t rate_j / work_j v_{j,t} + u_j >= 1
-Only the entries of capacity and rate differ between worlds, so each program starts from the basis of the one before it.
+
+Only the coefficients of capacity and rate differ between scenarios, so each program starts from the basis of the one before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Floats, Ints
+from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.persistent_lp import CoefficientLp
 
 
 @dataclass(frozen=True, slots=True)
 class FixedFleet:
-    """Positions throughout; `uses` of points and of jobs: rows (point or job, fleet option) with systems per replica or at full width."""
+    """A fleet with its operating points and jobs; every index is a position.
+
+    `point_uses`, `job_uses`: rows (point or job, fleet option), with systems per replica or at full width.
+    """
 
     demand: Floats  # [C, T] requests/s
     class_workload: Ints  # [C]
@@ -34,21 +39,21 @@ class FixedFleet:
     point_pool: Ints  # [P]
     point_uses: Ints  # [., 2]
     point_systems: Floats
-    point_power_w: Floats  # [P] against the limit of its site
+    point_power_w: Floats  # [P] counted against the limit of its site
     point_site: Ints  # [P]
     job_uses: Ints  # [., 2]
     job_systems: Floats
     job_power_w: Floats  # [J]
     job_site: Ints  # [J]
-    job_mask: np.ndarray  # [J, T]
+    job_mask: Bools  # [J, T]
     job_work: Floats  # [J]
     option_count: Floats  # [K, T]
-    room_w: Floats  # [R, T], inf where nothing limits it
+    room_w: Floats  # [R, T], inf: unlimited
     seconds: Floats  # [T]
     workloads: int
 
     def without_dominated_slots(self) -> FixedFleet:
-        """The same over the slots that count."""
+        """Restrict it to undominated slots."""
         kept, seconds = undominated_slots(
             self.demand, np.vstack([self.option_count, self.room_w]), self.job_mask, self.seconds
         )
@@ -62,84 +67,89 @@ class FixedFleet:
         )
 
 
-def undominated_slots(demand: Floats, room: Floats, mask: np.ndarray, seconds: Floats) -> tuple[Ints, Floats]:
-    """(slots, the time that each stands for): without those in which less is asked than in another one with no more room.
+def undominated_slots(demand: Floats, room: Floats, mask: Bools, seconds: Floats) -> tuple[Ints, Floats]:
+    """Drop slots in which no more is demanded than in another one with no more room; return the others, and the time each stands for.
 
-    `demand` [C, T], `room` [., T], `mask` [J, T] where a job may run. What carries the harder slot carries the easier one, too, so a job
-    may be thought to go on in the time of both as in the harder one.
+    `demand` [C, T], `room` [., T], `mask` [J, T]: slots in which a job may run. What serves the harder slot serves the easier one too, so
+    a job may be assumed to run in the time of both as in the harder one.
     """
-    mask = mask.astype(bool)  # empty tables have no type of their own
+    mask = mask.astype(bool)  # an empty table has no type of its own
     hardest_first = np.lexsort((np.arange(len(seconds)), -mask.sum(axis=0), -demand.sum(axis=0)))
     kept: list[int] = []
-    stands = np.zeros(len(seconds))
+    stands_for = np.zeros(len(seconds))
     for t in hardest_first:
         others = np.array(kept, dtype=np.int64)
-        over = (
+        dominates = (
             (demand[:, [t]] <= demand[:, others]).all(axis=0)
             & (room[:, [t]] >= room[:, others]).all(axis=0)
             & (mask[:, others] | ~mask[:, [t]]).all(axis=0)
         )
-        if not over.any():
+        if not dominates.any():
             kept.append(int(t))
-            stands[t] += seconds[t]
+            stands_for[t] += seconds[t]
             continue
-        alike = over & (mask[:, others] == mask[:, [t]]).all(axis=0)
-        if alike.any():  # else the jobs of the harder slot may not all run in this one
-            stands[others[np.argmax(alike)]] += seconds[t]
+        same_jobs = dominates & (mask[:, others] == mask[:, [t]]).all(axis=0)
+        if same_jobs.any():  # otherwise a job of the harder slot may not run in this one
+            stands_for[others[np.argmax(same_jobs)]] += seconds[t]
     order = np.sort(np.array(kept, dtype=np.int64))
-    return order, stands[order]
+    return order, stands_for[order]
+
+
+def _numbered(shapes: Sequence[tuple[int, ...]]) -> list[Ints]:
+    """Number the elements of several blocks one after another."""
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    starts = np.cumsum([0, *sizes[:-1]])
+    return [start + np.arange(size).reshape(shape) for start, size, shape in zip(starts, sizes, shapes, strict=True)]
 
 
 class Redispatch:
-    """The program of one fleet, kept between worlds."""
+    """The program of one fleet, loaded once for all scenarios."""
 
-    def __init__(self, fleet: FixedFleet):
+    def __init__(self, fleet: FixedFleet) -> None:
         self.fleet, T = fleet, len(fleet.seconds)
         C, A, P, J, W = len(fleet.demand), len(fleet.arcs), len(fleet.point_pool), len(fleet.job_work), fleet.workloads
         Q, K, R = fleet.pools, len(fleet.option_count), len(fleet.room_w)
-        f, x, v, u = (start + np.arange(size).reshape(shape) for start, size, shape in zip(
-            np.cumsum([0, A * T, P * T, J * T]), (A * T, P * T, J * T, W + J), ((A, T), (P, T), (J, T), (W + J,)), strict=True))  # fmt: skip
-        self._u = u
-        rows: list[tuple[Ints, Ints, Floats]] = []
-
-        def add(row: Ints, column: Ints, value) -> None:
-            rows.append((np.ravel(row), np.ravel(column), np.ravel(np.broadcast_to(value, np.shape(column)))))
-
-        balance, pool, installed, power, progress = (start + np.arange(size).reshape(shape) for start, size, shape in zip(
-            np.cumsum([0, C * T, Q * T, K * T, R * T]), (C * T, Q * T, K * T, R * T, J), ((C, T), (Q, T), (K, T), (R, T), (J,)), strict=True))  # fmt: skip
-        add(balance[fleet.arcs[:, 0]], f, 1.0)
-        add(balance, np.repeat(u[fleet.class_workload][:, None], T, axis=1), fleet.demand)
-        add(pool[fleet.arcs[:, 1]], f, -1.0)
-        add(installed[fleet.point_uses[:, 1]], x[fleet.point_uses[:, 0]], fleet.point_systems[:, None])
-        add(installed[fleet.job_uses[:, 1]], v[fleet.job_uses[:, 0]], fleet.job_systems[:, None])
-        add(power[fleet.point_site], x, fleet.point_power_w[:, None])
-        add(power[fleet.job_site], v, fleet.job_power_w[:, None])
-        add(progress, u[W:], 1.0)
-        fixed = sparse.coo_array(
-            (np.concatenate([r[2] for r in rows]), (np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows]))),
-            shape=(C * T + Q * T + K * T + R * T + J, A * T + P * T + J * T + W + J),
-        )  # fmt: skip
+        f, x, v, u = _numbered([(A, T), (P, T), (J, T), (W + J,)])
+        demand, pool, installed, power, progress = _numbered([(C, T), (Q, T), (K, T), (R, T), (J,)])
+        self._undone = u
+        entries: list[tuple[Ints, Ints, Floats | float]] = [
+            (demand[fleet.arcs[:, 0]], f, 1.0),
+            (demand, np.repeat(u[fleet.class_workload][:, None], T, axis=1), fleet.demand),
+            (pool[fleet.arcs[:, 1]], f, -1.0),
+            (installed[fleet.point_uses[:, 1]], x[fleet.point_uses[:, 0]], fleet.point_systems[:, None]),
+            (installed[fleet.job_uses[:, 1]], v[fleet.job_uses[:, 0]], fleet.job_systems[:, None]),
+            (power[fleet.point_site], x, fleet.point_power_w[:, None]),
+            (power[fleet.job_site], v, fleet.job_power_w[:, None]),
+            (progress, u[W:], 1.0),
+        ]
+        rows = np.concatenate([np.ravel(row) for row, _, _ in entries])
+        columns = np.concatenate([np.ravel(column) for _, column, _ in entries])
+        values = np.concatenate([np.ravel(np.broadcast_to(value, np.shape(column))) for _, column, value in entries])
+        shape = ((C + Q + K + R) * T + J, (A + P + J) * T + W + J)
+        matrix = sparse.coo_array((values, (rows, columns)), shape=shape).tocsc()
+        # rows and columns of the coefficients that scenarios change: capacity, then progress
         self._cells = (pool[fleet.point_pool], x), (np.repeat(progress[:, None], T, axis=1), v)
         lower = np.concatenate([fleet.demand.ravel(), np.zeros(Q * T), np.full((K + R) * T, -np.inf), np.ones(J)])
         upper = np.concatenate(
             [np.full((C + Q) * T, np.inf), fleet.option_count.ravel(), fleet.room_w.ravel(), np.full(J, np.inf)]
         )
-        width = np.full(fixed.shape[1], np.inf)
-        width[v], width[u] = fleet.job_mask, 1.0
-        cost = np.zeros(fixed.shape[1])
+        most = np.full(shape[1], np.inf)
+        most[v], most[u] = fleet.job_mask, 1.0
+        cost = np.zeros(shape[1])
         cost[u] = 1.0
-        self._program = CoefficientLp(fixed.tocsc(), lower, upper, np.zeros(fixed.shape[1]), width, cost)
+        self._program = CoefficientLp(matrix, lower, upper, np.zeros(shape[1]), most, cost)
         self._before: tuple[Floats | None, Floats | None] = (None, None)
 
     def shortfall(self, capacity: Floats, rate: Floats) -> Floats:
-        """[W + J] shares of demand and of work that are left undone at the least, added up."""
+        """[W + J]: shares of demand and of work left undone where their sum is least, at these capacities [P] and rates [J]."""
         fleet = self.fleet
-        pace = (
-            rate[:, None] * fleet.seconds / fleet.job_work[:, None] if len(rate) else np.zeros((0, len(fleet.seconds)))
-        )
-        now = np.repeat(capacity[:, None], len(fleet.seconds), axis=1), pace
+        progress = np.zeros((0, len(fleet.seconds)))
+        if len(rate):
+            progress = rate[:, None] * fleet.seconds / fleet.job_work[:, None]
+        now = np.repeat(capacity[:, None], len(fleet.seconds), axis=1), progress
         for (row, column), values, before in zip(self._cells, now, self._before, strict=True):
             changed = np.ones(values.shape, dtype=bool) if before is None else values != before
             self._program.change(row[changed], column[changed], values[changed])
         self._before = now
-        return self._program.solve()[self._u]
+        undone: Floats = self._program.solve()[self._undone]
+        return undone

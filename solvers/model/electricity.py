@@ -184,8 +184,7 @@ def _add_connections(program: Program, data: PlanData, meters: MeterData) -> Non
 
 def _add_peaks(program: Program, meters: MeterData) -> None:
     peak, slot = np.nonzero(meters.peak_slot)
-    _at_most(
-        program,
+    program.add_linking_rows(
         "peak",
         program.columns["grid"][meters.peak_meter[peak], slot],
         program.columns["peak"][peak],
@@ -197,8 +196,7 @@ def _add_peaks(program: Program, meters: MeterData) -> None:
 def _add_contracts(program: Program, meters: MeterData) -> None:
     contract, slot = np.nonzero(program.columns["taken"] >= 0)
     share = meters.contract_share[contract, slot] if len(contract) else 1.0
-    _at_most(
-        program,
+    program.add_linking_rows(
         "produced",
         program.columns["taken"][contract, slot],
         program.columns["contract"][contract],
@@ -223,7 +221,7 @@ def _add_batteries(program: Program, data: PlanData, meters: MeterData) -> None:
         np.repeat([1.0, 1.0, -1.0], len(rows)),
         index=pairs,
     )
-    _at_most(program, "storable", stored, program.columns["energy"][battery], 1.0, pairs)
+    program.add_linking_rows("storable", stored, program.columns["energy"][battery], 1.0, pairs)
     after = program.columns["stored"][:, data.chronology.next].ravel() if batteries else stored
     step, eta = data.chronology.step_s[pairs[:, 1]], meters.battery_efficiency[battery]
     program.add_rows(
@@ -234,20 +232,6 @@ def _add_batteries(program: Program, data: PlanData, meters: MeterData) -> None:
         np.concatenate([after, stored, charge, discharge]),
         np.concatenate([np.ones(len(rows)), -np.ones(len(rows)), -step * eta, step / eta]),
         index=pairs,
-    )
-
-
-def _at_most(program: Program, block: str, part: Ints, whole: Ints, share: Floats | float, index: Ints) -> None:
-    """Add rows part <= share * whole."""
-    rows = np.arange(len(part))
-    program.add_rows(
-        block,
-        -np.inf,
-        0.0,
-        np.tile(rows, 2),
-        np.concatenate([part, whole]),
-        np.concatenate([np.ones(len(rows)), -np.broadcast_to(share, rows.shape)]),
-        index=index,
     )
 
 

@@ -42,12 +42,4 @@ def add_fabric(program: Program, data: PlanData) -> None:
     standing = np.flatnonzero(usable)
     column = design[data.option_group[option[standing]], data.option_fabric[option[standing]]]
     standing, column = standing[column >= 0], column[column >= 0]
-    program.add_rows(
-        "standing",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(standing)), 2),
-        np.concatenate([held[standing], column]),
-        np.concatenate([np.ones(len(standing)), -holding_upper(data)[standing]]),
-        index=standing[:, None],
-    )
+    program.add_linking_rows("standing", held[standing], column, holding_upper(data)[standing], standing[:, None])

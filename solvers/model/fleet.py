@@ -106,16 +106,7 @@ def add_holdings(program: Program, data: PlanData) -> None:
 
     site = data.option_site[data.holding_option]
     linked = np.flatnonzero((opened[site] >= 0) & (held >= 0))
-    rows = np.tile(np.arange(len(linked)), 2)
-    program.add_rows(
-        "opening",
-        -np.inf,
-        0.0,
-        rows,
-        np.concatenate([held[linked], opened[site[linked]]]),
-        np.concatenate([np.ones(len(linked)), -upper[linked]]),
-        index=linked[:, None],
-    )
+    program.add_linking_rows("opening", held[linked], opened[site[linked]], upper[linked], linked[:, None])
 
 
 def add_installed(program: Program, data: PlanData) -> None:

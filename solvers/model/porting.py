@@ -51,24 +51,13 @@ def add_porting(program: Program, data: PlanData, ports: PortData) -> None:
     point, group = ports.member.T
     running, most = program.columns["x"], most_replicas(data)
     member, slot = np.nonzero((running[point] >= 0) & (most[point] > 0))
-    rows = np.tile(np.arange(len(member)), 2)
-    program.add_rows(
+    program.add_linking_rows(
         "ported",
-        -np.inf,
-        0.0,
-        rows,
-        np.concatenate([running[point[member], slot], port[group[member]]]),
-        np.concatenate([np.ones(len(member)), -most[point[member], slot]]),
-        index=np.column_stack([point[member], slot, group[member]]),
+        running[point[member], slot],
+        port[group[member]],
+        most[point[member], slot],
+        np.column_stack([point[member], slot, group[member]]),
     )
     chosen = program.columns["y"]
     jobs = np.flatnonzero(chosen[point] >= 0)
-    program.add_rows(
-        "ported job",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(jobs)), 2),
-        np.concatenate([chosen[point[jobs]], port[group[jobs]]]),
-        np.repeat([1.0, -1.0], len(jobs)),
-        index=point[jobs][:, None],
-    )
+    program.add_linking_rows("ported job", chosen[point[jobs]], port[group[jobs]], 1.0, point[jobs][:, None])

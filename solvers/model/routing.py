@@ -242,26 +242,10 @@ def _add_hosting(program: Program, data: PlanData, flow: Ints, most: Floats) -> 
     )
 
     workload, site = np.nonzero((host >= 0) & (opened >= 0))
-    program.add_rows(
-        "housed",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(site)), 2),
-        np.concatenate([host[workload, site], opened[site]]),
-        np.repeat([1.0, -1.0], len(site)),
-        index=np.column_stack([workload, site]),
-    )
+    program.add_linking_rows("housed", host[workload, site], opened[site], 1.0, np.column_stack([workload, site]))
 
     workload, site, edge = data.tree_path[host[data.tree_path[:, 0], data.tree_path[:, 1]] >= 0].T
     used = np.zeros(len(data.edge_workload), dtype=bool)
     used[edge] = True
     carried = program.add_columns("edge", used.shape, upper=1.0, cost=data.edge_cost, where=used)
-    program.add_rows(
-        "tree",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(edge)), 2),
-        np.concatenate([host[workload, site], carried[edge]]),
-        np.repeat([1.0, -1.0], len(edge)),
-        index=np.column_stack([workload, site, edge]),
-    )
+    program.add_linking_rows("tree", host[workload, site], carried[edge], 1.0, np.column_stack([workload, site, edge]))

@@ -200,9 +200,9 @@ class _Dispatch:
         """Add `width` and `progress`."""
         data = self.data
         point, slot = np.nonzero(self.width >= 0)
-        row, ones = np.arange(len(point)), np.ones(len(point))
-        entries = [(row, self.width[point, slot], ones), (row, self.program.columns["y"][point], -ones)]
-        self._add("width", -np.inf, 0.0, entries, len(row))
+        chosen = self.program.columns["y"][point]
+        index = np.arange(len(point))[:, None]
+        self.program.add_linking_rows(f"{self.name} width", self.width[point, slot], chosen, 1.0, index)
         if len(data.job_work):
             pace = self.scenario.pace[point] * self.seconds[slot]
             work = [(data.point_job[point], self.width[point, slot], pace)]

@@ -84,6 +84,7 @@ def unfinished(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def add_schedule(program: Program, data: PlanData) -> None:
+    """Add the block, after the fleet block."""
     jobs, points, windows = len(data.job_work), len(data.point_job), data.windows
     can = can_finish(data)
     job = np.maximum(data.point_job, 0)
@@ -128,38 +129,16 @@ def add_schedule(program: Program, data: PlanData) -> None:
     if data.point_restart_s is not None:
         add_restarts(program, data, row_of)
 
-    program.add_rows(
-        "running",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(point)), 2),
-        np.concatenate([share[point, at], switch[point, data.slot_window[at]]]),
-        np.repeat([1.0, -1.0], len(point)),
-        index=np.column_stack([point, at]),
+    program.add_linking_rows(
+        "running", share[point, at], switch[point, data.slot_window[at]], 1.0, np.column_stack([point, at])
     )
     point, window = np.nonzero(run >= 0)
-    program.add_rows(
-        "window",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(point)), 2),
-        np.concatenate([run[point, window], chosen[point]]),
-        np.repeat([1.0, -1.0], len(point)),
-        index=np.column_stack([point, window]),
-    )
+    program.add_linking_rows("window", run[point, window], chosen[point], 1.0, np.column_stack([point, window]))
     _add_width(program, data, switch)
 
     opened = program.columns["open"]
     housed = points_able[opened[data.point_site()[points_able]] >= 0]
-    program.add_rows(
-        "housed job",
-        -np.inf,
-        0.0,
-        np.tile(np.arange(len(housed)), 2),
-        np.concatenate([chosen[housed], opened[data.point_site()[housed]]]),
-        np.repeat([1.0, -1.0], len(housed)),
-        index=housed[:, None],
-    )
+    program.add_linking_rows("housed job", chosen[housed], opened[data.point_site()[housed]], 1.0, housed[:, None])
 
 
 def _add_branching_sets(program: Program, data: PlanData, points: Ints) -> None:
