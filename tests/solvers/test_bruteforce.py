@@ -203,7 +203,7 @@ def test_equals_enumeration(data):
 
 @settings(max_examples=80, **SMALL)
 @given(problems())
-def test_search_over_binaries_equals_the_solvers_own(data):
+def test_branch_and_bound_equals_highs(data):
     direct, branched = (solve(data, Options(gap=0.0, method=method)) for method in ("direct", "branch"))
     agree_with_each_other(direct, branched)
 

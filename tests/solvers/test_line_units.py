@@ -1,4 +1,4 @@
-"""The units of lines are chosen again for the fleet that was found: what the gap hides in them is gone."""
+"""Line units are polished for the fleet that was found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def program():
     return program
 
 
-def test_units_that_do_not_pay_are_given_back_and_the_fleet_stays(program):
+def test_units_that_do_not_pay_are_dropped_and_the_fleet_stays(program):
     cost, options = program.functional("cost"), Options(gap=0.01)
     x = np.array([11.0, 3.0, 2.0, 0.0])
     wasteful = RawSolution("within_gap", float(cost @ x), 10_950.0, 0.0, x, 1.0, None, True)
@@ -33,7 +33,7 @@ def test_units_that_do_not_pay_are_given_back_and_the_fleet_stays(program):
     assert better.gap == pytest.approx(mip.relative_gap(11_005.0, 10_950.0))
 
 
-def test_the_best_answer_and_no_answer_stay_as_they_are(program):
+def test_an_optimal_or_missing_solution_is_unchanged(program):
     cost, options = program.functional("cost"), Options(gap=1e-6)
     best = mip.solve(program, cost, "min", options)
     assert polish_line_units(program, cost, "min", best, options) is best

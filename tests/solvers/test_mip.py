@@ -1,4 +1,4 @@
-"""What a solver proved is what is reported: statuses, bound, gap, the polished answer and its duals."""
+"""What is reported is what a solver proved: status, bound, gap, polished solution and duals."""
 
 import re
 from dataclasses import replace
@@ -65,7 +65,7 @@ def test_within_gap_is_not_called_optimal(solver):
     assert (answer.status == "optimal") == (answer.gap <= 1e-6)
 
 
-def test_of_cbc_no_more_is_taken_as_proven_than_was_asked():
+def test_cbc_proves_no_more_than_the_gap_it_was_given():
     """CBC's log says "optimal" without a bound: then the bound is just less than the gap asked for below the value, not the value."""
     program, cost = small(3.0, np.inf, 1.0)  # n = 2
     answer = mip.solve(program, cost, "min", Options(solver="pulp", gap=0.01))
@@ -126,7 +126,7 @@ def test_duals_are_the_change_per_unit_of_the_side(sense):
     assert answer.row_duals == pytest.approx([3e-5 if sense == "max" else -3e-5])
 
 
-def test_the_polished_answer_is_exact():
+def test_a_polished_solution_is_exact():
     """n >= 2.5 x with x = 1.3: n = 4 is whole, x is 1.3 to the last digit, and rows hold to 1e-9."""
     program = Program()
     n = program.add_columns("n", (1,), upper=9.0, integer=True, cost={"cost": [1.0]})
@@ -190,7 +190,7 @@ def facilities(sites=8, customers=30, seed=2):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_search_over_binaries_proves_the_same_optimum(seed):
+def test_branch_and_bound_proves_the_same_optimum(seed):
     program = facilities(seed=seed)
     direct, branch = (
         mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method=method))
@@ -232,7 +232,7 @@ def placed(seed, kinds=4, extra=6):
     return program
 
 
-def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
+def test_branching_on_sets_proves_the_same_optimum(monkeypatch):
     halved, child = 0, BranchAndBound._child
 
     def counted(search, node, column, side):
@@ -252,7 +252,7 @@ def test_deciding_between_halves_proves_the_same_optimum(monkeypatch):
     assert halved > 10
 
 
-def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
+def test_a_feasible_mip_start_becomes_the_incumbent(monkeypatch):
     monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, hard_iterations=0))
     program = placed(0)
     cost = program.functional("cost")
@@ -274,7 +274,7 @@ def test_a_plan_found_in_another_way_is_taken_where_it_holds(monkeypatch):
     assert none.objective == pytest.approx(missed.objective, rel=1e-9) and len(asked) == 3
 
 
-def test_a_bound_found_in_another_way_ends_the_search(monkeypatch):
+def test_the_bound_of_a_mip_start_ends_the_search(monkeypatch):
     monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, hard_iterations=0))
     program = placed(0)
     cost = program.functional("cost")
@@ -300,7 +300,7 @@ STANDING = re.compile(
 
 
 def stood(lines):
-    """(best, bound, gap) of each line of progress that tells them, nan where there was none yet."""
+    """(best, bound, gap) of each line of progress, NaN where there was none yet."""
     number = lambda text: float("nan") if text is None else float(text.replace(",", ""))
     return np.array(
         [[number(found[name]) for name in ("best", "bound", "gap")] for found in map(STANDING.search, lines) if found]
@@ -309,7 +309,7 @@ def stood(lines):
 
 @pytest.mark.parametrize("method", ["direct", "branch"])
 @pytest.mark.parametrize("sense", ["min", "max"])
-def test_progress_tells_the_best_value_and_what_is_proven_as_they_close_in(method, sense, monkeypatch):
+def test_progress_reports_value_and_bound_as_they_converge(method, sense, monkeypatch):
     monkeypatch.setattr(mip, "PROGRESS_EVERY_S", 0.0)
     program, lines = placed(1), []
     sign = 1.0 if sense == "min" else -1.0
@@ -326,7 +326,7 @@ def test_progress_tells_the_best_value_and_what_is_proven_as_they_close_in(metho
     assert gap[known] == pytest.approx(100 * np.abs(best - bound)[known] / np.abs(best)[known], abs=2e-3)
 
 
-def test_progress_waits_between_lines_and_says_nothing_twice():
+def test_progress_waits_between_lines_and_repeats_nothing():
     lines = []
     progress = ProgressReporter(lines.append, 2.0)
     progress.report(bound=1.0)
@@ -340,8 +340,8 @@ def test_progress_waits_between_lines_and_says_nothing_twice():
 
 
 @pytest.mark.parametrize("share", [1.0, 0.995, 0.9])
-def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(share):
-    """Within the gap its plan and its bound are the answer's, before anything else is solved; beyond it the search goes on from them."""
+def test_a_first_mip_start_within_the_gap_ends_the_solve(share):
+    """Within the gap they are returned before anything else is solved; beyond it the search continues from them."""
     program = placed(0)
     cost = program.functional("cost")
     best = mip.solve(program, cost, "min", Options(gap=0.0))
@@ -361,7 +361,7 @@ def test_another_way_that_comes_first_is_enough_where_its_plan_and_bound_are(sha
 
 
 @pytest.mark.parametrize("bound", [-np.inf, 1.0])
-def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_is(bound):
+def test_an_empty_first_mip_start_does_not_change_the_search(bound):
     program = placed(0)
     cost = program.functional("cost")
     best = mip.solve(program, cost, "min", Options(gap=0.0))
@@ -375,7 +375,7 @@ def test_another_way_that_comes_first_and_finds_nothing_leaves_the_search_as_it_
     assert told.status == "optimal" and told.objective == pytest.approx(best.objective, rel=1e-6)
 
 
-def test_another_way_is_not_asked_while_the_search_is_easy():
+def test_the_mip_start_is_not_called_while_the_search_is_easy():
     program = placed(0)
     easy = mip.solve(
         program,
@@ -388,14 +388,14 @@ def test_another_way_is_not_asked_while_the_search_is_easy():
 
 
 @pytest.mark.parametrize("gap", [0.2, 0.01])
-def test_the_search_over_binaries_keeps_to_the_gap(gap):
+def test_branch_and_bound_respects_the_gap(gap):
     program = facilities()
     best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
     answer = mip.solve(program, program.functional("cost"), "min", Options(gap=gap, method="branch"))
     assert answer.gap <= gap and answer.bound <= best * (1 + 1e-9) and answer.objective >= best * (1 - 1e-9)
 
 
-def test_the_search_over_binaries_hands_over_when_its_nodes_are_used_up(monkeypatch):
+def test_branch_and_bound_hands_over_at_its_node_limit(monkeypatch):
     program = facilities()
     best = mip.solve(program, program.functional("cost"), "min", Options(gap=0.0, method="direct")).objective
     monkeypatch.setattr(run, "SETTINGS", replace(run.SETTINGS, node_limit=1))
@@ -454,7 +454,7 @@ def test_no_optimum_is_lost_in_presolve():
     assert answer.status == "optimal" and answer.objective == pytest.approx(6.875)
 
 
-def test_no_optimum_is_lost_where_a_bound_is_all_that_is_asked():
+def test_no_optimum_is_lost_in_solve_mip():
     program = lost_in_presolve()
     arrays = program.arrays()
     found = solve_mip(
@@ -469,7 +469,7 @@ def test_no_optimum_is_lost_where_a_bound_is_all_that_is_asked():
     assert found.x is not None and found.bound == pytest.approx(-6.875)
 
 
-def test_the_bound_of_what_has_nothing_whole_is_its_value():
+def test_the_bound_of_a_linear_program_is_its_value():
     found = solve_mip(
         np.array([-1.0, -1.0]),
         sparse.csc_array([[1.0, 2.0]]),
@@ -482,8 +482,8 @@ def test_the_bound_of_what_has_nothing_whole_is_its_value():
     assert found.bound == pytest.approx(-2.0)
 
 
-def test_what_the_relaxation_cannot_tell_is_proven_by_the_whole_program(monkeypatch):
-    """A relaxation that ends without an answer, as it may where a row is missed by very little; the program has none."""
+def test_a_relaxation_without_a_result_is_settled_by_highs(monkeypatch):
+    """An LP may end without a result where a row is violated by very little; the program is infeasible."""
     program = facilities()
     program.add_rows(
         "too few", -np.inf, 0.5, np.zeros(8, dtype=np.int64), program.columns["open"].ravel(), 1.0, count=1

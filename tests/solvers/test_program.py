@@ -15,7 +15,7 @@ def test_columns_are_numbered_where_they_exist():
     assert values["a"].tolist() == [[1.0, 0.0], [2.0, 3.0]] and float(values["b"]) == 9.0
 
 
-def test_rows_leave_out_absent_columns_and_add_up_repeated_ones():
+def test_rows_drop_absent_columns_and_sum_repeated_ones():
     program = Program()
     columns = program.add_columns("a", (3,), where=[True, False, True])
     program.add_rows("sum", 0.0, [5.0], np.zeros(4, dtype=int), np.append(columns, columns[0]), [1.0, 7.0, 2.0, 3.0])

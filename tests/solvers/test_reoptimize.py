@@ -1,4 +1,4 @@
-"""A kept program asked for other prices, demands and limits says what the program solved from nothing says."""
+"""A reoptimised program with other prices, demands and limits gives what a cold solve gives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def changed(data, rng):
 @pytest.mark.parametrize("method", ["auto", "branch"])
 @settings(max_examples=25 * TIMES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32 - 1))
-def test_each_question_is_answered_within_the_gap_of_the_best_and_says_so(method, seed):
+def test_each_solve_is_within_the_gap_of_the_optimum(method, seed):
     rng = np.random.default_rng(seed)
     first, program = problem(rng, ("cost",)), Reoptimizer()
     for number in range(QUESTIONS):
@@ -55,8 +55,8 @@ def test_each_question_is_answered_within_the_gap_of_the_best_and_says_so(method
         assert best.value - TOLERANCE * size <= found.value <= best.value + GAP * abs(found.value) + TOLERANCE * size
 
 
-def test_a_program_with_one_point_less_starts_from_the_one_before():
-    """Columns and rows of the points that stay are found again, those of the one that is gone are nowhere."""
+def test_a_program_with_one_point_less_takes_over_columns_and_rows():
+    """Columns and rows of remaining points are mapped; those of the removed one are not."""
     for seed in range(100):
         data = problem(np.random.default_rng(seed), ("cost",))
         if (data.point_pool >= 0).sum() > 2:
@@ -80,7 +80,7 @@ def test_a_program_with_one_point_less_starts_from_the_one_before():
     assert same.any() and all(one.row_of(int(rows[i])) == other.row_of(int(i)) for i in np.flatnonzero(same)[:50])
 
 
-def test_other_options_have_nothing_in_common():
+def test_other_fleet_options_map_to_nothing():
     data = problem(np.random.default_rng(3), ("cost",))
     moved = replace(data, option_group=data.option_group + 1)
     assert reoptimize._earlier_points(moved, data) is None and reoptimize._earlier_points(data, data).tolist() == list(
@@ -88,8 +88,8 @@ def test_other_options_have_nothing_in_common():
     )
 
 
-def test_a_question_starts_from_the_one_most_like_it():
-    """Asked about the first prices again, after others, it starts where the first ended; what is solved around the answer too."""
+def test_a_solve_starts_from_the_most_similar_earlier_one():
+    """At the first prices again, after others, it starts where the first solve ended; so do LPs solved around the plan."""
     rng = np.random.default_rng(5)
     first, program = problem(rng, ("cost",)), Reoptimizer()
     other = replace(first, holding_cost={**first.holding_cost, "cost": first.holding_cost["cost"] * 1.5})

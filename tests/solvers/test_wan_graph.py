@@ -18,7 +18,7 @@ def test_the_best_path_depends_on_the_weight():
     assert cheap.nodes == ("a", "c", "d") and cheap.totals == {"rtt_s": 4.0, "price_per_byte": 2.0}
 
 
-def test_a_path_passes_permitted_nodes_only():
+def test_a_path_uses_permitted_nodes_only():
     graph = wan_graph(EDGES)
     assert best_path(graph, "a", "d", "rtt_s", lambda node: node != "b").nodes == ("a", "c", "d")
     assert best_path(graph, "a", "d", "rtt_s", lambda node: node != "c") is None

@@ -1,4 +1,4 @@
-"""What the relaxation with limits that give way has learned from earlier questions, against one that is asked for the first time."""
+"""The elastic program with results of earlier solves, against a new one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(data):
 
 
 def tight(seed):
-    """A problem with its limits drawn together, which often fail."""
+    """Draw a problem with tight limits, which is often infeasible."""
     rng = np.random.default_rng(seed)
     data = together.problem(rng, ("cost",))
     rows = rows_of(data)
@@ -38,7 +38,7 @@ def tight(seed):
 
 @settings(**SMALL, max_examples=20 * TIMES)
 @given(problems)
-def test_what_is_known_already_is_what_would_be_found_anew(seed):
+def test_earlier_solves_give_the_same_results_as_new_ones(seed):
     rng, data, rows = tight(seed)
     kept = ElasticProgram(data, rows, Options())
     if not kept.is_infeasible_without([]) or kept.is_infeasible_without(rows):
@@ -60,7 +60,7 @@ def test_what_is_known_already_is_what_would_be_found_anew(seed):
 
 @settings(**SMALL, max_examples=20 * TIMES)
 @given(problems)
-def test_those_weighed_by_a_proof_fail_by_themselves(seed):
+def test_an_infeasible_subset_is_infeasible_on_its_own(seed):
     _, data, rows = tight(seed)
     elastic = ElasticProgram(data, rows, Options())
     if elastic.is_infeasible_without([]) and not relief.is_structurally_infeasible(data):
@@ -69,8 +69,8 @@ def test_those_weighed_by_a_proof_fail_by_themselves(seed):
         assert elastic.infeasible_subset(needed) == needed
 
 
-def test_most_of_the_problems_fail_and_for_more_than_one_limit():
-    """Else the properties above say little."""
+def test_most_problems_are_infeasible_by_more_than_one_limit():
+    """Otherwise the properties above prove little."""
     found = []
     for seed in range(60):
         _, data, rows = tight(seed)

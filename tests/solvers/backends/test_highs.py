@@ -1,4 +1,4 @@
-"""HiGHS as it is used here."""
+"""HiGHS is silent and runs with any number of threads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from solvers.backends.persistent_lp import CoefficientLp
 USE = "from solvers.backends.highs import new_highs; highs = new_highs(); highs.run(); print(highs.getOptionValue('output_flag')[1])"
 
 
-def test_nothing_is_said_on_the_standard_output(root):
-    """In a process of its own: the solver's own words do not pass through Python's stream."""
+def test_highs_prints_nothing(root):
+    """In a process of its own: the solver's output does not pass through Python's stream."""
     done = subprocess.run([sys.executable, "-c", USE], cwd=root, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"
 
@@ -48,7 +48,7 @@ def _one_thread_after():
 
 
 @pytest.mark.usefixtures("_one_thread_after")
-def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
+def test_a_loaded_program_runs_with_any_later_number_of_threads():
     """Found on a machine where HiGHS' own number of threads is not the one asked for: it then refuses to run."""
     set_threads(1)
     kept = _loaded()
@@ -77,7 +77,7 @@ def test_what_stays_loaded_runs_with_any_number_of_threads_taken_later():
 
 
 @pytest.mark.usefixtures("_one_thread_after")
-def test_what_was_loaded_in_one_thread_runs_in_others():
+def test_a_program_loaded_in_one_thread_runs_in_others():
     set_threads(2)
     kept, barrier = [_loaded() for _ in range(3)], threading.Barrier(3)
 

@@ -1,4 +1,4 @@
-"""Programs that stay and are asked again."""
+"""Linear programs that stay loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy import sparse
 from solvers.backends.persistent_lp import RowGenerationLp
 
 
-def test_a_program_out_of_time_says_nothing_and_is_solved_when_it_has_some():
+def test_a_program_out_of_time_has_no_result_and_is_solved_with_more():
     rng = np.random.default_rng(0)
     rows, columns = 300, 600
     matrix = sparse.random_array((rows, columns), density=0.1, rng=rng, format="csr")

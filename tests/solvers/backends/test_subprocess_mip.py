@@ -1,4 +1,4 @@
-"""Small programs in a process of their own."""
+"""Small MIPs in a child process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvers.interface import SolverError
 
 
 def market_split(rows: int = 5, columns: int = 45) -> tuple:
-    """min of what rows of equal halves lack: no search ends in reasonable time. Cornuejols and Dawande, IPCO 1998."""
+    """A market split problem, which no search solves in reasonable time. Cornuejols and Dawande, IPCO 1998."""
     weights = np.random.default_rng(0).integers(0, 100, (rows, columns)).astype(float)
     half = np.floor(weights.sum(axis=1) / 2)
     matrix = sparse.csc_array(np.hstack([weights, np.eye(rows), -np.eye(rows)]))
@@ -48,21 +48,21 @@ def _none_before():
     subprocess_mip.stop_processes()
 
 
-def test_the_answer_is_that_of_highs_here():
+def test_the_child_process_returns_the_same_result():
     here, there = highs.solve_mip(*KNAPSACK), subprocess_mip.solve_mip(*KNAPSACK)
     assert here.bound == there.bound == pytest.approx(-8.0)
     assert (here.x == there.x).all()
 
 
-def test_one_process_answers_all():
+def test_one_process_solves_all_programs():
     subprocess_mip.solve_mip(*KNAPSACK)
     first = list(subprocess_mip._idle)
     subprocess_mip.solve_mip(*KNAPSACK)
     assert subprocess_mip._idle == first and len(first) == 1
 
 
-def test_what_does_not_end_is_given_up(monkeypatch):
-    """HiGHS has a minute here, whatever it is given: as where it does not look at the clock."""
+def test_a_program_that_overruns_its_time_is_given_up(monkeypatch):
+    """HiGHS gets a minute whatever its limit, as if it did not check the clock."""
     monkeypatch.setattr(subprocess_mip, "GRACE_S", 0.5)
     found = subprocess_mip.solve_mip(*market_split(), 0.1, (("time_limit", 60.0),))
     assert found.x is None and found.bound == -np.inf
@@ -70,7 +70,7 @@ def test_what_does_not_end_is_given_up(monkeypatch):
     assert subprocess_mip.solve_mip(*KNAPSACK).bound == pytest.approx(-8.0)  # another one answers
 
 
-def test_what_highs_refuses_is_raised_here():
+def test_errors_of_the_child_are_raised_here():
     unbounded = (
         np.array([-1.0]),
         sparse.csc_array((0, 1)),
@@ -94,8 +94,8 @@ def test_a_process_that_dies_is_an_error():
 
 
 @pytest.mark.parametrize("asked", (False, True))
-def test_it_ends_with_the_one_that_asks(root, asked):
-    """Even where that one is killed: the run comes back when all that hold its standard error have ended."""
+def test_the_child_ends_with_its_parent(root, asked):
+    """Even if the parent is killed: `run` returns when all holders of its standard error have ended."""
     here = "tests.solvers.backends.test_subprocess_mip"
     use = (
         f"from {here} import KNAPSACK; subprocess_mip.solve_mip(*KNAPSACK)"

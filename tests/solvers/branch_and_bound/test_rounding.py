@@ -1,4 +1,4 @@
-"""What is made whole without a search keeps to the rows, costs what it says, and never claims more than it can prove."""
+"""Rounding heuristics return feasible solutions at the stated cost, with valid bounds."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def found(program: Scaled, lower=None, upper=None, target=-math.inf, most=math.i
 # -- choices without a cost ----------------------------------------------------------------------------------------------
 
 
-def test_a_choice_is_raised_where_rows_let_it():
-    """x0 <= 10 z: any z of 0.2 or more will do for x0 = 2, and 1 is whole."""
+def test_a_binary_is_raised_where_rows_permit():
+    """x0 <= 10 z: any z of at least 0.2 permits x0 = 2, and 1 is integer."""
     program = scaled([[1, -10]], [-np.inf], [0], [10, 1], [False, True], [1, 0])
     assert ZeroCostBinaries(program).rounded(np.array([2.0, 0.2])).tolist() == [2.0, 1.0]
 
 
-def test_a_choice_is_lowered_where_it_may_not_be_raised():
+def test_a_binary_is_lowered_where_it_cannot_be_raised():
     program = scaled([[1, 1]], [-np.inf], [1.2], [1, 1], [True, True], [0, 0])
     settled = ZeroCostBinaries(program).rounded(np.array([0.7, 0.5]))
     assert settled.tolist() == [0.0, 1.0]  # the first is looked at while the second takes 0.5 of the room
 
 
-def test_a_choice_that_costs_or_that_rows_hold_between_stays():
+def test_a_binary_with_a_cost_or_bound_by_rows_stays_fractional():
     program = scaled([[1, 1, 0]], [1], [1], [1, 1, 1], [True] * 3, [0, 0, 5])
     x = np.array([0.5, 0.5, 0.5])
     assert ZeroCostBinaries(program).rounded(x).tolist() == x.tolist()
@@ -74,7 +74,7 @@ def test_a_choice_that_costs_or_that_rows_hold_between_stays():
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.data())
-def test_settled_choices_cost_the_same_and_break_no_row(data):
+def test_rounded_binaries_cost_the_same_and_violate_no_row(data):
     rows, columns = 3, 5
     number = st.integers(-3, 3)
     matrix = np.array([[data.draw(number) for _ in range(columns)] for _ in range(rows)], dtype=float)
@@ -139,7 +139,7 @@ def brute(program: Scaled) -> float:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.data())
-def test_counts_are_whole_keep_to_the_rows_and_stay_above_their_bound(data):
+def test_rounded_counts_are_feasible_and_no_better_than_their_bound(data):
     program = covering(data)
     best = brute(program)
     answer = found(program)
@@ -153,13 +153,13 @@ def test_counts_are_whole_keep_to_the_rows_and_stay_above_their_bound(data):
     assert answer.value == pytest.approx(program.cost @ answer.x) and answer.value >= best - 1e-6
 
 
-def test_what_cannot_be_met_is_said_to_be_infeasible():
+def test_an_infeasible_program_has_an_infinite_bound():
     program = scaled([[-1.0]], [-np.inf], [-5], [3], [True], [1])
     answer = found(program)
     assert answer.x is None and answer.bound == math.inf
 
 
-def test_counts_no_better_than_what_is_known_are_not_looked_for():
+def test_counts_beyond_the_cutoff_are_not_returned():
     program = scaled([[-2.0]], [-np.inf], [-5], [9], [True], [1])
     assert found(program).value == pytest.approx(3.0)
     known = found(program, most=2.4)
@@ -168,7 +168,7 @@ def test_counts_no_better_than_what_is_known_are_not_looked_for():
 
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.data())
-def test_what_counts_without_an_answer_rule_out_has_none(data):
+def test_feasibility_cuts_exclude_infeasible_counts_only(data):
     from solvers.branch_and_bound.count_search import CountSearch
 
     program = covering(data)
@@ -189,7 +189,7 @@ def test_what_counts_without_an_answer_rule_out_has_none(data):
                 assert math.isinf(counts.evaluate(x[counts.columns]))
 
 
-def test_counts_without_an_answer_rule_others_out():
+def test_a_feasibility_cut_excludes_other_counts_too():
     """Of 17 asked, 10 are there: what rules that out rules out one of 7 as well, but not two of 10."""
     from solvers.branch_and_bound.count_search import CountSearch
 
@@ -200,7 +200,7 @@ def test_counts_without_an_answer_rule_others_out():
     assert weights @ np.array([0, 1]) < least <= weights @ np.array([2, 0])
 
 
-def test_the_search_around_the_best_counts_finds_what_dives_miss():
+def test_the_local_search_over_counts_improves_on_dives():
     """Three kinds fill a demand of 17: 10 + 7 for 17, where a dive by the dearest kind takes two of 10 for 20."""
     program = scaled([[-10.0, -7.0, -4.0]], [-np.inf], [-17], [5, 5, 5], [True] * 3, [10.0, 7.5, 4.6])
     best = min(10 * a + 7.5 * b + 4.6 * c for a, b, c in np.ndindex(6, 6, 6) if 10 * a + 7 * b + 4 * c >= 17)

@@ -53,7 +53,7 @@ def serving(asked=12.0, **other):
 
 
 def two_options(**other):
-    """As above with a second fleet option at 11 a system of the same group; both could serve everything."""
+    """The same with a second fleet option at 11 a system of the same group; either could serve everything."""
     return serving(
         **dict(
             dict(
@@ -110,12 +110,12 @@ def training(slots=2, windows=(0, 0), work=3600.0, **other):
     )
 
 
-def test_installed_systems_are_whole():
+def test_installed_systems_are_integer():
     answer = solve(serving(), EXACT)  # 12 / 5 = 2.4 replicas at 2, on 3 systems at 10
     assert answer.values["n"].tolist() == [3] and answer.value == pytest.approx(30 + 4.8)
 
 
-def test_supply_pushes_to_the_dearer_option():
+def test_short_supply_forces_the_more_expensive_option():
     limited = two_options(supply_limit=real(1), supply_member=whole([0, 0]))
     assert solve(limited, EXACT).values["n"].tolist() == [1, 2]
     assert solve(two_options(), EXACT).values["n"].tolist() == [3, 0]
@@ -296,7 +296,7 @@ def test_ties_go_to_the_cheaper_plan():
     assert answer.value == pytest.approx(3) and answer.values["n"].tolist() == [0, 3]
 
 
-def test_demand_without_a_way_is_named():
+def test_demand_that_nothing_can_serve_is_named():
     answer = solve(
         serving(arc_workload=whole(), arc_origin=whole(), arc_site=whole(), arc_pool=whole(), arc_cost={}), EXACT
     )
@@ -323,7 +323,7 @@ def test_every_row_leads_back_to_its_block():
     assert {"supply", "opening", "installed", "power", "balance", "capacity", "hosted", "housed"} <= blocks
 
 
-def test_duals_hold_for_the_fleet_found():
+def test_duals_are_those_of_the_fixed_fleet():
     """With the systems fixed, one more request/s takes 1/5 of a replica at 2."""
     answer = solve(serving(), EXACT)
     index, duals = answer.row_duals["balance"]
@@ -367,7 +367,7 @@ def points(capacity, systems, power, cost):
     )
 
 
-def test_superfluous_points_are_left_out():
+def test_dominated_points_are_dropped():
     energy = np.array([[4, 8], [2, 4], [3, 6.0]])  # proportional to power
     mixture = points([1, 1, 1], [1, 3, 2.5], [4, 2, 3.5], energy + np.array([[0, 0], [0, 0], [0.5, 1.0]]))
     assert undominated(mixture).tolist() == [
@@ -385,7 +385,7 @@ def test_superfluous_points_are_left_out():
     assert undominated(by_slot).tolist() == [[True, False], [False, True]]  # each cheaper in one slot
 
 
-def test_leaving_points_out_does_not_change_the_optimum(monkeypatch):
+def test_dropping_dominated_points_does_not_change_the_optimum(monkeypatch):
     rng = np.random.default_rng(5)
     for _ in range(10):
         power = rng.uniform(1, 9, 12)

@@ -28,7 +28,7 @@ def problems(one, hosted=True, least=False, objectives=ALL, hourly=False):
 
 
 def with_choice(rng, one, hosted, least, objectives, hourly=False):
-    """A problem of two workloads, either of which may answer the demand of the first."""
+    """Draw a problem of two workloads, either of which may serve the demand of the first."""
     data = problem(rng, objectives)
     while data.demand.shape[0] < 2 or not data.demand[0].any() or not (data.arc_workload == 1).any():
         data = problem(rng, objectives)
@@ -61,7 +61,7 @@ def with_choice(rng, one, hosted, least, objectives, hourly=False):
 
 
 def alone(data, w):
-    """The same question where only one of the workloads is there to answer."""
+    """The same problem with only one of the workloads."""
     demand = np.zeros_like(data.demand)
     demand[w] = data.demand[0]
     objective = replace(data.objective, workload=w) if data.objective.workload == 0 else data.objective
@@ -85,14 +85,14 @@ def as_one(data):
 
 @settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=True))
-def test_one_alone_is_the_best_of_those_that_may(data):
+def test_a_single_choice_is_the_best_permitted_workload(data):
     found = [value for w in np.flatnonzero(data.choice.able) if (value := best(alone(data, w))) is not None]
     agree(solve(data, EXACT), (max if data.objective.maximises else min)(found, default=None))
 
 
 @settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(one=False, hosted=False))
-def test_several_together_are_as_one(data):
+def test_a_mix_equals_one_workload_with_all_arcs(data):
     agree(solve(data, EXACT), best(as_one(data)))
 
 
@@ -158,7 +158,7 @@ def test_a_broken_choice_is_refused(wrong):
         replace(data, choice=replace(data.choice, **wrong))
 
 
-def test_demand_stands_at_the_first_of_a_group():
+def test_only_the_first_workload_of_a_group_has_demand():
     data = with_choice(np.random.default_rng(0), True, True, False, ("cost",))
     with pytest.raises(ValueError, match="the others have none"):
         replace(data, demand=np.ones_like(data.demand))

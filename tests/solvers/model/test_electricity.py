@@ -1,4 +1,4 @@
-"""Electricity and requests that may wait against the reference that tries every whole-numbered plan (`tests/solvers/reference.py`),
+"""Electricity and deferrable requests against the reference that tries every whole-numbered plan (`tests/solvers/reference.py`),
 and each of their constraints alone."""
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def test_the_connection_limits_what_is_bought():
     assert solve(helped, EXACT).value == pytest.approx(0.9 * 5)
 
 
-def test_nothing_idles_for_money_without_a_meter_either():
+def test_replicas_do_not_idle_for_a_negative_price_without_a_meter():
     """A replica that runs without requests would earn 3 per slot at a price below 0."""
     data = replace(alone(), meters=None, point_cost={"cost": np.array([[-3.0, 1.0]])})
     solution = solve(data, EXACT)

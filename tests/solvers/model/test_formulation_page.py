@@ -55,7 +55,7 @@ def test_every_block_has_all_sections(pages, blocks):
 
 
 def with_scenarios(data: PlanData) -> PlanData:
-    """Two scenarios in which points do what was thought, and prices of three."""
+    """Add two scenarios in which points do as predicted, and prices of three."""
     serving = data.point_pool >= 0
     kept = serving[data.point_uses[:, 0]]
     number = np.cumsum(serving) - 1

@@ -157,7 +157,7 @@ def test_cbc_through_pulp_agrees(data):
 
 @settings(max_examples=40, **SMALL)
 @given(problems(lines=False, spread=False))
-def test_a_block_that_asks_for_nothing_changes_nothing(data):
+def test_an_empty_block_changes_nothing(data):
     """No lines in use and no wish for spread: the same plan as without the blocks."""
     windows, W, R = data.windows, data.demand.shape[0], data.sites
     empty = LineData(

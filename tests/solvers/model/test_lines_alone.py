@@ -42,7 +42,7 @@ def test_units_carry_the_busier_direction():
     assert answer.values["unit"].tolist() == [5] and answer.value == pytest.approx(35)
 
 
-def test_a_line_of_which_there_is_little_sends_demand_elsewhere():
+def test_a_scarce_line_sends_demand_elsewhere():
     answer = solve(
         two_sites(lines=lines(line_upper=real(3))), EXACT
     )  # 3 x 4 / 2 = 6 requests/s at most to site 0, 4 on a system at 30
@@ -80,7 +80,7 @@ def test_streams_share_the_line_with_requests():
     assert answer.values["unit"].tolist() == [6] and answer.value == pytest.approx(20 + 18 + 7)
 
 
-def test_a_stream_without_a_way_bars_its_place():
+def test_a_site_that_a_stream_cannot_reach_hosts_nothing():
     stream = dict(stream_workload=whole(0), stream_site=whole(0))
     assert solve(two_sites(lines=lines(**stream)), EXACT).values["n"].tolist() == [0, 2]
 
@@ -102,19 +102,19 @@ def three_sites(**other):
         arc_cost={"cost": np.zeros((3, 1))}, demand=np.ones((1, 3, 1)), lines=LineData(**(data | other)))  # fmt: skip
 
 
-def test_weights_are_passed_on_along_the_cheapest_tree():
+def test_weights_travel_along_the_cheapest_tree():
     answer = solve(three_sites(), EXACT)  # source to 1 (4), 1 to 0 (1), 1 to 2 (1)
     assert answer.value == pytest.approx(6) and answer.values["send"].tolist() == [0, 1, 0, 0, 1, 1, 0]
 
 
-def test_only_who_holds_the_weights_passes_them_on():
+def test_only_a_host_relays_weights():
     answer = solve(
         replace(three_sites(), demand=np.array([[[1.0], [0.0], [1.0]]])), EXACT
     )  # nothing is served at 1: 5 to 0 and 4 to 2
     assert answer.value == pytest.approx(9) and answer.values["host"].tolist() == [[1, 0, 1]]
 
 
-def test_a_copy_may_be_held_only_to_pass_it_on():
+def test_a_host_may_serve_as_relay_only():
     data = three_sites()
     both = replace(
         data, arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]])
@@ -129,14 +129,14 @@ def test_a_copy_may_be_held_only_to_pass_it_on():
 
 
 @pytest.mark.parametrize(("fixed", "least"), [(2, 6 + 2), (4, 9)])
-def test_a_copy_held_only_to_pass_it_on_opens_its_site(fixed, least):
+def test_a_relay_opens_its_site(fixed, least):
     data = replace(
         three_sites(), arc_origin=whole(0, 0, 2), demand=np.array([[[1.0], [0.0], [1.0]]]), holding_upper=real(9, 0, 9)
     )
     assert solve(replace(data, site_fixed={"cost": real(0, fixed, 0)}), EXACT).value == pytest.approx(least)
 
 
-def test_weights_do_not_come_from_nowhere():
+def test_weights_do_not_circulate_without_a_source():
     """Sites 0 and 1 cannot give the weights to each other when neither has them from the source."""
     hops = dict(hop_workload=whole(0, 0, 0), hop_from=whole(0, 1, -1), hop_to=whole(1, 0, 2), send_hop=np.arange(3), send_stage=np.zeros(3, dtype=int),
                 send_channel=np.zeros(3, dtype=int), send_rate=np.ones(3), send_cost={"cost": np.zeros(3)})  # fmt: skip
@@ -171,13 +171,13 @@ def test_no_zone_serves_more_than_its_share():
     assert answer.value == pytest.approx(50) and answer.values["f"].ravel().tolist() == pytest.approx([7.2, 4.8])
 
 
-def test_so_many_zones_must_count():
+def test_enough_zones_count():
     answer = solve(two_sites(spread=spread(zones=whole(2), least_share=real(0.3))), EXACT)
     assert answer.value == pytest.approx(40) and answer.values["f"][1, 0] >= 3 - 1e-6  # 20 without
     assert solve(two_sites(spread=spread(site_zone=whole(0, 0), zones=whole(2))), EXACT).status == "infeasible"
 
 
-def test_the_factor_is_shared_out_too():
+def test_shares_apply_to_scaled_demand():
     most = two_sites(
         holding_upper=real(2, 1), objective=Objective("throughput", -1), spread=spread(largest_share=real(0.6))
     )
@@ -190,12 +190,12 @@ def test_the_factor_is_shared_out_too():
     assert solve(counted, EXACT).value == pytest.approx(1.25)  # 5 at site 1 are at least 40 % of 12.5
 
 
-def test_the_others_carry_all_when_a_zone_fails():
+def test_the_other_zones_serve_everything_after_a_failure():
     answer = solve(two_sites(spread=spread(survives=np.array([True]), tried_slots=whole(0))), EXACT)
     assert answer.values["n"].tolist() == [2, 2] and answer.value == pytest.approx(80)
 
 
-def test_who_takes_over_must_be_placed_before():
+def test_a_host_that_takes_over_exists_before_the_failure():
     data = two_sites(spread=spread(survives=np.array([True]), tried_slots=whole(0)), host_cost={"cost": real([3, 7])})
     answer = solve(data, EXACT)
     assert answer.value == pytest.approx(80 + 3 + 7) and answer.values["host"].tolist() == [[1, 1]]
@@ -211,7 +211,7 @@ def test_shares_are_of_what_is_served_in_a_slot(asked):
     assert solve(replace(data, wait_slots=whole(1)), EXACT).value == pytest.approx(40)
 
 
-def test_lines_must_carry_what_a_failure_sends_over_them():
+def test_lines_carry_the_traffic_after_a_failure():
     asked = spread(survives=np.array([True]), tried_slots=whole(0))
     answer = solve(
         two_sites(spread=asked, lines=lines(line_upper=real(4))), EXACT
@@ -220,7 +220,7 @@ def test_lines_must_carry_what_a_failure_sends_over_them():
     assert solve(two_sites(spread=asked, lines=lines()), EXACT).value == pytest.approx(80 + 15)
 
 
-def test_power_must_do_when_a_zone_fails():
+def test_power_suffices_after_a_failure():
     asked = spread(survives=np.array([True]), tried_slots=whole(0))
     tight = two_sites(
         spread=asked, point_power_w=real(100, 100), site_power_limit_w=real(150, np.inf)
@@ -254,7 +254,7 @@ def test_a_dispatch_keeps_to_the_units_rented():
     assert run_through(data, unit=real(3)).unmet.sum() == pytest.approx(0)  # the rest goes to site 1
 
 
-def test_a_dispatch_leaves_room_for_what_is_sent_beside_requests():
+def test_a_dispatch_leaves_room_for_streams_and_weights():
     stream = dict(stream_workload=whole(0), stream_site=whole(0), way_stream=whole(0), way_stage=whole(0), way_uses=whole([0, 1]), way_uses_rate=real(3))  # fmt: skip
     data = two_sites(lines=lines(**stream))
     placed = {"n": real(9, 0), "unit": real(3), "way": real(1)}

@@ -113,15 +113,15 @@ def test_both_searches_agree(data):
 @settings(max_examples=10 * TIMES, **SMALL)
 @given(data=problems(objectives=("cost",)))
 @example(data=question(220, ("cost",)))  # nothing is left that could move
-def test_slot_by_slot_finds_no_better_and_bounds_no_higher(data):
-    """The way over the slots under power that changes: the value is that of a plan that keeps every row, the bound holds."""
+def test_the_decomposition_encloses_the_optimum(data):
+    """Under power that changes: the value is that of a feasible plan, and the bound is valid."""
     encloses(without_money(data))
 
 
 @settings(max_examples=10 * TIMES, **SMALL)
 @given(data=problems(objectives=("cost",)), seed=st.integers(0, 2**32 - 1))
-def test_so_it_does_under_ceilings_on_what_is_bought(data, seed):
-    """Of all phases together and of the last one: limits on what is decided once."""
+def test_the_decomposition_encloses_the_optimum_under_budgets(data, seed):
+    """Budgets of all phases together and of the last one limit first-stage variables."""
     rng, data = np.random.default_rng(seed), without_money(data)
     price = 1e6 * rng.integers(1, 5, len(data.holding_option))
     late = data.holding_window > 0
@@ -149,8 +149,8 @@ def encloses(data):
 
 @settings(max_examples=10, **SMALL)
 @given(problems(objectives=("cost",)))
-def test_what_ties_slots_together_is_left_to_the_whole_program(data):
-    """Porting, and money of a phase that running costs too: asked for, the way over the slots gives way."""
+def test_blocks_that_couple_slots_are_not_decomposed(data):
+    """Porting, and the budget of a phase that covers operation: the decomposition declines."""
     assert decomposed.carries(data) == (not data.limits)
     ported = replace(
         without_money(data),
@@ -187,8 +187,8 @@ def power_holds(data, values):
 
 @settings(max_examples=40 * TIMES, **SMALL)
 @given(problems(objectives=("cost",)), st.integers(0, 2**32 - 1))
-def test_the_certificate_holds_at_any_prices(data, seed):
-    """Whatever the prices of slots and rows, the bound made of them is below the least cost, and needs the limits of the right windows."""
+def test_the_lagrangian_bound_is_valid_at_any_duals(data, seed):
+    """At any duals the Lagrangian bound is below the least cost; it needs the limits of the right windows."""
     data = without_money(data)
     whole = solve(data, EXACT)
     if whole.status != "optimal":

@@ -75,7 +75,7 @@ def test_more_room_never_costs_more(data, what):
 
 @settings(max_examples=60, **SMALL)
 @given(st.integers(0, 2**32 - 1))
-def test_held_throughout_is_held_in_every_window(seed):
+def test_a_holding_of_all_windows_equals_one_from_first_to_last(seed):
     """From the first window to the last is the same as -1, and one window as one window."""
     data = phased(np.random.default_rng(seed), ("cost", "throughput"))
     U, T = len(data.holding_option), data.slots
@@ -89,7 +89,7 @@ def test_held_throughout_is_held_in_every_window(seed):
 
 @settings(max_examples=30, **SMALL)
 @given(problems())
-def test_nothing_runs_before_it_comes_or_after_it_goes(data):
+def test_nothing_runs_outside_the_windows_of_its_holding(data):
     solution = solve(data, EXACT)
     if solution.status != "optimal":
         return
@@ -104,8 +104,8 @@ def test_nothing_runs_before_it_comes_or_after_it_goes(data):
 
 @settings(max_examples=10, **SMALL)
 @given(st.integers(0, 2**32 - 1))
-def test_slot_by_slot_finds_no_better_and_bounds_no_higher(seed):
-    """The way over the slots on problems without limits: its value is a plan's, its bound holds."""
+def test_the_decomposition_encloses_the_optimum(seed):
+    """On problems without limits: its value is a plan's, its bound is valid."""
     data = replace(phased(np.random.default_rng(seed), ("cost",)), limits=())
     whole = solve(data, EXACT)
     apart = solve(data, Options(gap=1e-3, method="decomposed", time_limit_s=20.0))

@@ -1,4 +1,4 @@
-"""What is paid once before points of a group may run, against trying every set of groups with the reference that has no such thing."""
+"""The porting block against trying every set of groups with a reference without porting."""
 
 from __future__ import annotations
 

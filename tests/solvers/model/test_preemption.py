@@ -176,7 +176,7 @@ def test_a_restart_of_no_time_is_none(data):
 
 @settings(max_examples=5, **SMALL)
 @given(data=problems())
-def test_the_way_over_the_slots_does_not_take_it(data):
+def test_the_decomposition_does_not_cover_preemption(data):
     for with_one in (
         replace(data, site_storage=None, point_storage=None),
         replace(data, point_restart_s=None, order=None),

@@ -1,4 +1,4 @@
-"""Places of jobs whose site has too little power are left out; the reference, which knows nothing of it, finds no better plan there."""
+"""Placements at sites with too little power are dropped; a reference that keeps them finds no better plan."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def questions():
     return found[:40]
 
 
-def test_a_job_left_without_a_place_has_none_in_any_plan(questions):
+def test_a_job_without_a_feasible_point_has_no_plan(questions):
     left_out = [data for _, data in questions if unfinished(data)]
     assert len(left_out) >= 3
     assert all(best(data) is None for data in left_out)
@@ -48,7 +48,7 @@ def test_the_best_plan_is_as_before(questions):
     assert kept >= 5
 
 
-def test_half_the_width_in_all_of_the_time_is_enough():
+def test_half_the_width_all_the_time_is_enough():
     data = next(
         data
         for seed in range(400)
