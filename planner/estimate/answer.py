@@ -1,6 +1,6 @@
-"""The answer to one case, training or serving, as a document and as rows for people: `flopwatt estimate`.
+"""Answer one case, training or serving, as a document and as tables: `flopwatt estimate`.
 
-The case is read in case.py; layouts of training are searched in layouts.py, serving is answered in serving_answer.py.
+Cases are read in `planner.estimate.case`, serving cases are answered in `planner.estimate.serving`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Estimate:
 
 
 def estimate(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Estimate:
-    """One case answered. Raises SpecError with all problems at once."""
+    """Answer one case. Raises SpecError with all problems at once."""
     facts = resolve_case(document, overlays)
     found = _training(document, facts, overlays) if isinstance(facts.case.workload, Training) else answer_serving(facts)
     if isinstance(found, str):
@@ -74,7 +74,7 @@ def _training(document: Mapping[str, Any], facts: CaseFacts, overlays: Sequence[
 
 
 def _only(facts: CaseFacts, kind: str, *names: str) -> None:
-    """Raises SpecError where a case states what means nothing for its kind of workload."""
+    """Raise SpecError where a case states fields that mean nothing for its kind of workload."""
     if given := [name for name in names if getattr(facts.case, name) is not None]:
         raise SpecError(Problem(name, f"belongs to {kind} cases; remove it") for name in given)
 
@@ -83,7 +83,7 @@ def _only(facts: CaseFacts, kind: str, *names: str) -> None:
 
 
 def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(heading, rows) of an answer."""
+    """List the tables of an answer as (heading, rows)."""
     if answer["kind"] == TRAINING:
         low, high = answer["interval_80"]["step_s"]
         head = {

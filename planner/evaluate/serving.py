@@ -23,7 +23,7 @@ from planner.spec.slo import Slo
 BATCHES = np.unique(np.rint(np.geomspace(1, 8192, 53)))
 
 
-QUANTILES = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+QUANTILES: dict[str, str | float] = {"mean": "mean", "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 def systems_per_replica(system: SystemFacts, chips: np.ndarray, stages: np.ndarray) -> np.ndarray:

@@ -15,9 +15,10 @@ from catalog.lookup import shipped_catalog
 from models.serving import constants as serving_constants
 from planner.cli.main import main
 from planner.errors import SpecError
+from planner.estimate.aggregated_search import search_one_pool
 from planner.estimate.answer import estimate, sections
 from planner.estimate.case import resolve_case
-from planner.estimate.serving_search import CONCURRENCY, MAX, RATE, Load, load_of, one_pool
+from planner.estimate.serving_configuration import CONCURRENCY, MAX, RATE, Load, load_of
 from planner.spec import workloads as spec
 
 CASES = sorted((Path(__file__).parents[3] / "examples" / "cases").glob("*.json"))
@@ -288,9 +289,9 @@ def test_a_given_hit_rate_of_zero_and_drafts_that_fail():
 
 def test_prefill_and_decode_counts_agree_with_a_plain_search():
     facts = resolve_case(case({"slo": TIGHT}))
-    found = one_pool(facts, Load(MAX), None)
+    found = search_one_pool(facts, Load(MAX), None)
     assert found.points >= found.fitting >= found.meeting > 0
-    assert one_pool(facts, Load(RATE, 1e6), None).best is None
+    assert search_one_pool(facts, Load(RATE, 1e6), None).best is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""Search the best single pool for a serving case: layouts x batch under its load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+
+import numpy as np
+
+from models.arrays import Floats
+from models.serving.closed_loop import closed_loop
+from models.serving.continuous_batching import ServingPoint
+from models.serving.decode import ServingLayouts
+from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
+from planner.estimate.case import CaseFacts
+from planner.estimate.serving_configuration import (
+    CONCURRENCY,
+    Load,
+    SearchResult,
+    ServingConfiguration,
+    allowed_layouts,
+    best_result,
+    common_precisions,
+    meets_limits,
+)
+from planner.evaluate import serving
+from planner.evaluate.serving import engine_constants, lengths_of, precisions, systems_per_replica
+from planner.evaluate.serving_state import drafting, prefix_cache
+
+
+def search_one_pool(facts: CaseFacts, load: Load, asked: Mapping[str, int] | None) -> SearchResult:
+    """Search the best single pool on the chips of the case over precisions, layouts (or the `asked` one) and batches."""
+    system = facts.system
+    layouts = allowed_layouts(facts, system, facts.case.chips, asked, "layout")
+    return best_result(
+        _search_one_pool(facts, load, layouts, precision) for precision in common_precisions(facts, [system])
+    )
+
+
+def _search_one_pool(facts: CaseFacts, load: Load, layouts: ServingLayouts, precision: str) -> SearchResult:
+    if not len(layouts):
+        return SearchResult(None)
+    system, copies = facts.system, _replicas(facts, layouts)
+
+    def evaluate(rows: Selection, batch: Batches) -> ServingPoint:
+        return serving.evaluate(
+            facts.serving,
+            system,
+            facts.scaleout_bytes_per_s,
+            layouts.take(rows),
+            batch,
+            precision,
+            facts.constants.serving,
+        )
+
+    if load.kind == CONCURRENCY:
+        return _closed_loop(facts, load, layouts, precision, copies, evaluate)
+    picked = choose_batch(facts, load, copies, evaluate)
+    if picked.row is None:
+        return SearchResult(None, *picked.counts)
+    row, batch = picked.row, picked.batch
+    layout, point = layouts.take(row), evaluate(row, batch)
+    configuration = ServingConfiguration(
+        precision, (system,), (layout,), (1,), float(copies[row]), int(copies[row] * layout.chips), batch, point, None,
+        meets_limits(facts, point),
+    )  # fmt: skip
+    return SearchResult(configuration, *picked.counts)
+
+
+def _closed_loop(
+    facts: CaseFacts,
+    load: Load,
+    layouts: ServingLayouts,
+    precision: str,
+    copies: Floats,
+    evaluate: Callable[[Selection, Batches], ServingPoint],
+) -> SearchResult:
+    """Search the best layout for clients that each wait for their answer before they send the next request.
+
+    Means are those of the closed loop, the spread of latencies is that of open arrivals at the same batch.
+    """
+    workload, system = facts.serving.spec, facts.system
+    at_work = np.minimum(copies, load.value)
+    clients = load.value / at_work
+    loop = closed_loop(
+        facts.architecture, system.rates(precision, facts.scaleout_bytes_per_s), layouts, clients,
+        lengths=lengths_of(facts.serving), precisions=precisions(precision),
+        constants=engine_constants(facts.serving, system, facts.constants.serving),
+        speculation=drafting(workload.speculation), cache=prefix_cache(workload.cache, system.chips),
+    )  # fmt: skip
+    point = evaluate(slice(None), loop.batch)
+    runs = np.asarray(point.slots) >= 1.0
+    surplus = np.maximum(clients - np.maximum(point.slots, 1.0), 0.0) / loop.requests_per_s
+    queue = np.maximum(loop.ttft_s - surplus - point.unloaded_ttft_s, 0.0)
+    met = replace(
+        point, fits=runs, requests_per_s=loop.requests_per_s, tpot_s=loop.tpot_s, unloaded_ttft_s=loop.ttft_s - queue,
+        prefill_wait_s=queue, slot_wait_s=np.zeros(len(layouts)), slot_wait_probability=np.zeros(len(layouts)),
+    )  # fmt: skip
+    busiest = busiest_row(facts, met, at_work)
+    if busiest.row is None:
+        return SearchResult(None, *busiest.counts)
+    row, shape = busiest.row, (len(layouts),)
+    point, batch = _entry(met, shape, (row,)), float(np.broadcast_to(loop.batch, shape)[row])
+    configuration = ServingConfiguration(
+        precision, (system,), (layouts.take(row),), (1,), float(at_work[row]), int(copies[row] * layouts.take(row).chips),
+        batch, point, None, meets_limits(facts, point), float(surplus[row]),
+    )  # fmt: skip
+    return SearchResult(configuration, *busiest.counts)
+
+
+def _replicas(facts: CaseFacts, layouts: ServingLayouts) -> Floats:
+    """Count the replicas on the chips of the case, [layout]; a replica smaller than a system does not span two."""
+    system, chips = facts.system, facts.case.chips
+    whole, rest = divmod(chips, system.chips)
+    each = np.asarray(layouts.chips)
+    inside = whole * (system.chips // np.maximum(each, 1)) + rest // each
+    across = np.floor(whole / systems_per_replica(system, each, np.asarray(layouts.pp)) + 1e-9)
+    return np.where((each <= system.chips) & (np.asarray(layouts.pp) == 1), inside, across).astype(float)
+
+
+def _entry(point: ServingPoint, shape: tuple[int, ...], index: tuple[int, ...]) -> ServingPoint:
+    """Take one entry of an operating point whose fields are arrays of a shape."""
+    one = lambda value: np.broadcast_to(value, shape)[index][()]
+    values = {f.name: one(getattr(point, f.name)) for f in fields(point) if f.name != "shares"}
+    return replace(point, **values, shares={name: one(share) for name, share in point.shares.items()})

@@ -1,0 +1,113 @@
+"""Search the best prefill and decode pools for a serving case: layouts x workers x batch under its load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from models.arrays import Ints
+from models.serving.closed_pools import closed_pools
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import DisaggregatedPoint
+from planner.candidates.disaggregated import efficient_prefill_layouts
+from planner.candidates.serving import Grid
+from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
+from planner.estimate.case import CaseFacts
+from planner.estimate.serving_configuration import (
+    CONCURRENCY,
+    Load,
+    SearchResult,
+    ServingConfiguration,
+    allowed_layouts,
+    best_result,
+    common_precisions,
+    meets_limits,
+)
+from planner.evaluate import disaggregated, serving
+from planner.evaluate.serving import limits_at_site, systems_per_replica
+from planner.spec.case import CasePool
+
+MAX_SPLITS = 24  # numbers of prefill workers tried for a pair of layouts
+
+
+def search_two_pools(facts: CaseFacts, load: Load) -> SearchResult:
+    """Search the best prefill and decode pools on the chips of the case, within what the case states of them."""
+    if facts.scaleout_bytes_per_s <= 0:
+        return SearchResult(None)
+    return best_result(_search_two_pools(facts, load, precision) for precision in common_precisions(facts, facts.sides))
+
+
+def _search_two_pools(facts: CaseFacts, load: Load, precision: str) -> SearchResult:
+    case, constants = facts.case, facts.constants.serving
+    stated = (case.pools.prefill, case.pools.decode) if case.pools else (CasePool(), CasePool())
+    sides = [
+        allowed_layouts(facts, system, side.chips or case.chips, side.layout, f"pools.{name}.layout")
+        for system, side, name in zip(facts.sides, stated, ("prefill", "decode"))
+    ]
+    if not all(len(side) for side in sides):
+        return SearchResult(None)
+    if stated[0].layout is None:
+        grid = Grid(
+            facts.sides[0], precision, sides[0], systems_per_replica(facts.sides[0], np.asarray(sides[0].chips), np.asarray(sides[0].pp)),
+            serving.evaluate(
+                facts.serving, facts.sides[0], facts.scaleout_bytes_per_s, sides[0].take((slice(None), None)), np.ones((1, 1)), precision, constants
+            ),
+        )  # fmt: skip
+        sides[0] = sides[0].take(
+            efficient_prefill_layouts(grid, limits_at_site(facts.serving.spec.slo, 0.0), constants)
+        )
+    first, second, n_p, n_d = _chip_splits(case.chips, sides, stated)
+    if not n_p.size:
+        return SearchResult(None)
+
+    def evaluate(rows: Selection, batch: Batches) -> DisaggregatedPoint:
+        return disaggregated.evaluate(
+            facts.serving, facts.sides, (facts.scaleout_bytes_per_s,) * 2, (sides[0].take(first[rows]), sides[1].take(second[rows])),
+            batch, (n_p[rows], n_d[rows]), precision, constants,
+        )  # fmt: skip
+
+    if load.kind == CONCURRENCY:
+        every = np.arange(n_p.size)
+        group, _ = closed_pools(lambda batch: evaluate(every, batch), np.full(n_p.size, load.value), constants)
+        busiest = busiest_row(facts, group.point, np.ones(n_p.size))
+        if busiest.row is None:
+            return SearchResult(None, *busiest.counts)
+        row, counts = busiest.row, busiest.counts
+        found, surplus = closed_pools(lambda batch: evaluate(busiest.row, batch), load.value, constants)
+    else:
+        picked = choose_batch(facts, load, np.ones(n_p.size), lambda rows, batch: evaluate(rows, batch).point)
+        if picked.row is None:
+            return SearchResult(None, *picked.counts)
+        row, counts = picked.row, picked.counts
+        found, surplus = evaluate(row, picked.batch), 0.0
+    configuration = ServingConfiguration(
+        precision, facts.sides, (sides[0].take(first[row]), sides[1].take(second[row])), (int(n_p[row]), int(n_d[row])), 1.0,
+        int(found.chips), float(found.point.batch), found.point, found, meets_limits(facts, found.point), float(surplus),
+    )  # fmt: skip
+    return SearchResult(configuration, *counts)
+
+
+def _chip_splits(
+    chips: int, sides: Sequence[ServingLayouts], stated: Sequence[CasePool]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """List the splits of the chips to try: arrays (prefill layout, decode layout, prefill workers, decode workers)."""
+    found: list[tuple[int, int, int, int]] = []
+    each = [np.asarray(side.chips) for side in sides]
+    for i, first in enumerate(each[0]):
+        for j, second in enumerate(each[1]):
+            most = (stated[0].chips or chips - second) // first
+            counts = (
+                [stated[0].workers]
+                if stated[0].workers
+                else [most]
+                if stated[0].chips
+                else np.geomspace(1, max(most, 1), MAX_SPLITS)
+            )
+            for n_p in sorted({round(n) for n in counts}):
+                left = stated[1].chips or chips - n_p * first
+                n_d = stated[1].workers or left // second
+                if n_p >= 1 and n_d >= 1 and n_p <= most and n_d * second <= left:
+                    found.append((i, j, n_p, int(n_d)))
+    first, second, prefill, decode = np.array(found, dtype=np.int64).reshape(-1, 4).T
+    return first, second, prefill, decode

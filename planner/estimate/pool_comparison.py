@@ -1,0 +1,97 @@
+"""Compare separate pools for prefill and decode with one pool on the same chips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from catalog.units import MILLI
+from models.serving.decode import ServingLayouts
+from planner.estimate.serving_configuration import RATE, Load, ServingConfiguration
+from planner.evaluate.serving import layout_of
+
+GAIN_TOL = 0.01  # relative gain below which neither of two configurations counts as better
+
+
+def chips_by_pool(configuration: ServingConfiguration) -> list[float]:
+    """Count the chips of each pool that carry load."""
+    return [
+        configuration.copies * n * float(layout.chips)
+        for layout, n in zip(configuration.layouts, configuration.workers)
+    ]
+
+
+def pool_rows(configuration: ServingConfiguration) -> list[dict[str, Any]]:
+    """List the pools of a configuration: role, system, layout, workers and chips."""
+    roles = ("prefill", "decode") if configuration.pools else ("serve",)
+    return [
+        {
+            "role": role,
+            "system": system.name,
+            "layout": layout_of(_row(layout), 0),
+            "workers": workers if configuration.pools else int(configuration.copies),
+            "chips": int(chips),
+        }
+        for role, system, layout, workers, chips in zip(
+            roles, configuration.systems, configuration.layouts, configuration.workers, chips_by_pool(configuration)
+        )
+    ]
+
+
+def _row(layout: ServingLayouts) -> ServingLayouts:
+    return ServingLayouts(*(np.ravel(size) for size in (layout.tp, layout.pp, layout.dp, layout.ep)))
+
+
+def compare_pools(
+    load: Load, one: ServingConfiguration | None, two: ServingConfiguration | None, alike: bool
+) -> dict[str, Any]:
+    """Report whether separate pools pay against one pool on the same chips, in numbers and words."""
+    rows = {
+        name: None if configuration is None else {
+            "requests_per_s": configuration.requests_per_s, "ttft_s": configuration.latency("ttft", "mean"), "tpot_s": configuration.latency("tpot", "mean"),
+            "e2e_s": configuration.latency("e2e", "mean"), "meets_slo": configuration.meets, "pools": pool_rows(configuration),
+        }
+        for name, configuration in (("aggregated", one), ("disaggregated", two))
+    }  # fmt: skip
+    return {
+        **rows,
+        "pays": None if one is None or two is None else _gain(load, one, two) > GAIN_TOL,
+        "answer": _verdict(load, one, two, alike),
+    }
+
+
+def _gain(load: Load, one: ServingConfiguration, two: ServingConfiguration) -> float:
+    """Compute the relative gain of two pools over one: in throughput, or in end-to-end latency under a given rate.
+
+    Infinite where only two pools meet the limits, minus infinity where only one pool does.
+    """
+    if one.meets != two.meets:
+        return np.inf if two.meets else -np.inf
+    if load.kind == RATE:
+        return one.latency("e2e", "mean") / two.latency("e2e", "mean") - 1.0
+    return two.requests_per_s / one.requests_per_s - 1.0
+
+
+def _verdict(load: Load, one: ServingConfiguration | None, two: ServingConfiguration | None, alike: bool) -> str:
+    """Say in a sentence whether separate pools pay."""
+    if not alike:
+        return "the pools stand on different systems: there is no single pool on the same chips to compare with"
+    if two is None:
+        return "separate pools are ruled out, or none carries the load within the chips and the network"
+    if one is None:
+        return "only separate pools carry the load: no single pool on the same chips does"
+    gain = _gain(load, one, two)
+    if load.kind == RATE:
+        numbers = f"{two.latency('e2e', 'mean'):.3g} s end to end with separate pools, {one.latency('e2e', 'mean'):.3g} s with one, at the same rate"
+    else:
+        numbers = f"{two.requests_per_s:.3g} requests/s with separate pools, {one.requests_per_s:.3g} with one, on the same chips"
+    times = ", ".join(
+        f"{metric.upper()} {two.latency(metric, 'mean') / MILLI:.3g} against {one.latency(metric, 'mean') / MILLI:.3g} ms"
+        for metric in ("ttft", "tpot")
+    )
+    if np.isinf(gain):
+        return f"it {'pays' if gain > 0 else 'does not pay'}: only {'separate pools meet' if gain > 0 else 'one pool meets'} the limits ({numbers}; {times})"
+    if abs(gain) <= GAIN_TOL:
+        return f"it makes no difference: {numbers} ({times})"
+    return f"it {'pays' if gain > 0 else 'does not pay'}: {numbers} ({gain:+.0%}; {times})"

@@ -1,0 +1,161 @@
+"""The load of a serving case, the configurations that may carry it, and the comparison of two of them.
+
+Not here: the search over batches and layouts (`aggregated_search`, `disaggregated_search`, `batch_search`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from models.serving.continuous_batching import ServingPoint
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import DisaggregatedPoint
+from models.serving.percentiles import latency_s, within_slo
+from planner.candidates.serving import serving_layouts
+from planner.errors import Problem, SpecError, close_matches
+from planner.estimate.case import CaseFacts
+from planner.evaluate.serving import limits_at_site
+from planner.problem.facts import SystemFacts
+
+PIPELINE_STAGES = (1, 2, 4)
+MAX, RATE, CONCURRENCY = "max", "requests_per_s", "concurrency"
+SIZES = tuple(field.name for field in fields(ServingLayouts))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The load on the whole case: as much as possible ("max"), a rate ("requests_per_s") or clients ("concurrency")."""
+
+    kind: str
+    value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServingConfiguration:
+    """A way to serve the case: `copies` of one replica, or one group of two pools. `point` describes one of them, in plain numbers."""
+
+    precision: str
+    systems: tuple[SystemFacts, ...]
+    layouts: tuple[ServingLayouts, ...]  # of the one pool, or of prefill and decode workers
+    workers: tuple[int, ...]
+    copies: float  # replicas that carry load
+    chips: int  # chips in use
+    batch: float
+    point: ServingPoint
+    pools: DisaggregatedPoint | None
+    meets: bool  # whether all latency limits are met
+    surplus_wait_s: float = 0.0  # wait of clients beyond what runs at once; included in the point's time to first token
+
+    @property
+    def requests_per_s(self) -> float:
+        """Compute the throughput of the whole case."""
+        return float(self.point.requests_per_s) * self.copies
+
+    def latency(self, metric: str, quantile: float | str) -> float:
+        """Compute a latency metric at a quantile, or its mean [s]."""
+        return float(latency_s(self.point, metric, quantile))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The best configuration, or None, and how many operating points were tried, fitted in memory, and met the limits."""
+
+    best: ServingConfiguration | None
+    points: int = 0
+    fitting: int = 0
+    meeting: int = 0
+
+
+def load_of(facts: CaseFacts) -> Load:
+    """Read the load of a case: its `load`, else its demand, else the most that it can carry."""
+    case = facts.case
+    if case.load is not None:
+        stated = [(kind, value) for kind in (RATE, CONCURRENCY) if (value := getattr(case.load, kind)) is not None]
+        return Load(*stated[0]) if stated else Load(MAX)
+    workload = facts.serving.spec
+    if workload.demand is None:
+        return Load(MAX)
+    rate = workload.demand.requests_per_s
+    if rate is None:
+        rate = (workload.demand.output_tokens or 0.0) / workload.lengths.output
+    return Load(RATE, rate) if rate else Load(MAX)
+
+
+def common_precisions(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[str]:
+    """List the requested precisions that all systems support. Raises SpecError where there is none."""
+    asked = facts.serving.spec.precision
+    found = [precision for precision in asked if all(precision in system.flop_per_s for system in systems)]
+    if not found:
+        chips = " and ".join(dict.fromkeys(f"{system.chip} ({', '.join(system.flop_per_s)})" for system in systems))
+        raise SpecError(
+            [Problem("workload.precision", f"expected one that these chips have: {chips}; got {', '.join(asked)}")]
+        )
+    return found
+
+
+def allowed_layouts(
+    facts: CaseFacts, system: SystemFacts, chips: int, asked: Mapping[str, int] | None, path: str
+) -> ServingLayouts:
+    """List the legal layouts on at most `chips` chips, or the one that the case asks for.
+
+    Raises SpecError, with the place `path`, for a layout that no engine would run.
+    """
+    arch, network = facts.architecture, facts.scaleout_bytes_per_s > 0
+    if asked is None:
+        every = serving_layouts(arch, system, PIPELINE_STAGES if network else (1,))
+        return every.take(np.flatnonzero(np.asarray(every.chips) <= chips))
+    if unknown := [name for name in asked if name not in SIZES]:
+        raise SpecError(
+            Problem(f"{path}.{name}", f"unknown size{close_matches(name, SIZES)}; known here: {', '.join(SIZES)}")
+            for name in unknown
+        )
+    if small := [name for name, size in asked.items() if size < 1]:
+        raise SpecError(Problem(f"{path}.{name}", "expected a whole number of at least 1") for name in small)
+    sizes = {name: asked.get(name, 1) for name in SIZES}
+    if "ep" not in asked and sizes["dp"] > 1:
+        sizes["ep"] = sizes["tp"] * sizes["dp"]
+    legal = serving_layouts(arch, system, sorted({1, sizes["pp"]}) if network else (1,))
+    match = np.logical_and.reduce([np.asarray(getattr(legal, name)) == size for name, size in sizes.items()])
+    if not match.any():
+        words = (
+            f"tp divides the {arch.heads} heads, tp x dp stays in the scale-up domain of {system.scaleup_chips} chips and are powers of two, dp above 1 needs experts, "
+            "ep is 1, tp or tp x dp and divides the experts, pp above 1 needs a network and whole domains"
+        )
+        raise SpecError([Problem(path, f"no engine would run it on {system.name}: {words}")])
+    if int(np.prod([sizes[name] for name in ("tp", "pp", "dp")])) > chips:
+        raise SpecError([Problem(path, f"tp x pp x dp is more than the {chips} chips")])
+    return legal.take(np.flatnonzero(match)[:1])
+
+
+def meets_limits(facts: CaseFacts, point: ServingPoint) -> bool:
+    """Tell whether one operating point meets all latency limits of the case."""
+    return bool(within_slo(point, limits_at_site(facts.serving.spec.slo, 0.0)))
+
+
+def is_better(load: Load, one: ServingConfiguration | None, other: ServingConfiguration | None) -> bool:
+    """Tell whether `one` carries the load better than `other`."""
+    if one is None or other is None:
+        return one is not None
+    return _merit(load, one) > _merit(load, other)
+
+
+def _merit(load: Load, configuration: ServingConfiguration) -> tuple[bool, float]:
+    """Rank by limits met first, then by latency under a given rate, else by throughput."""
+    return configuration.meets, -configuration.latency(
+        "e2e", "mean"
+    ) if load.kind == RATE else configuration.requests_per_s
+
+
+def best_result(results: Iterator[SearchResult]) -> SearchResult:
+    """Merge the results of several precisions: their best configuration, and the sums of their counts."""
+    found = list(results)
+    points, fitting, meeting = (
+        sum(getattr(result, name) for result in found) for name in ("points", "fitting", "meeting")
+    )
+    configurations = [result.best for result in found if result.best is not None]
+    # All precisions carry the same load, so rate and latency compare them whatever the load states.
+    best = max(configurations, key=lambda c: (c.meets, c.requests_per_s, -c.latency("e2e", "mean")), default=None)
+    return SearchResult(best, points, fitting, meeting)

@@ -1,0 +1,158 @@
+"""Explain a serving configuration: prefix cache by tier, gain of speculation, and the waterfall from the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Result
+from models.serving.percentiles import METRICS
+from models.serving.prefill import DecodeBatch, Prompts
+from models.serving.prefix_cache import prompt_cost
+from models.serving.prompt_terms import prompts_together
+from models.serving.speculation import decode_step, speculative_speedup
+from models.serving.waterfall import ROOFLINE, decode_waterfall
+from planner.estimate.aggregated_search import search_one_pool
+from planner.estimate.case import CaseFacts
+from planner.estimate.disaggregated_search import search_two_pools
+from planner.estimate.pool_comparison import chips_by_pool
+from planner.estimate.serving_configuration import Load, ServingConfiguration
+from planner.evaluate.serving import engine_constants, lengths_of, precisions
+from planner.evaluate.serving_state import drafting, prefix_cache
+
+SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
+
+
+def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguration) -> dict[str, Any] | None:
+    """Report hit rate, load time and decision of each cache tier at the configuration's load; None without a prefix cache."""
+    workload = facts.serving.spec
+    block, system, layout = workload.cache, configuration.systems[0], configuration.layouts[0]
+    cache = prefix_cache(block, system.chips)
+    if block is None or cache is None:
+        return None
+    max_rate, prompts, decode = _prefill_conditions(facts, configuration)
+    _, found = prompt_cost(
+        facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), layout, cache, max_rate, prompts, decode,
+        precisions=precisions(configuration.precision), constants=engine_constants(facts.serving, system, facts.constants.serving),
+    )  # fmt: skip
+    assert found is not None  # as there is a cache
+    names = [tier.name for tier in block.tiers] or ["hbm"]
+    systems = ceil(chips_by_pool(configuration)[0] / system.chips)
+    prices = [tier.price and _price(*tier.price, systems) for tier in block.tiers] or [None]
+    rows = [
+        {
+            "tier": name, "hit_rate": float(hit), "load_s": float(load), "recompute_s": float(found.recompute_s),
+            "loaded_share": float(loaded), "decision": _decision(float(loaded), name), "price": price,
+        }
+        for name, hit, loaded, load, price in zip(names, found.hits, found.loaded, found.load_s, prices)
+    ]  # fmt: skip
+    return {
+        "hit_rate": float(sum(found.hits)),
+        "computed_share": float(configuration.point.computed_share),
+        "hbm_bytes_per_chip": cache.hbm_bytes_per_chip,
+        "tiers": rows,
+        "without": _without_cache(facts, load, configuration),
+    }
+
+
+def _prefill_conditions(
+    facts: CaseFacts, configuration: ServingConfiguration
+) -> tuple[Callable[[Result], Result], Prompts, DecodeBatch | None]:
+    """Return (prompts per second of one prefill worker by the time that each occupies it, prompts, decode batch beside them).
+
+    The rates are those of `models.serving.disaggregation` and `models.serving.continuous_batching`.
+    """
+    lengths, batch = lengths_of(facts.serving), configuration.batch
+    prompts = Prompts(lengths.prompt, lengths.scv_of_input)
+    if configuration.pools is not None:
+        prefill_workers, decode_workers = configuration.workers
+        seconds = (facts.serving.spec.lengths.output - 1.0) * float(configuration.point.tpot_s)
+        rate = decode_workers * batch / seconds / prefill_workers
+        return lambda _: rate, prompts, None
+    system, layout = configuration.systems[0], configuration.layouts[0]
+    speculation = drafting(facts.serving.spec.speculation)
+    sequences, context = batch / layout.pp, lengths.running_context_tokens
+    mixed, step = decode_step(
+        facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), layout, speculation,
+        decode_sequences=sequences, context_tokens=context, precisions=precisions(configuration.precision),
+        constants=engine_constants(facts.serving, system, facts.constants.serving),
+    )  # fmt: skip
+    verified = speculation.verified_tokens if speculation else 1.0
+    steps = lengths.later_tokens / (speculation.tokens_per_step if speculation else 1.0)
+    decode_s = steps * float(step.total_s)
+    prompts = replace(prompts, together=prompts_together(batch, steps, layout.dp))
+    return lambda busy_s: batch / (decode_s + batch * busy_s), prompts, DecodeBatch(mixed, sequences, context, verified)
+
+
+def _without_cache(facts: CaseFacts, load: Load, configuration: ServingConfiguration) -> dict[str, Any] | None:
+    """Search the best configuration of the same mode without a prefix cache; None where none carries the load."""
+    bare = replace(
+        facts, case=facts.case.model_copy(update={"workload": facts.serving.spec.model_copy(update={"cache": None})})
+    )
+    found = search_two_pools(bare, load) if configuration.pools else search_one_pool(bare, load, facts.case.layout)
+    if found.best is None:
+        return None
+    return {
+        "requests_per_s": found.best.requests_per_s,
+        **{f"{metric}_s": found.best.latency(metric, "mean") for metric in METRICS},
+    }
+
+
+def speculation_gain(facts: CaseFacts, configuration: ServingConfiguration) -> dict[str, Any] | None:
+    """Report tokens per step, and the speedup of decoding over decoding without drafts, at this batch and at others."""
+    speculation, system, layout = (
+        drafting(facts.serving.spec.speculation),
+        configuration.systems[-1],
+        configuration.layouts[-1],
+    )
+    if speculation is None:
+        return None
+    lengths = facts.serving.spec.lengths
+
+    def speedup(batch: Any) -> Any:
+        return speculative_speedup(
+            facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), layout, speculation, decode_sequences=batch / layout.pp,
+            context_tokens=lengths.input + 0.5 * (lengths.output - 1), precisions=precisions(configuration.precision),
+            constants=engine_constants(facts.serving, system, facts.constants.serving),
+        )  # fmt: skip
+
+    batches = np.array([n for n in SHOWN_BATCHES if n <= configuration.point.slots], float)
+    by_batch = [{"batch": int(batch), "speedup": float(gain)} for batch, gain in zip(batches, speedup(batches))]
+    return {
+        "tokens_per_step": speculation.tokens_per_step,
+        "speedup": float(speedup(configuration.batch)),
+        "by_batch": by_batch,
+    }
+
+
+def _price(amount: float, currency: str, systems: int) -> dict[str, Any]:
+    return {"per_system": amount, "systems": systems, "total": amount * systems, "currency": currency}
+
+
+def _decision(loaded: float, name: str) -> str:
+    if loaded == 0.0:
+        return "compute again"
+    if loaded < 1.0:
+        return f"load {loaded:.0%} of the hits, which is what the bandwidth carries, and compute the others again"
+    return "use in place" if name == "hbm" else "load"
+
+
+def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list[dict[str, Any]]:
+    """List the causes between the roofline of one request and the predicted time per output token, with seconds added."""
+    system, point = configuration.systems[-1], configuration.point
+    fall = decode_waterfall(
+        facts.architecture, system.rates(configuration.precision, facts.scaleout_bytes_per_s), configuration.layouts[-1],
+        replace(point, slot_wait_s=point.slot_wait_s + configuration.surplus_wait_s), input_tokens=float(facts.serving.spec.lengths.input),
+        precisions=precisions(configuration.precision),
+        constants=engine_constants(facts.serving, system, facts.constants.serving), speculation=drafting(facts.serving.spec.speculation),
+    )  # fmt: skip
+    rates, total = fall.rates(), float(fall.roofline_s)
+    rows = [{"cause": ROOFLINE, "added_s": total, "reached_s": total, "tokens_per_s": float(rates[ROOFLINE])}]
+    for name, added in fall.causes.items():
+        total += float(added)
+        rows.append({"cause": name, "added_s": float(added), "reached_s": total, "tokens_per_s": float(rates[name])})
+    return rows
