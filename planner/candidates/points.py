@@ -67,7 +67,22 @@ class OperatingPoint:
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property
+    def serving(self) -> ServingFacts:
+        """Return the workload of a serving point. Raises TypeError for a point of training."""
+        if not isinstance(self.workload, ServingFacts):
+            raise TypeError(f"{self.workload.name} is no serving workload")
+        return self.workload
+
+    @property
+    def job(self) -> TrainingFacts:
+        """Return the job of a training point. Raises TypeError for a point of serving."""
+        if not isinstance(self.workload, TrainingFacts):
+            raise TypeError(f"{self.workload.name} is no training job")
+        return self.workload
+
+    @property
     def site(self) -> str:
+        """Return the region of the site."""
         return self.uses[0].option.site.region
 
     @property

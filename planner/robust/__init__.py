@@ -1,1 +1,1 @@
-"""Plans that keep a promise in sampled scenarios."""
+"""Make plans that keep a promise in an asked share of sampled scenarios."""

@@ -1,16 +1,18 @@
-"""What a fleet costs at other prices: each uncertain price of the catalog as a part of the cost of systems that goes up and down with it.
+"""Compute the cost of holdings at other prices: the part of it that moves with each uncertain price of the catalog.
 
-Costs are linear in each price while the fleet stays, so one formulation with the price a little higher gives its part.
+Costs are linear in each price for a given fleet, so that one formulation with the price a little higher gives its part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from models.arrays import Floats
 from planner.candidates.fleet_options import build_fleet_options
-from planner.candidates.points import Candidates
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.problem.facts import Problem
@@ -19,48 +21,50 @@ from planner.resolve.price_steps import STEP, Raised
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """`parts` [price, holding]: how much of what one system costs goes with each price; energy and traffic are left to the final check."""
+class HoldingPrices:
+    """Cost of one system of each holding, as a linear function of the uncertain prices; the final check adds energy and traffic."""
 
-    paths: tuple[str, ...]
-    typical: np.ndarray  # [holding]
-    parts: np.ndarray
+    paths: tuple[str, ...]  # of the uncertain prices
+    typical: Floats  # [holding]
+    parts: Floats  # [price, holding] cost that is proportional to the price
 
-    def of_worlds(self, worlds: Scenarios) -> np.ndarray:
-        """[world, holding] what one system costs."""
-        factors = np.array([worlds.prices[path] - 1.0 for path in self.paths]).reshape(len(self.paths), worlds.count)
+    def of_scenarios(self, scenarios: Scenarios) -> Floats:
+        """Compute the cost of one system, [scenario, holding]."""
+        rows = [scenarios.prices[path] - 1.0 for path in self.paths]
+        factors: Floats = np.array(rows).reshape(len(self.paths), scenarios.count)
         return self.typical + factors.T @ self.parts
 
 
-def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Prices:
-    """FleetOptions that a price would take out of the question keep the typical one."""
+def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> HoldingPrices:
+    """Derive the cost of holdings by price; fleet options that a higher price would rule out keep their typical cost."""
     base = form.data.holding_cost[COST]
     parts = [
         (formulate(other, _moved(other, candidates)).data.holding_cost[COST] - base) / STEP for other in steps.values()
     ]
-    return Prices(tuple(steps), base, np.array(parts).reshape(len(parts), len(base)))
+    return HoldingPrices(tuple(steps), base, np.array(parts).reshape(len(parts), len(base)))
 
 
 def _moved(problem: Problem, candidates: Candidates) -> Candidates:
-    """The candidates on the fleet options of a problem that differs in a price."""
-    fleet_options = {(option.name, option.offer.path): option for option in build_fleet_options(problem)[0]}
-    known = {w.name: w for w in (*problem.serving, *problem.training)}
-    at = {
-        id(option): fleet_options.get((option.name, option.offer.path), option) for option in candidates.fleet_options
+    """Move the candidates to the fleet options of a problem that differs in a price."""
+    options = {(option.name, option.offer.path): option for option in build_fleet_options(problem)[0]}
+    serving = {workload.name: workload for workload in problem.serving}
+    known = serving | {job.name: job for job in problem.training}
+    option_at = {
+        id(option): options.get((option.name, option.offer.path), option) for option in candidates.fleet_options
     }
 
-    def moved(points):
+    def moved(points: Iterable[OperatingPoint]) -> tuple[OperatingPoint, ...]:
         return tuple(
             replace(
-                p,
-                workload=known[p.workload.name],
-                uses=tuple(replace(use, option=at[id(use.option)]) for use in p.uses),
+                point,
+                workload=known[point.workload.name],
+                uses=tuple(replace(use, option=option_at[id(use.option)]) for use in point.uses),
             )
-            for p in points
+            for point in points
         )
 
     return replace(
-        candidates, fleet_options=tuple(at[id(option)] for option in candidates.fleet_options),
-        pools=tuple(replace(pool, workload=known[pool.workload.name], points=moved(pool.points)) for pool in candidates.pools),
+        candidates, fleet_options=tuple(option_at[id(option)] for option in candidates.fleet_options),
+        pools=tuple(replace(pool, workload=serving[pool.workload.name], points=moved(pool.points)) for pool in candidates.pools),
         training={job: moved(points) for job, points in candidates.training.items()},
     )  # fmt: skip

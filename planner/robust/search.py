@@ -1,8 +1,8 @@
-"""Robust plans: a fleet that keeps what the plan promises in the asked share of sampled worlds, and what that costs.
+"""Search a robust fleet: one that keeps what the plan promises in the asked share of sampled scenarios, at the least cost.
 
-The fleet is decided before it is known which world comes; batches and routes after. Worlds are added to the program one by one until
-the asked share of all sampled ones is kept: of those that fail, the hardest that is still needed. Layouts that stand by for worlds with
-slower chips are those that would be chosen were all errors at a higher level at once (`planner.problem.derating`).
+The fleet is a first-stage decision; batches and routes are recourse. Scenarios enter the program one by one until the asked share of all
+sampled ones is kept: of the scenarios that fail, the hardest one still needed. Standby layouts for scenarios with slower chips are those
+that would be chosen were all errors at a higher level at once (`planner.problem.derating`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats, Ints
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Candidates
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.candidates.search import Grids, find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
@@ -23,9 +25,9 @@ from planner.problem.derating import derating_at
 from planner.problem.facts import Problem
 from planner.problem.scenarios import draw
 from planner.resolve.price_steps import Raised
-from planner.robust.deployments import fared
+from planner.robust.deployments import evaluate_fleet
 from planner.robust.prices import prices_of
-from planner.scenarios.redispatch import Capacities, Deployment, Outcome, deployment_of, deployments_of
+from planner.scenarios.redispatch import Capacities, Deployment, ScenarioOutcome, deployment_of, deployments_of
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.full_year_dispatch import restricted_to_slots
 from solvers.fixed_fleet.redispatch import undominated_slots
@@ -34,35 +36,37 @@ from solvers.joint import solve
 from solvers.model.data import PlanData
 from solvers.model.scenario_data import Risk, Scenario, ScenarioData
 
-LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
-ROUGH = 0.03  # gap of what only shows which systems are worth while
-CLOSE = 0.01  # gap of a fleet that carries some worlds
-MOST_ROUNDS = 40
-PATIENCE = 15.0  # times the solver's time limit after which no further world enters the program
-MOST_PRICES = 200  # worlds over which the dearest prices are looked for
-SPARE = 8.0  # more systems of a fleet option than would carry the whole demand as predicted
+ERROR_LEVELS = (0.7, 0.85, 0.95)  # of all errors at once, at which layouts are sought
+OPTION_CHOICE_GAP = 0.03  # relative gap of programs that only show which fleet options are worth holding
+SCENARIO_GAP = 0.01  # relative gap of programs with scenarios
+MAX_ROUNDS = 40
+MAX_TIME_LIMITS = 15.0  # multiples of the solver's time limit after which no further scenario enters the program
+MAX_PRICE_SCENARIOS = 200  # scenarios over which the conditional value at risk is taken
+HOLDING_BOUND_FACTOR = 8.0  # bound on holdings, in multiples of what carries the whole demand as predicted
+USE_TOL = 1e-6  # share of a replica below which a standby layout counts as unused
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
+OptionName = tuple[str, str]  # name of a fleet option and path of its offer, the same in all variants of a problem
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A fleet, the layouts that stand by for the worlds in the program, and how it fares in all that were sampled."""
+class RobustFleet:
+    """A fleet, its standby layouts for the scenarios in the program, and its outcome in all sampled scenarios."""
 
     answer: Answer
     further: tuple[Deployment, ...]
-    outcome: Outcome
+    outcome: ScenarioOutcome
 
 
-def needed(problem: Problem) -> int:
-    """Worlds to keep: the asked share and one standard error of it, so that it holds in worlds that were not sampled."""
-    asked = problem.spec.robust
+def required_scenarios(problem: Problem) -> int:
+    """Count the scenarios to keep: the asked share plus one standard error, so that it also holds in other samples."""
+    asked = problem.robust
     share = asked.confidence + np.sqrt(asked.confidence * (1.0 - asked.confidence) / asked.worlds)
     return int(np.ceil(min(share, 1.0) * asked.worlds - 1e-9))
 
 
-class Search:
-    """The program of one question with more and more worlds."""
+class ScenarioSearch:
+    """The program of one problem with a growing set of scenarios."""
 
     def __init__(
         self,
@@ -72,26 +76,27 @@ class Search:
         options: Options,
         steps: Raised,
         grids: Grids,
-        say: Say,
+        progress: Progress,
     ):
-        self.problem, self.candidates, self.nominal, self.options, self.say = problem, candidates, nominal, options, say
-        self.worlds = draw(problem, problem.spec.robust.worlds, problem.spec.robust.seed)
-        self.form = _roomy(problem, candidates)
+        self.problem, self.candidates, self.nominal = problem, candidates, nominal
+        self.options, self.progress = options, progress
+        self.scenarios = draw(problem, problem.robust.worlds, problem.robust.seed)
+        self.form = _with_room(problem, candidates)
         self.prices = prices_of(candidates, self.form, steps)
-        self.capacities = Capacities(problem, candidates.pools, self.worlds)
-        self.deployments = self._deployments(grids)
-        self.short, self._slots = self._shortened()
-        self._numbers = self._by_purpose()
+        self.capacities = Capacities(problem, candidates.pools, self.scenarios)
+        self.held, self.deployments = self._select(grids)
+        self.short, self._blocks, self._slots = self._shortened()
+        self._alternatives = self._by_purpose()
         self.active: list[int] = []
-        self.hopeless: set[int] = set()
+        self.infeasible: set[int] = set()
         self.best = 0
-        self.ends = time.perf_counter() + PATIENCE * options.time_limit_s
-        first = nominal if self._slots.risk is None else self.solved(())[0]  # a budget may bind at dear prices
+        self.ends = time.perf_counter() + MAX_TIME_LIMITS * options.time_limit_s
+        first = nominal if self._blocks.risk is None else self.solved(())[0]  # a budget may bind at high prices
         first = first if first.solution.values else nominal
-        self.found = Found(first, (), self.outcome(first, ()))
+        self.found = RobustFleet(first, (), self.outcome(first, ()))
 
-    def _deployments(self, grids: Grids) -> list[Deployment]:
-        """All layouts that any level of errors would choose, on fleet options that some plan at one level holds."""
+    def _select(self, grids: Grids) -> tuple[set[OptionName], list[Deployment]]:
+        """Return the fleet options that a plan at some level of errors holds, and all layouts on them that a level would choose."""
         held = _held_options(self.nominal)
         found = {
             d.key: d
@@ -100,84 +105,78 @@ class Search:
             for d in deployments_of(point, self.candidates.pools)
         }
         fleet_options = {_name(option): option for option in self.candidates.fleet_options}
-        for level in LEVELS:
-            derated = replace(self.problem, derating=derating_at(self.problem, level))
+        for level in ERROR_LEVELS:
+            derating = derating_at(self.problem, level)
+            derated = replace(self.problem, derating=derating)
             candidates = find_candidates(derated, grids)
             form = formulate(derated, candidates)
-            solution = solve(form.data, replace(self.options, gap=max(self.options.gap, ROUGH), method="branch"))
-            self.say(f"all errors at level {level:g}: {solution.status}, {solution.seconds:.1f} s")
+            gap = max(self.options.gap, OPTION_CHOICE_GAP)
+            solution = solve(form.data, replace(self.options, gap=gap, method="branch"))
+            self.progress(f"all errors at level {level:g}: {solution.status}, {solution.seconds:.1f} s")
             if not solution.values:
                 continue
             held |= _held_options(Answer(derated, candidates, form, solution))
-            for pool in candidates.pools:
-                for point in pool.points:
-                    if all(_name(use.option) in fleet_options for use in point.uses):
-                        plain = replace(
-                            point,
-                            uses=tuple(replace(use, option=fleet_options[_name(use.option)]) for use in point.uses),
-                        )
-                        share = derated.derating.capacity(plain.workload, (use.option.system for use in plain.uses))
-                        for d in deployments_of(replace(plain, capacity=plain.capacity / share), self.candidates.pools):
-                            found.setdefault(d.key, d)
+            for point in (point for pool in candidates.pools for point in pool.points):
+                if all(_name(use.option) in fleet_options for use in point.uses):
+                    uses = tuple(replace(use, option=fleet_options[_name(use.option)]) for use in point.uses)
+                    share = derating.capacity(point.workload, (use.option.system for use in uses))
+                    predicted = replace(point, uses=uses, capacity=point.capacity / share)
+                    for d in deployments_of(predicted, self.candidates.pools):
+                        found.setdefault(d.key, d)
         form = self.form
-        lasting = {
-            _name(form.fleet_options[k])
-            for k, always in zip(form.data.holding_option, form.data.covers().all(axis=1), strict=True)
-            if always
-        }
-        self.held = held & lasting or held  # systems that come and go would keep windows of time apart
-        return [d for d in found.values() if all(_name(use.option) in self.held for use in d.point.uses)]
+        always = np.atleast_1d(form.data.covers().all(axis=1))  # [holding]
+        lasting = {_name(form.fleet_options[k]) for k in form.data.holding_option[always]}
+        held = held & lasting or held  # holdings that come and go would keep windows of time apart
+        return held, [d for d in found.values() if all(_name(use.option) in held for use in d.point.uses)]
 
-    def _shortened(self) -> tuple[PlanData, ScenarioData]:
-        """The program over the slots that count, each for the time of those that are easier; without worlds as yet.
+    def _shortened(self) -> tuple[PlanData, ScenarioData, Ints]:
+        """Reduce the program to undominated slots, each standing for the time of those it dominates; no scenarios yet.
 
-        Where prices are to be weighed, or a budget must hold, a fleet costs its mean over the dearest worlds.
+        Where prices are weighed, or a budget must hold, the cost of a fleet is its conditional value at risk over price scenarios.
         """
-        data, asked = self.form.data, self.problem.spec.robust
+        data, asked = self.form.data, self.problem.robust
         risk = None
         if self.prices.paths and (asked.measure == "cvar" or math.isfinite(self.problem.budget)):
-            risk = Risk(self.prices.of_worlds(self.worlds)[:MOST_PRICES], asked.confidence)
+            risk = Risk(self.prices.of_scenarios(self.scenarios)[:MAX_PRICE_SCENARIOS], asked.confidence)
             data = replace(data, holding_cost={**data.holding_cost, COST: np.zeros(len(data.holding_option))})
         among = np.array([_name(self.form.fleet_options[k]) in self.held for k in data.holding_option])
         data = replace(data, holding_upper=np.where(among, data.holding_upper, 0.0))
         throughout = bool(data.covers()[among].all())
-        apart = (
+        window = (
             np.zeros((1, data.slots))
             if throughout
             else (data.slot_window[None, :] == np.arange(data.windows)[:, None]) * 1.0
         )
         slots, seconds = undominated_slots(
-            data.demand.reshape(-1, data.slots), apart, data.job_window_mask, data.slot_hours_s
+            data.demand.reshape(-1, data.slots), window, data.job_window_mask, data.slot_hours_s
         )
         total = data.demand.sum(axis=(0, 1))
         scale = np.zeros(data.slots)
         scale[slots] = (
             seconds / data.slot_hours_s[slots] * (total @ data.slot_hours_s) / max(total[slots] @ seconds, 1e-300)
         )
-        stands = np.zeros(data.slots)
-        stands[slots] = seconds
+        lengths_s = np.zeros(data.slots)
+        lengths_s[slots] = seconds
         priced = replace(
-            data, slot_hours_s=stands, point_cost={name: values * scale for name, values in data.point_cost.items()},
+            data, slot_hours_s=lengths_s, point_cost={name: values * scale for name, values in data.point_cost.items()},
             arc_cost={name: values * scale for name, values in data.arc_cost.items()},
         )  # fmt: skip
         short, _ = restricted_to_slots(priced, slots, data.job_work)
-        self._among = slots
-        return short, ScenarioData((), np.arange(len(slots)), seconds, risk)
+        return short, ScenarioData((), np.arange(len(slots)), seconds, risk), slots
 
-    def _by_purpose(self) -> dict[tuple, list[int]]:
-        """Deployments that differ in nothing but layout: in a world the best of them is taken."""
-        same: dict[tuple, list[int]] = {}
+    def _by_purpose(self) -> list[list[int]]:
+        """Group the deployments that differ in nothing but layout; a scenario takes the best of each group."""
+        same: dict[tuple[Any, ...], list[int]] = {}
         for i, d in enumerate(self.deployments):
-            same.setdefault(
-                (d.pool, *dict.fromkeys(id(use.option) for use in d.point.uses), len(d.point.uses)), []
-            ).append(i)
-        return same
+            key = (d.pool, *dict.fromkeys(id(use.option) for use in d.point.uses), len(d.point.uses))
+            same.setdefault(key, []).append(i)
+        return list(same.values())
 
-    def world(self, s: int) -> tuple[Scenario, list[Deployment]]:
-        """What the program sees of a world, and the deployments behind its points."""
+    def scenario(self, s: int) -> tuple[Scenario, list[Deployment]]:
+        """Build the program data of a sampled scenario; returns also the deployments behind its serving points."""
         option_of = {id(option): k for k, option in enumerate(self.form.fleet_options)}
         chosen = []
-        for members in self._numbers.values():
+        for members in self._alternatives:
             able = [(self.capacities.of(self.deployments[i])[s], i) for i in members]
             if len(self.deployments[members[0]].point.uses) == 1:
                 best = max(able, key=lambda pair: pair[0] / self.deployments[pair[1]].point.uses[0].systems)
@@ -197,74 +196,81 @@ class Search:
             pace=pace,
         ), chosen  # fmt: skip
 
-    def on_all_hours(self) -> ScenarioData:
-        """The worlds in the program, for the program over all slots."""
-        return replace(self._slots, scenarios=[self.world(s)[0] for s in self.active], slots=self._among, risk=None)
+    def over_all_slots(self) -> ScenarioData:
+        """Return the scenarios in the program, for the program over all slots."""
+        scenarios = [self.scenario(s)[0] for s in self.active]
+        return replace(self._blocks, scenarios=scenarios, slots=self._slots, risk=None)
 
     def solved(self, active: Sequence[int]) -> tuple[Answer, tuple[Deployment, ...]]:
-        """The plan that carries these worlds, and the layouts that stand by for them."""
-        blocks = [self.world(s) for s in active]
-        rough = replace(self.options, gap=max(self.options.gap, CLOSE), method="direct")
-        solution = solve(
-            replace(self.short, scenarios=replace(self._slots, scenarios=[world for world, _ in blocks])), rough
-        )
-        further: dict[tuple, Deployment] = {}
+        """Solve for the cheapest fleet that serves these scenarios; returns also its standby layouts in use."""
+        blocks = [self.scenario(s) for s in active]
+        options = replace(self.options, gap=max(self.options.gap, SCENARIO_GAP), method="direct")
+        scenarios = replace(self._blocks, scenarios=[scenario for scenario, _ in blocks])
+        solution = solve(replace(self.short, scenarios=scenarios), options)
+        further: dict[tuple[Any, ...], Deployment] = {}
         for i, (_, chosen) in enumerate(blocks if solution.values else ()):
             x = solution.values[f"scenario {i} x"].max(axis=1, initial=0.0)
-            further |= {deployment_of(chosen[p].point): chosen[p] for p in np.flatnonzero(x > 1e-6)}
-        return Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution), tuple(
-            further.values()
-        )
+            further |= {deployment_of(chosen[p].point): chosen[p] for p in np.flatnonzero(x > USE_TOL)}
+        answer = Answer(self.problem, self.candidates, replace(self.form, data=self.short), solution)
+        return answer, tuple(further.values())
 
-    def outcome(self, answer: Answer, further: Iterable[Deployment]) -> Outcome:
-        values, rest = answer.solution.values, answer.solution.functionals[COST]
+    def outcome(self, answer: Answer, further: Iterable[Deployment]) -> ScenarioOutcome:
+        """Dispatch the fleet of an answer in all sampled scenarios, at the prices of each."""
+        values, other_cost = answer.solution.values, answer.solution.functionals[COST]
         held = np.rint(values["n"])
-        if "quantile" in values:
-            risk = self._slots.risk
-            rest -= float(values["quantile"].sum() + values["beyond"].sum() / ((1.0 - risk.share) * len(risk.cost)))
+        if (risk := self._blocks.risk) is not None and "quantile" in values:
+            tail = values["beyond"].sum() / ((1.0 - risk.share) * len(risk.cost))
+            other_cost -= float(values["quantile"].sum() + tail)
         else:
-            rest -= float(self.prices.typical @ held)
-        return fared(answer, self.worlds, rest + self.prices.of_worlds(self.worlds) @ held, further, self.capacities)
+            other_cost -= float(self.prices.typical @ held)
+        cost: Floats = other_cost + self.prices.of_scenarios(self.scenarios) @ held
+        return evaluate_fleet(answer, self.scenarios, cost, further, self.capacities)
 
     def run(self, wanted: int) -> bool:
-        """Adds worlds until so many of the sampled ones are kept; False where no fleet within the limits was found to keep them."""
+        """Add scenarios until `wanted` of the sampled ones are kept; False where no such fleet is found within the limits."""
         while True:
-            kept = int(self.found.outcome.kept.sum())
+            outcome = self.found.outcome
+            kept = int(outcome.kept.sum())
             self.best = max(self.best, kept)
-            self.say(f"{len(self.active)} worlds in the program: {kept} of {self.worlds.count} kept, {wanted} wanted")
+            self.progress(
+                f"{len(self.active)} scenarios in the program: {kept} of {self.scenarios.count} kept, {wanted} wanted"
+            )
             if kept >= wanted:
                 return True
-            undone = self.found.outcome.undone.sum(axis=1)
             failing = [
                 s
-                for s in np.argsort(undone, kind="stable").tolist()
-                if not self.found.outcome.kept[s] and s not in self.hopeless and s not in self.active
+                for s in np.argsort(outcome.undone.sum(axis=1), kind="stable").tolist()
+                if not outcome.kept[s] and s not in self.infeasible and s not in self.active
             ]
-            tired = len(self.active) + len(self.hopeless) >= MOST_ROUNDS or time.perf_counter() > self.ends
-            if tired or len(failing) < wanted - kept:
+            exhausted = len(self.active) + len(self.infeasible) >= MAX_ROUNDS or time.perf_counter() > self.ends
+            if exhausted or len(failing) < wanted - kept:
                 return False
             picked = failing[wanted - kept - 1]
             answer, further = self.solved([*self.active, picked])
             if not answer.solution.values:
-                self.hopeless.add(picked)
+                self.infeasible.add(picked)
                 continue
             self.active.append(picked)
-            self.found = Found(answer, further, self.outcome(answer, further))
+            self.found = RobustFleet(answer, further, self.outcome(answer, further))
 
 
-def _name(option: FleetOption) -> tuple[str, str]:
+def _name(option: FleetOption) -> OptionName:
     return option.name, option.offer.path
 
 
-def _held_options(answer: Answer) -> set[tuple[str, str]]:
+def _held_options(answer: Answer) -> set[OptionName]:
+    """Name the fleet options of which an answer holds at least one system."""
     counts = answer.solution.values["n"]
     return {_name(answer.form.fleet_options[k]) for u, (k, _) in enumerate(answer.form.holdings) if counts[u] > 0.5}
 
 
-def _roomy(problem: Problem, candidates: Candidates) -> Formulation:
-    """The program's input with room for fleets that are slower than predicted."""
-    slow = lambda points: tuple(replace(p, capacity=p.capacity / SPARE) for p in points)
-    wide = replace(candidates, pools=tuple(replace(pool, points=slow(pool.points)) for pool in candidates.pools))
+def _with_room(problem: Problem, candidates: Candidates) -> Formulation:
+    """Formulate the program with bounds on holdings that leave room for fleets slower than predicted."""
+
+    def slowed(points: Iterable[OperatingPoint]) -> tuple[OperatingPoint, ...]:
+        return tuple(replace(p, capacity=p.capacity / HOLDING_BOUND_FACTOR) for p in points)
+
+    wide = replace(candidates, pools=tuple(replace(pool, points=slowed(pool.points)) for pool in candidates.pools))
     upper = formulate(problem, wide).data.holding_upper
     form = formulate(problem, candidates)
     return replace(form, data=replace(form.data, holding_upper=np.maximum(upper, form.data.holding_upper)))

@@ -1,1 +1,1 @@
-"""Sampled scenarios and how a plan fares in them."""
+"""Evaluate a plan in sampled scenarios."""

@@ -9,7 +9,7 @@ from typing import Any
 from planner.problem.facts import Problem
 from planner.problem.scenarios import Scenarios, draw, uncertain
 from planner.resolve.price_steps import Raised, raised
-from planner.scenarios.redispatch import Outcome, left_out
+from planner.scenarios.redispatch import ScenarioOutcome, left_out
 from planner.verify.amounts import Amounts
 from planner.verify.recompute import systems_of
 from planner.verify.robust_outcome import outcome_of, price_amounts
@@ -29,7 +29,7 @@ def priced(problem: Problem, document: Mapping[str, Any], steps: Raised, read_th
 
 def fared_again(
     problem: Problem, document: Mapping[str, Any], worlds: Scenarios, amounts: Mapping[str, float], read_through: Reader
-) -> Outcome:
+) -> ScenarioOutcome:
     """How the plan of a document fares in worlds."""
     return outcome_of(read_through(problem, document), worlds, amounts)
 

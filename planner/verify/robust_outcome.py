@@ -17,7 +17,7 @@ from planner.problem.facts import Problem, ServingFacts
 from planner.problem.intervals import network
 from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
-from planner.scenarios.redispatch import Curve, Outcome, curve_at, worst_errors
+from planner.scenarios.redispatch import BatchCurve, ScenarioOutcome, curve_at, worst_errors
 from planner.verify.decisions import Decisions, key_of
 from planner.verify.fleet import CheckedOption
 from planner.verify.power import power_at
@@ -37,7 +37,7 @@ class Stand:
     speed: float  # below 1 under a power cap
     option_numbers: tuple[int, ...]
 
-    def curve(self, problem: Problem) -> Curve:
+    def curve(self, problem: Problem) -> BatchCurve:
         uses = [
             (option.system, option.scaleout_bytes_per_s, pool["precision"], pool["layout"], pool["workers"])
             for option, pool in zip(self.fleet_options, self.pools)
@@ -45,12 +45,12 @@ class Stand:
         return curve_at(problem, self.workload, uses, self.speed)
 
 
-def outcome_of(check: Decisions, worlds: Scenarios, amounts: Mapping[str, float]) -> Outcome:
+def outcome_of(check: Decisions, worlds: Scenarios, amounts: Mapping[str, float]) -> ScenarioOutcome:
     """How a plan fares that was read through by `check`; `amounts` by price: the part of its cost that goes with it."""
     problem, document = check.problem, check.document
     fleet, stands, ways, jobs = _held(check)
     program = Redispatch(fleet.without_dominated_slots())
-    curves: dict[str, Curve] = {}
+    curves: dict[str, BatchCurve] = {}
     capacity = np.zeros((len(ways), worlds.count))
     for i, (number, rtt_s) in enumerate(ways):
         stand = stands[number]
@@ -86,7 +86,7 @@ def outcome_of(check: Decisions, worlds: Scenarios, amounts: Mapping[str, float]
     cost = document["totals"]["cost"] + sum(
         (amount * (worlds.prices[path] - 1.0) for path, amount in amounts.items()), np.zeros(worlds.count)
     )
-    return Outcome(
+    return ScenarioOutcome(
         tuple(w.name for w in (*problem.serving, *(facts for facts, _, _ in jobs))), undone, cost, problem.budget
     )
 

@@ -164,7 +164,7 @@ def test_easier_slots_stand_for_none_of_their_own():
     )
 
 
-# -- worlds in the program ---------------------------------------------------------------------------------------------
+# -- scenarios in the program ---------------------------------------------------------------------------------------------
 
 
 def two_options(risk: Risk | None, *capacities: tuple[float, float]) -> PlanData:
