@@ -20,8 +20,8 @@ from planner.candidates.serving import Grid, within_demand
 from planner.evaluate.disaggregated import evaluate, pool_power_w
 from planner.evaluate.serving import (
     BATCHES,
-    at,
     chips_of,
+    entry_at,
     latencies,
     layout_of,
     limits_at_site,
@@ -286,13 +286,13 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
     choice = pair.choice
     found, shape, index = choice.found, choice.found.point.requests_per_s.shape, choice.index
     sides = (
-        ("prefill", choice.prefill, choice.prefill_layout, 1, at(found.prefill_shares, shape, index)),
+        ("prefill", choice.prefill, choice.prefill_layout, 1, entry_at(found.prefill_shares, shape, index)),
         (
             "decode",
             choice.decode,
             choice.decode_layout,
             int(BATCHES[choice.batch]),
-            at(found.point.shares, shape, index),
+            entry_at(found.point.shares, shape, index),
         ),
     )
     uses = []
@@ -313,7 +313,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
             [(use.option.system.rates(use.precision), chips_of(use.layout) * use.workers) for use in uses],
             float(np.broadcast_to(found.point.computed_share, shape)[index]),
         ),
-        memory_bytes=at({"": found.point.memory_bytes}, shape, index)[""],
+        memory_bytes=entry_at({"": found.point.memory_bytes}, shape, index)[""],
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.candidates.points import OperatingPoint, Pool, Use
-from planner.evaluate.power_caps import Capped, capped_at
+from planner.evaluate.power_caps import CappedPoint, capped_at
 from planner.problem.derating import stretch_of
 from planner.problem.facts import Derating
 from planner.spec.slo import LatencyLimit
@@ -37,7 +37,7 @@ def capped_points(point: OperatingPoint) -> list[OperatingPoint]:
     return [_slower(point, cap, capped) for cap, capped in found if capped is not None]
 
 
-def _slower(point: OperatingPoint, cap: float, capped: Capped) -> OperatingPoint:
+def _slower(point: OperatingPoint, cap: float, capped: CappedPoint) -> OperatingPoint:
     uses: tuple[Use, ...] = tuple(
         replace(use, extra_it_w=watts) for use, watts in zip(point.uses, capped.extra_w, strict=True)
     )

@@ -21,8 +21,8 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import OperatingPoint, Use
 from planner.evaluate.serving import (
     BATCHES,
-    at,
     chips_of,
+    entry_at,
     evaluate,
     extra_power_w,
     latencies,
@@ -177,7 +177,7 @@ def serving_point(
         layout_of(grid.layouts, choice.layout),
         float(point.requests_per_s[index]),
     )
-    shares = at(point.shares, shape, index)
+    shares = entry_at(point.shares, shape, index)
     one = lambda value: float(np.broadcast_to(value, shape)[index])
     use = Use(
         role="serve",

@@ -1,4 +1,4 @@
-"""Evaluate given training layouts: time, memory, and intervals."""
+"""Evaluate training layouts: step time, memory, and the interval of the step time."""
 
 from __future__ import annotations
 
@@ -63,8 +63,10 @@ def carries(plant: Plant | None, layouts: Layouts) -> Bools:
     """Tell for each layout whether the network connects the members of all its groups."""
     if plant is None:
         return np.ones(len(layouts), bool)
-    found = _links(plant, layouts).values()
-    return np.logical_and.reduce([np.asarray(links.carried) & (np.asarray(links.bytes_per_s) > 0.0) for links in found])
+    carried: Bools = np.ones(len(layouts), bool)
+    for links in _links(plant, layouts).values():
+        carried &= np.asarray(links.carried) & (np.asarray(links.bytes_per_s) > 0.0)
+    return carried
 
 
 def interval_of(setup: TrainingSetup, tier: str | None = None) -> Interval:
@@ -78,16 +80,24 @@ def memory_needed(job: TrainingFacts, layouts: Layouts, constants: ModelConstant
 
     `shrink`: memory must also suffice when only 1 / shrink of the data-parallel replicas run, which makes shards larger.
     """
-    run = {
-        "global_batch_sequences": job.batch_sequences, "sequence_tokens": job.spec.sequence_tokens, "constants": constants.training,
-        "recipe": RECIPE,
-    }  # fmt: skip
-    needed = training_memory(job.architecture, layouts, **run).total
+
+    def memory(some: Layouts) -> Floats:
+        found: Floats = training_memory(
+            job.architecture,
+            some,
+            global_batch_sequences=job.batch_sequences,
+            sequence_tokens=job.spec.sequence_tokens,
+            constants=constants.training,
+            recipe=RECIPE,
+        ).total
+        return found
+
+    needed = memory(layouts)
     if shrink == 1:
         return needed
     sizes = {name: getattr(layouts, name) for name in Layouts.__dataclass_fields__}
     shrunk = Layouts(**sizes | {"dp": np.maximum(layouts.dp // shrink, 1)})
-    return np.maximum(needed, training_memory(job.architecture, shrunk, **run).total)
+    return np.maximum(needed, memory(shrunk))
 
 
 def slowed(step: TrainingStep, factor: float) -> TrainingStep:

@@ -13,16 +13,19 @@ from planner.resolve.power_caps import LEAST_POWER
 
 
 @dataclass(frozen=True, slots=True)
-class Capped:
-    """`speed` of the whole point, `extra_w` above idle of each pool."""
+class CappedPoint:
+    """An operating point under a power cap: its speed relative to uncapped, and the power above idle of each pool [W]."""
 
     speed: float
     extra_w: tuple[float, ...]
 
 
-def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, float, float]]) -> Capped | None:
-    """A cap as a share of nameplate on all systems of a point, as (system, systems per replica, watts above idle) by pool; None
-    where it changes nothing or goes below what was measured."""
+def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, float, float]]) -> CappedPoint | None:
+    """Apply a power cap, as a share of nameplate, to all systems of a point.
+
+    `pools`: (system, systems per replica, watts above idle) of each. None where the cap changes nothing, or is below the measured range
+    of the curve.
+    """
     speed, extra = 1.0, []
     for system, systems, extra_w in pools:
         allowed, idle = cap * systems * system.power_w, systems * system.idle_w
@@ -31,13 +34,16 @@ def capped_at(cap: float, curve: CapCurve, pools: Sequence[tuple[SystemFacts, fl
             return None
         speed = min(speed, float(np.interp(share, curve.power, curve.speed)) if share < 1 else 1.0)
         extra.append(min(extra_w, allowed - idle))
-    return Capped(speed, tuple(extra)) if speed < 1 else None
+    return CappedPoint(speed, tuple(extra)) if speed < 1 else None
 
 
-def stretched(stated: Mapping[str, Any], capped: Capped) -> dict[str, Any]:
-    """What a plan must say of a capped point, from what it would say of the same point without the cap."""
+def capped_row(stated: Mapping[str, Any], capped: CappedPoint) -> dict[str, Any]:
+    """Derive the plan row of a capped point from the row of the same point without the cap."""
     s = capped.speed
-    over = lambda times: {name: value / s for name, value in times.items()}
+
+    def slowed(times: Mapping[str, float]) -> dict[str, float]:
+        return {name: value / s for name, value in times.items()}
+
     interval = stated["interval_80"] and {
         name: [bound * s if name == "capacity" else bound / s for bound in bounds]
         for name, bounds in stated["interval_80"].items()
@@ -47,6 +53,6 @@ def stretched(stated: Mapping[str, Any], capped: Capped) -> dict[str, Any]:
         for (i, pool), watts in zip(stated["pools"].items(), capped.extra_w, strict=True)
     }
     return {
-        **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": over(stated["latency_s"]),
-        "time_s": over(stated["time_s"]), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
+        **stated, "pools": pools, "capacity": stated["capacity"] * s, "mfu": stated["mfu"] * s, "latency_s": slowed(stated["latency_s"]),
+        "time_s": slowed(stated["time_s"]), "interval_80": interval, **({"hfu": stated["hfu"] * s} if "hfu" in stated else {}),
     }  # fmt: skip

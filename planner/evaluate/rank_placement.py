@@ -1,12 +1,12 @@
-"""Where the ranks of a chosen training point go on its network: the best order of the parallel dimensions against the usual numbering.
+"""Place the ranks of a training point on its network: the best order of the parallel dimensions against the usual numbering.
 
-The search is in `models.network.placement` and `models.network.placement_torus`. The step times of a plan are those of the usual numbering.
+The search is in `models.network.placement` and `models.network.placement_torus`. Step times of a plan assume the usual numbering.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from models.network.designs import torus_trunk
 from models.network.direct import torus_dims
 from models.network.group_links import Plant, levels_of
-from models.network.placement import best_placement
+from models.network.placement import Flow, best_placement
 from models.network.placement_torus import best_torus_placement
 from models.training.layouts import Layouts
 from models.training.run import Run
@@ -32,8 +32,9 @@ def placement_of(
     precision: str,
     constants: ModelConstants,
 ) -> dict[str, Any] | None:
-    """The order that loads the busiest links least [s per step], and what the usual one and the worst would; None within one
-    system, on a provider's network, and where experts or a torus are not filled by whole dimensions.
+    """Find the order with the least time on the busiest link [s per step], and report the usual and the worst order beside it.
+
+    None within one system, on a provider's network, and where whole dimensions do not fill the expert groups or the torus.
     """
     layouts = Layouts.of(**layout)
     chips = int(layouts.chips[0])
@@ -61,8 +62,8 @@ def placement_of(
     )
 
 
-def _on_torus(plant: Plant, chips: int, degrees: Mapping[str, int], flows: list) -> dict[str, Any] | None:
-    """On a torus of just the systems at work."""
+def _on_torus(plant: Plant, chips: int, degrees: Mapping[str, int], flows: Sequence[Flow]) -> dict[str, Any] | None:
+    """Place the ranks on a torus of exactly the systems at work."""
     systems = chips // plant.chips_per_system
     dims = torus_dims(systems, int(np.clip(plant.ports_per_system // 2, 1, 3)))
     link = float(torus_trunk(np.array(dims), plant.ports_per_system)) * plant.port_bytes_per_s
@@ -73,12 +74,11 @@ def _on_torus(plant: Plant, chips: int, degrees: Mapping[str, int], flows: list)
     except ValueError:
         return None
     given = None if found.given is None else found.given.bottleneck_s
-    orders, factors = (
-        [list(along) for along in found.best.orders],
-        {axis: list(way) for axis, way in found.best.factors.items()},
-    )
+    orders = [list(axes) for axes in found.best.orders]
+    factors = {axis: list(ranks) for axis, ranks in found.best.factors.items()}
     return _row(orders, found.best.bottleneck_s, given, found.worst.bottleneck_s, found.tried) | {"factors": factors}
 
 
-def _row(order: list, best_s: float, given_s: float | None, worst_s: float, tried: int) -> dict[str, Any]:
+def _row(order: Sequence[Any], best_s: float, given_s: float | None, worst_s: float, tried: int) -> dict[str, Any]:
+    """Write a placement as the row of a plan document."""
     return {"order": order, "busiest_link_s": best_s, "in_number_order_s": given_s, "worst_s": worst_s, "tried": tried}

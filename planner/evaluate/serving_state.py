@@ -1,4 +1,4 @@
-"""Caches and drafts of a spec as the closed forms take them."""
+"""Convert the prefix cache and the speculation of a spec into the form that the closed forms take."""
 
 from __future__ import annotations
 
@@ -6,30 +6,41 @@ from math import inf
 
 from models.serving.prefix_cache import Given, PrefixCache, Sessions, Tier, Zipf
 from models.serving.speculation import Speculation
-from planner.spec.serving import HBM, Drafting, PrefixSharing
+from planner.spec.serving import HBM, CacheTier, Drafting, PrefixSharing
 
 
 def prefix_cache(block: PrefixSharing | None, system_chips: int) -> PrefixCache | None:
-    """The cache as the closed forms take it, on systems of so many chips."""
+    """Convert the prefix cache of a workload, with capacity and bandwidth per chip of systems of `system_chips`."""
     if block is None:
         return None
-    tiers = tuple(
-        Tier(
-            bytes_per_chip=tier.capacity / system_chips,
-            bytes_per_s=inf if tier.name == HBM else tier.bandwidth / system_chips,
-            latency_s=tier.latency,
-            in_hbm=tier.name == HBM,
-        )
-        for tier in block.tiers
-    )
+    tiers = tuple(_tier(tier, system_chips) for tier in block.tiers)
+    default = Tier(0.0, inf, 0.0, in_hbm=True)  # a stated hit rate does not depend on the size
+    return PrefixCache(block.prefix_tokens, _reuse(block), tiers or (default,), system_chips)
+
+
+def _tier(tier: CacheTier, system_chips: int) -> Tier:
+    in_hbm = tier.name == HBM
+    bandwidth = inf if in_hbm or tier.bandwidth is None else tier.bandwidth / system_chips
+    return Tier(tier.capacity / system_chips, bandwidth, tier.latency, in_hbm=in_hbm)
+
+
+def _reuse(block: PrefixSharing) -> Given | Zipf | Sessions:
+    """Choose the model of prefix reuse; the spec demands the fields that each of them needs."""
     reuse = block.reuse
     if reuse is None:
-        how = Given(block.hit_rate)
-    else:
-        how = Sessions(reuse.requests, reuse.gap) if reuse.prefixes is None else Zipf(reuse.prefixes, reuse.zipf)
-    return PrefixCache(block.prefix_tokens, how, tiers or (Tier(0.0, inf, 0.0, in_hbm=True),), system_chips)
+        return Given(_required(block.hit_rate))
+    if reuse.prefixes is None:
+        return Sessions(_required(reuse.requests), _required(reuse.gap))
+    return Zipf(reuse.prefixes, _required(reuse.zipf))
+
+
+def _required(value: float | None) -> float:
+    """Narrow a field that the validation of the spec demands."""
+    if value is None:
+        raise ValueError("a field of the block is missing that its validation demands")
+    return value
 
 
 def drafting(block: Drafting | None) -> Speculation | None:
-    """The speculation as the closed forms take it."""
+    """Convert the speculation of a workload."""
     return None if block is None else Speculation(block.draft_tokens, block.acceptance, block.draft_share)

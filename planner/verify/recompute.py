@@ -11,7 +11,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.percentiles import latency_s
 from planner.evaluate import disaggregated, interruptions, serving, training
 from planner.evaluate.layouts import TrainingSetup
-from planner.evaluate.power_caps import capped_at, stretched
+from planner.evaluate.power_caps import capped_at, capped_row
 from planner.evaluate.rank_placement import placement_of
 from planner.problem.fabrics import share_a_network, uneven
 from planner.problem.facts import (
@@ -73,7 +73,7 @@ def evaluate_point(
     )
     if capped is None:
         raise ValueError(f"{row['id']}: a power cap of {cap} does not slow it down, or is too low")
-    return replace(found, stated=stretched(found.stated, capped))
+    return replace(found, stated=capped_row(found.stated, capped))
 
 
 def _evaluate(
