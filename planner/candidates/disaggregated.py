@@ -1,15 +1,17 @@
-"""Operating points with separate pools for prefill and decode, on one kind of system or on two.
+"""Choose operating points with separate pools for prefill and decode, on one type of system or on two.
 
-Layouts of both sides come from the grids of `planner.candidates.serving`; the closed forms are in `models.serving.disaggregation`.
+Layouts of both roles come from the grids of `planner.candidates.serving`; the closed forms are in `models.serving.disaggregation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats, Ints, Result
 from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
 from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
@@ -32,21 +34,23 @@ from planner.problem.fabrics import share_a_network
 from planner.problem.facts import Problem, ServingFacts
 from planner.spec.slo import TPOT
 
-MAX_WORKERS = 12  # of each kind in one group; a plan takes any number of groups
-MAX_BATCHES = 4  # of each decode layout
-THROUGHPUT_TIE_TOL = 1e-9  # groups that differ less do as well. Not more: a smaller group that is dearer by so much would make looser limits cost more
+MAX_WORKERS = 12  # of either role in one group; a plan uses any number of groups
+MAX_BATCHES = 4  # batches kept of each decode layout
+MAX_PREFILL_LAYOUTS = 3
+# Relative: groups that differ less count as equal. If larger, a smaller group that costs more by so much could make looser limits dearer.
+THROUGHPUT_TIE_TOL = 1e-9
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChoice:
-    """A group of workers that goes on; arrays of `found` are indexed by `index`."""
+    """A selected group of prefill and decode workers; `index` is its place in the arrays of `found`."""
 
     prefill: Grid
     decode: Grid
     prefill_layout: int
     decode_layout: int
-    batch: int
+    batch: int  # index into `BATCHES`
     workers: tuple[int, int]
     found: DisaggregatedPoint
     index: tuple[int, ...]
@@ -54,7 +58,7 @@ class GroupChoice:
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup:
-    """A group on two fleet options, or on one, before all that a plan says of it is worked out."""
+    """A selected group on two fleet options, or twice on one, before its operating point is built."""
 
     fleet_options: tuple[FleetOption, FleetOption]
     choice: GroupChoice
@@ -63,13 +67,20 @@ class WorkerGroup:
 
     @classmethod
     def of(cls, first: FleetOption, second: FleetOption, choice: GroupChoice) -> WorkerGroup:
-        sides = (choice.prefill, choice.prefill_layout), (choice.decode, choice.decode_layout)
-        systems = (float(grid.systems[layout]) * workers for (grid, layout), workers in zip(sides, choice.workers))
-        return cls((first, second), choice, float(choice.found.point.requests_per_s[choice.index]), tuple(systems))
+        """Put the prefill workers of a choice on the first fleet option, and the decode workers on the second."""
+        prefill, decode = choice.workers
+        systems = (
+            float(choice.prefill.systems[choice.prefill_layout]) * prefill,
+            float(choice.decode.systems[choice.decode_layout]) * decode,
+        )
+        return cls((first, second), choice, float(np.asarray(choice.found.point.requests_per_s)[choice.index]), systems)
 
 
 def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
-    """(prefill, decode) fleet options of one site that share a network: our own of one design, or one rented kind by itself."""
+    """List the (prefill, decode) fleet options of one site that share a network.
+
+    Owned ones on the same fabric design are paired with each other, a rented one only with itself.
+    """
     for first in fleet_options:
         for second in fleet_options:
             if share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
@@ -78,107 +89,96 @@ def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[Flee
 
 @dataclass(frozen=True, slots=True)
 class FeasibleGroups:
-    """Groups that meet some limits, before what a system is worth picks among them: arrays over (prefill, decode, batch, ratio)."""
+    """Groups evaluated under the limits of one round trip; arrays over (prefill layout, decode layout, batch, worker ratio)."""
 
-    index: np.ndarray
-    batch: np.ndarray
+    prefill_layouts: Ints  # [prefill layout] index into the grid
+    batches: Ints  # [decode layout, batch] index into `BATCHES`
     found: DisaggregatedPoint
-    rate: np.ndarray
-    occupied: tuple[np.ndarray, np.ndarray]
-    choices: dict[int, GroupChoice] = field(default_factory=dict)
-    places: dict[tuple, list[int]] = field(default_factory=dict)
-    corners: list[_HullCorners] = field(default_factory=list)  # none or those of these groups
-
-    def least_occupying(self, worth: tuple[float, float], most: int) -> list[int]:
-        if not self.corners:
-            self.corners.append(_HullCorners.of(*self.occupied, self.rate))
-        if (worth, most) not in self.places:
-            self.places[worth, most] = self.corners[0].least_occupying(worth, most)
-        return self.places[worth, most]
+    rate: Floats  # requests/s, 0 where a limit is missed
+    hull: LowerHull
+    choices: dict[int, GroupChoice] = field(default_factory=dict)  # cache, by flat position
 
 
 class GroupSearch:
-    """Groups of one workload on two kinds of system at one precision; what is evaluated serves the limits of all origins."""
+    """Search over the groups of one workload on two types of system at one precision; evaluations are shared by all origins."""
 
     def __init__(
         self, workload: ServingFacts, prefill: Grid, decode: Grid, scaleouts: tuple[float, float], problem: Problem
     ):
-        self.workload, self.prefill, self.decode, self.scaleouts, self.problem = (
-            workload,
-            prefill,
-            decode,
-            scaleouts,
-            problem,
-        )
+        self.workload, self.problem = workload, problem
+        self.prefill, self.decode, self.scaleouts = prefill, decode, scaleouts
         self.evaluated = 0
-        self._known: dict[tuple, tuple[DisaggregatedPoint, SloScreen]] = {}
-        self._fronts: dict[float, FeasibleGroups | None] = {}
+        self._evaluations: dict[tuple[Any, ...], tuple[DisaggregatedPoint, SloScreen]] = {}
+        self._feasible: dict[float, FeasibleGroups | None] = {}
 
-    def front(self, allowance_s: float) -> FeasibleGroups | None:
-        if allowance_s not in self._fronts:
-            self._fronts[allowance_s] = self._front(allowance_s)
-        return self._fronts[allowance_s]
+    def choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
+        """Select at most `most` groups by the systems they occupy per request; see `LowerHull.fewest_systems`."""
+        if allowance_s not in self._feasible:
+            self._feasible[allowance_s] = self._evaluate(allowance_s)
+        groups = self._feasible[allowance_s]
+        if groups is None:
+            return []
+        return [self._choice(groups, position) for position in groups.hull.fewest_systems(prices, most)]
 
-    def _front(self, allowance_s: float) -> FeasibleGroups | None:
+    def _evaluate(self, allowance_s: float) -> FeasibleGroups | None:
+        """Evaluate the groups at a round trip; None where no prefill layout meets the limits."""
         n_p, n_d = worker_ratios(MAX_WORKERS)
         stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
         limits = limits_at_site(self.workload.spec.slo, allowance_s, stretch)
         index = efficient_prefill_layouts(self.prefill, limits, self.problem.constants.serving)
         if not index.size:
             return None
-        # Which batches a decode worker can hold hardly depends on the prefill side: they are picked beside the fastest of it.
+        # The batches that a decode worker can hold hardly depend on the prefill side: select them beside its fastest layout.
         fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
         _, alone = self.rate(np.atleast_1d(fastest), np.arange(BATCHES.size), (MAX_WORKERS, 1), limits)
         batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
         found, rate = self.rate(index, batch, (n_p, n_d), limits)
         rate = within_demand(rate, self.workload, self.problem)
-        occupied = np.broadcast_arrays(
+        prefill_systems, decode_systems, _ = np.broadcast_arrays(
             self.prefill.systems[index][:, None, None, None] * n_p, self.decode.systems[:, None, None] * n_d, rate
-        )[:2]
-        return FeasibleGroups(index, batch, found, rate, occupied)
+        )
+        return FeasibleGroups(index, batch, found, rate, LowerHull.of(prefill_systems, decode_systems, rate))
 
-    def choice(self, front: FeasibleGroups, place: int) -> GroupChoice:
-        if place not in front.choices:
+    def _choice(self, groups: FeasibleGroups, position: int) -> GroupChoice:
+        """Return the group at a flat position, the same object each time."""
+        if position not in groups.choices:
             n_p, n_d = worker_ratios(MAX_WORKERS)
-            p, d, b, r = map(int, np.unravel_index(place, front.rate.shape))
-            workers = int(n_p[r]), int(n_d[r])
-            front.choices[place] = GroupChoice(
-                self.prefill,
-                self.decode,
-                int(front.index[p]),
-                d,
-                int(front.batch[d, b]),
-                workers,
-                front.found,
-                (p, d, b, r),
+            p, d, b, r = map(int, np.unravel_index(position, groups.rate.shape))
+            groups.choices[position] = GroupChoice(
+                prefill=self.prefill,
+                decode=self.decode,
+                prefill_layout=int(groups.prefill_layouts[p]),
+                decode_layout=d,
+                batch=int(groups.batches[d, b]),
+                workers=(int(n_p[r]), int(n_d[r])),
+                found=groups.found,
+                index=(p, d, b, r),
             )
-        return front.choices[place]
+        return groups.choices[position]
 
     def rate(
-        self, index: np.ndarray, batch: np.ndarray, workers: tuple, limits: Limits
-    ) -> tuple[DisaggregatedPoint, np.ndarray]:
-        """The groups of some prefill layouts and of these batches of all decode layouts; their rates, 0 where a limit is missed."""
+        self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits
+    ) -> tuple[DisaggregatedPoint, Floats]:
+        """Evaluate some prefill layouts with given batches of all decode layouts; rates are 0 where a limit is missed."""
         key = (index.tobytes(), batch.tobytes(), np.shape(workers[0]))
-        if key not in self._known:
-            layouts = (
-                self.prefill.layouts.take((index, None, None, None)),
-                self.decode.layouts.take((slice(None), None, None)),
-            )
-            systems, constants = (self.prefill.system, self.decode.system), self.problem.constants.serving
+        if key not in self._evaluations:
             found = evaluate(
                 self.workload,
-                systems,
+                (self.prefill.system, self.decode.system),
                 self.scaleouts,
-                layouts,
+                (
+                    self.prefill.layouts.take((index, None, None, None)),
+                    self.decode.layouts.take((slice(None), None, None)),
+                ),
                 BATCHES[batch][..., None],
                 workers,
                 self.prefill.precision,
-                constants,
+                self.problem.constants.serving,
             )
-            self._known[key] = found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
-            self.evaluated += found.point.requests_per_s.size
-        found, screen = self._known[key]
-        further = {metric: held for metric, held in limits.items() if metric != TPOT}
+            self._evaluations[key] = found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
+            self.evaluated += np.size(found.point.requests_per_s)
+        found, screen = self._evaluations[key]
+        further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
         return found, np.where(screen.satisfied(further), found.point.requests_per_s, 0.0)
 
 
@@ -190,7 +190,7 @@ def group_searches(
     second: FleetOption,
     problem: Problem,
 ) -> list[GroupSearch]:
-    """One for each precision that both sides have."""
+    """Create one search for each precision that both systems support."""
     scaleouts = first.scaleout_bytes_per_s, second.scaleout_bytes_per_s
     return [
         GroupSearch(workload, one, other, scaleouts, problem)
@@ -201,74 +201,78 @@ def group_searches(
 
 
 def choose_groups(
-    groups: Sequence[GroupSearch], first: FleetOption, second: FleetOption, allowance_s: float
+    searches: Sequence[GroupSearch], first: FleetOption, second: FleetOption, allowance_s: float
 ) -> list[GroupChoice]:
-    """The groups that serve most per system of either kind, at each precision.
+    """Select at each precision the groups that occupy the fewest systems of either type per request.
 
-    Prefill workers are the layouts of least occupied systems per prompt; all decode layouts and ratios are tried, with the
-    largest batches of each that meet the limits.
+    Prefill workers take the layouts that occupy the fewest systems per prompt. All decode layouts and worker ratios are tried, each
+    layout at its largest batches within the limits.
     """
+    prices = _price(first), _price(second)
     chosen = []
-    for each in groups:
-        front = each.front(allowance_s)
-        if front is not None:
-            most = 1 if first is second else each.problem.spec.solver.points_per_system
-            chosen += [
-                each.choice(front, place) for place in front.least_occupying((_worth(first), _worth(second)), most)
-            ]
+    for search in searches:
+        most = 1 if first is second else search.problem.spec.solver.points_per_system
+        chosen += search.choose(prices, most, allowance_s)
     return chosen
 
 
-def _worth(option: FleetOption) -> float:
-    """What one system of the fleet option ties up: purchase with fabric and building. A rented fleet option is paired only with itself."""
+def _price(option: FleetOption) -> float:
+    """Compute the capital of one owned system with its fabric and building; 1 for a rented one, which is paired only with itself."""
     return option.capital + option.fabric_capital + option.facility_capital if option.owned else 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _HullCorners:
-    """Groups that serve something: flat positions, systems per request of either kind, requests, and which of them are corners of the hull."""
+class LowerHull:
+    """Groups of positive rate, and the corners of the lower left hull of their systems per request.
 
-    able: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    rate: np.ndarray
-    hull: list[int]
+    A plan mixes groups in any proportion, so that only these corners matter.
+    """
+
+    positions: Ints  # [group] flat position
+    first: Floats  # [group] prefill systems per request
+    second: Floats  # [group] decode systems per request
+    rate: Floats  # [group] requests/s
+    corners: list[int]  # indices of groups
 
     @classmethod
-    def of(cls, first: np.ndarray, second: np.ndarray, rate: np.ndarray) -> _HullCorners:
-        """A plan mixes groups in any proportion, so only corners of the lower left hull of (first, second) systems per request count."""
+    def of(cls, first: Floats, second: Floats, rate: Floats) -> LowerHull:
+        """Build the hull of groups that occupy `first` and `second` systems, all in arrays of one shape."""
         able = np.flatnonzero(rate)
         x, y = first.flat[able] / rate.flat[able], second.flat[able] / rate.flat[able]
         order = np.lexsort((y, x))
         falling = y[order] < np.minimum.accumulate(np.concatenate([[np.inf], y[order]]))[:-1]
-        hull: list[int] = []
+        corners: list[int] = []
         for i in order[falling]:
-            while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-2]]) <= (
-                y[hull[-1]] - y[hull[-2]]
-            ) * (x[i] - x[hull[-2]]):
-                hull.pop()
-            hull.append(int(i))
-        return cls(able, x, y, rate.flat[able], hull)
+            while len(corners) > 1 and _is_not_convex(x, y, corners[-2], corners[-1], i):
+                corners.pop()
+            corners.append(int(i))
+        return cls(able, x, y, rate.flat[able], corners)
 
-    def least_occupying(self, worth: tuple[float, float], most: int) -> list[int]:
-        """Flat positions of the groups that occupy the fewest systems per request: the corner that ties up the least, and its neighbours,
-        which save either kind where it is scarce. Of groups that do as well as the first the smallest is taken, since a plan may come to
-        use a part of one. Looser limits never raise what the first ties up; of the neighbours, which are others then, and of power that need not be so.
+    def fewest_systems(self, prices: tuple[float, float], most: int) -> list[int]:
+        """Select the corner of the least capital per request, and its neighbours, which save systems of the type that is scarce.
+
+        Returns flat positions. Of groups as good as the first the smallest is taken, since a plan may use a fraction of one. Looser
+        limits never raise the capital of the first; they may raise that of its neighbours, which are other groups then, and the power.
         """
-        if not self.able.size:
+        if not self.positions.size:
             return []
-        tied = worth[0] * self.first + worth[1] * self.second
-        middle = int(np.argmin(tied[self.hull]))
-        as_good = np.flatnonzero(tied <= (1 + THROUGHPUT_TIE_TOL) * tied[self.hull[middle]])
+        capital = prices[0] * self.first + prices[1] * self.second
+        middle = int(np.argmin(capital[self.corners]))
+        as_good = np.flatnonzero(capital <= (1 + THROUGHPUT_TIE_TOL) * capital[self.corners[middle]])
         smallest = int(as_good[np.argmin(self.rate[as_good])])
-        kept = [smallest, *(self.hull[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.hull))]
-        return [int(self.able[i]) for i in kept[:most]]
+        kept = [smallest, *(self.corners[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.corners))]
+        return [int(self.positions[i]) for i in kept[:most]]
 
 
-def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingConstants, most: int = 3) -> np.ndarray:
-    """Layouts whose prompts occupy the fewest system-seconds, a few of them: each further one is faster than those before it.
+def _is_not_convex(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
+    """Tell whether point b lies on or above the line from a to c."""
+    return bool((x[b] - x[a]) * (y[c] - y[a]) <= (y[b] - y[a]) * (x[c] - x[a]))
 
-    Left out is what takes longer than the limit on the time to first token even without a queue.
+
+def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingConstants) -> Ints:
+    """Select a few layouts whose prompts occupy the fewest system-seconds, each faster than those before it.
+
+    Leaves out layouts that miss the limit on the time to first token even without a queue.
     """
     latency = np.asarray(grid.point.prompt_s)[:, 0]
     occupied = np.asarray(grid.point.prefill_s)[:, 0] * grid.systems
@@ -279,12 +283,13 @@ def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingCons
         able &= constants.disaggregated_first_token_factor * slowest * latency <= limit
     order = np.flatnonzero(able)[np.argsort(occupied[able], kind="stable")]
     faster = latency[order] < np.minimum.accumulate(np.concatenate([[np.inf], latency[order]]))[:-1]
-    return np.sort(order[faster][:most])
+    return np.sort(order[faster][:MAX_PREFILL_LAYOUTS])
 
 
 def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Problem) -> OperatingPoint:
+    """Build the operating point of a group."""
     choice = pair.choice
-    found, shape, index = choice.found, choice.found.point.requests_per_s.shape, choice.index
+    found, shape, index = choice.found, np.shape(choice.found.point.requests_per_s), choice.index
     sides = (
         ("prefill", choice.prefill, choice.prefill_layout, 1, entry_at(found.prefill_shares, shape, index)),
         (
@@ -318,9 +323,9 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Prob
 
 
 def without_replaceable(pairs: Sequence[WorkerGroup], alone: Sequence[OperatingPoint]) -> list[WorkerGroup]:
-    """Pairs that serve more (by `THROUGHPUT_TIE_TOL`) than the same systems would by themselves; a mere saving of power is not looked at.
+    """Keep the groups that serve more (by `THROUGHPUT_TIE_TOL`) than the same systems would by themselves; power is not compared.
 
-    By themselves: with one pool for both, or, where a pair takes two kinds of system, with separate pools on each kind.
+    By themselves: with one pool for both roles, or, for a group on two types of system, with separate pools on each type.
     """
     best: dict[int, float] = {}
 

@@ -1,4 +1,4 @@
-"""The operating point as later stages see it: what it uses, what it can do, what it draws, and what to print of it."""
+"""Define the operating point as later stages see it: its systems, capacity, power, and what a plan prints of it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from planner.problem.intervals import Interval
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One pool of a point: systems of a fleet option per replica. `extra_it_w`: draw above idle per replica when active [W]."""
+    """One pool of an operating point: the systems of a fleet option that one replica occupies."""
 
     role: str  # serve, prefill, decode, train
     option: FleetOption
-    systems: float
-    extra_it_w: float
+    systems: float  # per replica
+    extra_it_w: float  # above idle, of one active replica
     precision: str
     layout: Mapping[str, int]
     batch: int = 0
     workers: int = 1  # copies of the layout in one replica
-    spares: float = 0.0  # of these systems, for those in repair
+    spares: float = 0.0  # of these systems, in place of those in repair
 
 
 def use_row(use: Use) -> dict[str, Any]:
-    """A pool as a plan document lists it."""
+    """Write a pool as a row of a plan document."""
     return {
         "role": use.role,
         "system": use.option.system.name,
@@ -49,17 +49,17 @@ def use_row(use: Use) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """One way to run one workload at one site. `capacity` per replica: requests/s, or trained tokens/s at full width."""
+    """One way to run one workload at one site."""
 
     workload: ServingFacts | TrainingFacts
     uses: tuple[Use, ...]
-    capacity: float
+    capacity: float  # per replica: requests/s, or trained tokens/s at full width
     latency: Mapping[str, float] = field(default_factory=dict)  # "ttft.p95" -> seconds at the site
     breakdown: Mapping[str, float] = field(default_factory=dict)  # share of the time by cause
     mfu: float = 0.0
-    hfu: float = 0.0  # of a job: the same with recomputed FLOPs
+    hfu: float = 0.0  # of a job: with recomputed FLOPs counted
     memory_bytes: float = 0.0
-    goodput: float = 1.0  # share of the time that makes lasting progress; counted in the capacity
+    goodput: float = 1.0  # share of the time that makes lasting progress; included in the capacity
     time_s: Mapping[str, float] = field(
         default_factory=dict
     )  # of a job: "step", and "run" from start to end at full width
@@ -87,16 +87,16 @@ class OperatingPoint:
 
     @property
     def chips(self) -> float:
-        """Chips of one replica."""
+        """Count the chips of one replica."""
         return sum(use.systems * use.option.system.chips for use in self.uses)
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Points that may serve a set of origins at one site: those whose remaining budget is the same.
+    """Points that may serve a set of origins at one site: origins that leave the same part of the latency limits.
 
-    `allowance_s`: time taken off the latency limits for the round trip. `kinds`: the line that brings each origin, one
-    entry per origin; an origin stands once for each kind. No kind where there is no choice of lines or no way to go.
+    `allowance_s`: round trip taken off the latency limits. `line_types`: one entry per origin; an origin appears once for each type of
+    line that reaches the site, with an empty type where there is no choice of lines.
     """
 
     workload: ServingFacts
@@ -104,15 +104,13 @@ class Pool:
     origins: tuple[str, ...]
     allowance_s: float
     points: tuple[OperatingPoint, ...]
-    kinds: tuple[str, ...] = ()
-
-    def ways(self) -> tuple[tuple[str, str], ...]:
-        """(origin, kind of line) of all that it may serve."""
-        return tuple(zip(self.origins, self.kinds, strict=True))
+    line_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
+    """Operating points of a problem, the fleet options that they use, and what was dropped."""
+
     fleet_options: tuple[FleetOption, ...]
     pools: tuple[Pool, ...]
     training: Mapping[str, tuple[OperatingPoint, ...]]  # by job

@@ -1,4 +1,4 @@
-"""Operating points of serving workloads: layouts x batch evaluated at once, the SLO held against them, the best kept.
+"""Choose operating points of serving in one pool: evaluate layouts x batch in arrays, screen them by the SLO, keep the best.
 
 Not here: the closed forms (`models`), and which fleet options may host a point (`planner.candidates.search`).
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats
 from models.energy.power import PowerConstants
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -35,23 +36,25 @@ from planner.problem.derating import stretch_of
 from planner.problem.facts import Problem, ServingFacts, SystemFacts
 from planner.spec.slo import TPOT
 
-EXPERT_SPREAD_DOMAINS = (2, 4, 8)  # scale-up domains over which experts may be spread
+EXPERT_SPREAD_DOMAINS = (2, 4, 8)  # numbers of scale-up domains over which experts may be spread
+PIPELINE_STAGES = (1, 2, 4)
+POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a point that takes more systems is dropped
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """All evaluated points of one workload on one system at one precision; arrays are [layout, batch]."""
+    """Evaluation of one workload on one system at one precision; arrays are [layout, batch]."""
 
     system: SystemFacts
     precision: str
     layouts: ServingLayouts
-    systems: np.ndarray  # [layout] systems per replica
+    systems: Floats  # [layout] systems per replica
     point: ServingPoint
 
 
 @dataclass(frozen=True, slots=True)
 class GridChoice:
-    """One point of a grid that goes on."""
+    """A selected point of a grid."""
 
     grid: Grid
     layout: int
@@ -59,9 +62,9 @@ class GridChoice:
 
 
 def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[int]) -> ServingLayouts:
-    """Legal layouts: tp divides the heads and stays in the scale-up domain; more stages only with a full domain each.
+    """List the legal layouts: tp divides the heads and stays in the scale-up domain; several stages take a full domain each.
 
-    Where there is a network (`stages` beyond one), the experts may be spread over several full domains, one chip per attention rank.
+    Where there is a network (`stages` beyond one), experts may also spread over several full domains, one chip per attention rank.
     """
     domain = min(system.scaleup_chips, system.chips)
     powers = [1 << i for i in range(domain.bit_length()) if 1 << i <= domain]
@@ -86,7 +89,8 @@ def serving_layouts(arch: Architecture, system: SystemFacts, stages: Sequence[in
 def make_grid(
     workload: ServingFacts, system: SystemFacts, precision: str, scaleout: float, constants: ServingConstants
 ) -> Grid:
-    layouts = serving_layouts(workload.architecture, system, (1, 2, 4) if scaleout > 0 else (1,))
+    """Evaluate all layouts of a workload at all batches on one system at one precision."""
+    layouts = serving_layouts(workload.architecture, system, PIPELINE_STAGES if scaleout > 0 else (1,))
     point = evaluate(
         workload, system, scaleout, layouts.take((slice(None), None)), BATCHES[None, :], precision, constants
     )
@@ -99,19 +103,19 @@ def make_grid(
     )
 
 
-def within_demand(rate: np.ndarray, workload: ServingFacts, problem: Problem) -> np.ndarray:
-    """Rates with 0 for what serves more than the whole demand: a part of a replica is as efficient as a whole one only on paper.
+def within_demand(rate: Floats, workload: ServingFacts, problem: Problem) -> Floats:
+    """Set the rates of points above the whole demand to 0, since a fraction of a replica is only on paper as efficient as a whole one.
 
-    The smallest is kept in any case. Where throughput is asked for, demand is no bound.
+    The smallest rate stays in any case. Where throughput is maximised, demand is no bound.
     """
     if problem.spec.objective.maximise or not rate.any():
         return rate
-    whole = max(workload.peak_requests_per_s, float(rate[rate > 0].min()))
-    return np.where(rate <= whole, rate, 0.0)
+    largest = max(workload.peak_requests_per_s, float(rate[rate > 0].min()))
+    return np.where(rate <= largest, rate, 0.0)
 
 
 class GridSelection:
-    """The points of one workload on one kind of system; what is worked out once serves the limits of all origins."""
+    """Selection of the points of one workload on one type of system; what does not depend on the round trip is computed once."""
 
     def __init__(self, workload: ServingFacts, grids: Sequence[Grid], problem: Problem):
         self.workload, self.grids, self.problem = workload, grids, problem
@@ -119,18 +123,16 @@ class GridSelection:
         common = {TPOT: self._limits(0.0).get(TPOT, ())}
         self._screens = [SloScreen(grid.point, common) for grid in grids]
         self._watts = [grid_power_w(grid, problem.constants.power) for grid in grids]
-        self._known: dict[
-            tuple[int, int, int], GridChoice
-        ] = {}  # so that one point is one object, whatever origins it serves
+        self._chosen: dict[tuple[int, int, int], GridChoice] = {}  # one object per point, whatever origins it serves
 
     def _limits(self, allowance_s: float) -> Mapping[str, list[tuple[str | float, float]]]:
         return limits_at_site(self.workload.spec.slo, allowance_s, self._stretch)
 
     def choose(self, allowance_s: float, dropped: Counter[str]) -> list[GridChoice]:
-        """The largest capacity per layout under the limits, then the points no other beats, a few at most."""
+        """Take the largest capacity of each layout under the limits, then the Pareto front of systems and power per request."""
         most = self.problem.spec.solver.points_per_system
-        further = {metric: held for metric, held in self._limits(allowance_s).items() if metric != TPOT}
-        kept: list[tuple[float, float, tuple[int, int, int]]] = []
+        further = {metric: limits for metric, limits in self._limits(allowance_s).items() if metric != TPOT}
+        kept: list[tuple[float, float, tuple[int, int, int]]] = []  # systems per request, watts per request, place
         for g, (grid, screen, watts) in enumerate(zip(self.grids, self._screens, self._watts, strict=True)):
             satisfied, fits = screen.satisfied(further), np.asarray(grid.point.fits)
             dropped["does not fit memory or the engine's batch limit"] += int((~fits).sum())
@@ -141,27 +143,24 @@ class GridSelection:
             layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
             dropped["another batch of the layout does more"] += int((rate > 0).sum()) - layouts.size
             batches = best[layouts]
-            per_request = grid.systems[layouts] / rate[layouts, batches]
-            drawn = per_request * watts[layouts, batches]
-            kept += zip(
-                per_request.tolist(),
-                drawn.tolist(),
-                ((g, layout, batch) for layout, batch in zip(layouts.tolist(), batches.tolist())),
-            )
+            systems = grid.systems[layouts] / rate[layouts, batches]
+            drawn_w = systems * watts[layouts, batches]
+            places = [(g, layout, batch) for layout, batch in zip(layouts.tolist(), batches.tolist(), strict=True)]
+            kept += zip(systems.tolist(), drawn_w.tolist(), places, strict=True)
         kept.sort(key=lambda item: item[:2])
         front: list[tuple[int, int, int]] = []
-        least_power = np.inf
-        for _, drawn_w, place in kept:
-            if drawn_w < least_power * (1 - 1e-9):
-                least_power = drawn_w
+        least_w = np.inf
+        for _, watts_per_request, place in kept:
+            if watts_per_request < least_w * (1 - POWER_GAIN_TOL):
+                least_w = watts_per_request
                 front.append(place)
         dropped["beaten by another point on systems and power"] += len(kept) - len(front)
         dropped["beyond points_per_system"] += max(len(front) - most, 0)
-        return [self._known.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in front[:most]]
+        return [self._chosen.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in front[:most]]
 
 
-def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
-    """[layout, batch] IT power above idle of one fully occupied system [W]."""
+def grid_power_w(grid: Grid, constants: PowerConstants) -> Floats:
+    """Compute the IT power above idle of one fully occupied system [W], [layout, batch]."""
     watts = extra_power_w(grid.system, grid.point.shares, constants)
     return np.broadcast_to(watts, np.shape(grid.point.requests_per_s))
 
@@ -169,16 +168,16 @@ def grid_power_w(grid: Grid, constants: PowerConstants) -> np.ndarray:
 def serving_point(
     workload: ServingFacts, option: FleetOption, choice: GridChoice, power: PowerConstants
 ) -> OperatingPoint:
-    """The chosen grid point on a fleet option."""
+    """Build the operating point of a selected grid point on a fleet option."""
     grid, index = choice.grid, (choice.layout, choice.batch)
-    point, shape = grid.point, grid.point.requests_per_s.shape
-    systems, layout, rate = (
-        float(grid.systems[choice.layout]),
-        layout_of(grid.layouts, choice.layout),
-        float(point.requests_per_s[index]),
-    )
+    point, shape = grid.point, np.shape(grid.point.requests_per_s)
+    systems, layout = float(grid.systems[choice.layout]), layout_of(grid.layouts, choice.layout)
     shares = entry_at(point.shares, shape, index)
-    one = lambda value: float(np.broadcast_to(value, shape)[index])
+    figures = {
+        "rate": point.requests_per_s, "computed_share": point.computed_share, "memory_bytes": point.memory_bytes
+    }  # fmt: skip
+    found = entry_at(figures, shape, index)
+    chips = [(grid.system.rates(grid.precision), chips_of(layout))]
     use = Use(
         role="serve",
         option=option,
@@ -191,9 +190,9 @@ def serving_point(
     return OperatingPoint(
         workload=workload,
         uses=(use,),
-        capacity=rate,
+        capacity=found["rate"],
         latency={name: float(value) for name, value in latencies(point.pick(index), workload.spec.slo).items()},
         breakdown=shares,
-        mfu=mfu(workload, rate, [(grid.system.rates(grid.precision), chips_of(layout))], one(point.computed_share)),
-        memory_bytes=one(point.memory_bytes),
+        mfu=mfu(workload, found["rate"], chips, found["computed_share"]),
+        memory_bytes=found["memory_bytes"],
     )

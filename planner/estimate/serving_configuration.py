@@ -14,13 +14,12 @@ from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import latency_s, within_slo
-from planner.candidates.serving import serving_layouts
+from planner.candidates.serving import PIPELINE_STAGES, serving_layouts
 from planner.errors import Problem, SpecError, close_matches
 from planner.estimate.case import CaseFacts
 from planner.evaluate.serving import limits_at_site
 from planner.problem.facts import SystemFacts
 
-PIPELINE_STAGES = (1, 2, 4)
 MAX, RATE, CONCURRENCY = "max", "requests_per_s", "concurrency"
 SIZES = tuple(field.name for field in fields(ServingLayouts))
 

@@ -24,7 +24,7 @@ def evaluate(
     scaleouts: tuple[float, float],
     layouts: tuple[ServingLayouts, ServingLayouts],
     batch: Result,
-    workers: tuple[Ints | int, Ints | int],
+    workers: tuple[Result, Result],
     precision: str,
     constants: ServingConstants,
 ) -> DisaggregatedPoint:

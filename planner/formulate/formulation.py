@@ -58,7 +58,7 @@ def formulate(problem: Problem, candidates: Candidates, by_need: bool = False) -
         (k, term) for k, option in enumerate(fleet_options) for term in terms_of(problem, option.site, option.offer)
     )
     arcs = tuple(_list_arcs(problem, candidates, site_of, origins))
-    arc_kinds = tuple(kind for pool in candidates.pools for kind in pool.kinds)
+    arc_kinds = tuple(kind for pool in candidates.pools for kind in pool.line_types)
     demand = _demand(problem, origins, choice)
     data = PlanData(
         slot_window=calendar.window,

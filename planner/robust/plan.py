@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.cache import Grids
 from planner.candidates.points import Candidates, use_row
-from planner.candidates.search import Grids, find_candidates
+from planner.candidates.search import find_candidates
 from planner.errors import Problem as SpecProblem
 from planner.errors import SpecError
 from planner.formulate.formulation import Formulation

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats, Ints
+from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
-from planner.candidates.search import Grids, find_candidates
+from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.functionals import COST
 from planner.problem.derating import derating_at

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.points import Candidates, OperatingPoint
-from planner.candidates.search import Grids, find_candidates
+from planner.candidates.search import find_candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
 from planner.interpret.marginal_values import MarginalValues

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.transformer.architecture import Architecture
-from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, _HullCorners, without_replaceable
+from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, LowerHull, without_replaceable
 from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica
 
@@ -27,7 +27,7 @@ def random_groups(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
     first, second, rate = random_groups(seed)
     worth = (1.0, 3.0)
-    kept = _HullCorners.of(first, second, rate).least_occupying(worth, most=3)
+    kept = LowerHull.of(first, second, rate).fewest_systems(worth, most=3)
     able = np.flatnonzero(rate)
     cost = (worth[0] * first[able] + worth[1] * second[able]) / rate[able]
     as_good = able[cost <= (1 + THROUGHPUT_TIE_TOL) * cost.min()]
@@ -38,7 +38,7 @@ def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_neighbours_are_best_at_some_other_worth(seed):
     first, second, rate = random_groups(seed)
-    kept = _HullCorners.of(first, second, rate).least_occupying((1.0, 1.0), most=3)
+    kept = LowerHull.of(first, second, rate).fewest_systems((1.0, 1.0), most=3)
     able = np.flatnonzero(rate)
     winners = {
         int(able[np.argmin((first[able] + w * second[able]) / rate[able])]) for w in np.geomspace(1e-4, 1e4, 4001)
@@ -47,7 +47,7 @@ def test_neighbours_are_best_at_some_other_worth(seed):
 
 
 def test_no_group_where_none_meets_the_limits():
-    assert _HullCorners.of(np.ones(3), np.ones(3), np.zeros(3)).least_occupying((1.0, 1.0), most=3) == []
+    assert LowerHull.of(np.ones(3), np.ones(3), np.zeros(3)).fewest_systems((1.0, 1.0), most=3) == []
 
 
 def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():

@@ -1,0 +1,66 @@
+"""Cache evaluations within one problem and across its variants, and count each dropped candidate once per problem."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from planner.problem.facts import Problem, ServingFacts, TrainingFacts
+
+T = TypeVar("T")
+Key = tuple[Hashable, ...]
+Grids = dict[Any, Any]
+"""Evaluations by key, shared by variants of one problem that differ in prices, limits and demand only."""
+
+FIELDS_WITHOUT_EFFECT = {"demand", "origins", "residency", "weights_from"}  # of a workload, on its operating points
+
+
+class EvaluationCache:
+    """Evaluations of workloads on systems, which serve many sites, and variants of the problem through `kept`."""
+
+    def __init__(self, problem: Problem, dropped: dict[str, Counter[str]], kept: Grids):
+        self.kept, self.dropped = kept, dropped
+        self.evaluated = 0  # operating points
+        self._counted: set[Key] = set()
+        self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
+        common = (*self.catalog_key, problem.spec.solver.points_per_system, repr(problem.derating))
+        maximises = bool(problem.spec.objective.maximise)
+        self._serving_times: dict[str, Key] = {}
+        self._workloads: dict[str, Key] = {}
+        for workload in problem.serving:
+            without_slo = workload.spec.model_dump_json(exclude={*FIELDS_WITHOUT_EFFECT, "slo"})
+            self._serving_times[workload.name] = (*self.catalog_key, without_slo)
+            peak = math.inf if maximises else workload.peak_requests_per_s
+            fields = workload.spec.model_dump_json(exclude=FIELDS_WITHOUT_EFFECT)
+            self._workloads[workload.name] = (*common, fields, peak)
+        for job in problem.training:
+            self._workloads[job.name] = (*common, job.spec.model_dump_json())
+
+    def times_key(self, workload: ServingFacts) -> Key:
+        """Return all that the times of a workload depend on beside the system."""
+        return self._serving_times[workload.name]
+
+    def first(self, key: Key) -> bool:
+        """Tell whether a key is met for the first time in this problem."""
+        if key in self._counted:
+            return False
+        self._counted.add(key)
+        return True
+
+    def once(self, kind: str, workload: ServingFacts | TrainingFacts, key: Key, find: Callable[[Counter[str]], T]) -> T:
+        """Return `find` for a workload, computed once for all equal workloads; what it drops is counted once per problem.
+
+        `key`: what the result depends on beside the workload. `find` adds the candidates that it drops to the counter it is given.
+        """
+        full = (kind, workload.name, *key)
+        shared = (*full, *self._workloads[workload.name])
+        if shared not in self.kept:
+            counts: Counter[str] = Counter()
+            self.kept[shared] = find(counts), counts
+        found: T
+        found, counts = self.kept[shared]
+        if self.first(full):
+            self.dropped[workload.name].update(counts)
+        return found
